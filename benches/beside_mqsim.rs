@@ -4,9 +4,10 @@
 //! $ cargo bench -p flashwise-benches --bench beside_mqsim -- PATH/TO/MQSim [--rounds N] [--cases FOLDER] [CASE]
 //! ```
 //!
-//! MQSim is not part of this project: build it with its own makefile (<https://github.com/CMU-SAFARI/MQSim>). FOLDER holds
-//! one folder a case with `ssdconfig.xml` and `workload.xml`; CASE is a part of a case's name. A round runs MQSim once and
-//! flashwise three times; of each the least user and system time counts, as what else a machine does only adds to it.
+//! MQSim is not part of this project: build it with its own makefile (<https://github.com/CMU-SAFARI/MQSim>). FOLDER
+//! holds one folder a case with `ssdconfig.xml` and `workload.xml`; CASE is a part of a case's name. A round runs MQSim
+//! once and flashwise three times; of each the least user and system time counts, as what else a machine does only adds
+//! to it.
 
 use std::error::Error;
 use std::fs;

@@ -17,7 +17,8 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The words of the command line, with the defaults for what they leave out. `--test` asks for the least of everything.
+    /// The words of the command line, with the defaults for what they leave out. `--test` asks for the least of
+    /// everything.
     pub fn parse(pairs: usize, option: &str, amount: u32) -> Result<Self, Box<dyn Error>> {
         let mut arguments = Self { directory: PathBuf::from(env!("CARGO_TARGET_TMPDIR")), pairs, amount };
         let mut words = std::env::args().skip(1);

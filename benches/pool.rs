@@ -1,19 +1,21 @@
-//! Accesses a second of every replacement policy, and of the `lru` crate and libCacheSim on the same accesses in the same run.
+//! Accesses a second of every replacement policy, and of the `lru` crate and libCacheSim on the same accesses in the
+//! same run.
 //!
 //! ```console
 //! $ cargo bench -p flashwise-benches --bench pool -- [--rounds N] [--accesses N] [--frames N] [--only POLICY,…] [--reads] \
 //!       [--python PROGRAM]
 //! ```
 //!
-//! The accesses are Zipf with exponent 1 over a million pages, into 100,000 frames; they are in memory and numbered. In each
-//! round everybody serves all of them once, one after the other, by a fresh pool, so that the first misses are in it; what is
-//! told is the median of the rounds. Times are those on the processor, so that what else the machine does meets all of them
-//! alike, and only through its caches.
+//! The accesses are Zipf with exponent 1 over a million pages, into 100,000 frames; they are in memory and numbered. In
+//! each round everybody serves all of them once, one after the other, by a fresh pool, so that the first misses are in
+//! it; what is told is the median of the rounds. Times are those on the processor, so that what else the machine does
+//! meets all of them alike, and only through its caches.
 //!
 //! - What `lru` does is a `get`, and a `put` where it finds nothing: it knows no dirty pages.
-//! - libCacheSim runs in a Python that has its package (`pip install libcachesim`), on a file of the same accesses that it maps
-//!   into memory. Its misses are compared with ours, and a difference ends the run. Where it is absent, that is told. Its hash
-//!   tables have two to four places for each page; the package's default of 16 million, which fit no cache, is slower.
+//! - libCacheSim runs in a Python that has its package (`pip install libcachesim`), on a file of the same accesses that
+//!   it maps into memory. Its misses are compared with ours, and a difference ends the run. Where it is absent, that is
+//!   told. Its hash tables have two to four places for each page; the package's default of 16 million, which fit no
+//!   cache, is slower.
 //! - `flashwise pool` reads and numbers a trace before it simulates; the last line says what that costs for an access.
 
 use std::error::Error;
@@ -42,8 +44,8 @@ const PEERS: &[(&str, &str)] = &[
     ("s3-fifo:fill=main", "S3FIFO"),
 ];
 
-/// As it is run here: the S3FIFO of libCacheSim's package fills main where small has its share, and has our defaults but for
-/// that.
+/// As it is run here: the S3FIFO of libCacheSim's package fills main where small has its share, and has our defaults
+/// but for that.
 fn as_run(policy: &'static str) -> &'static str {
     if policy == "s3-fifo" { "s3-fifo:fill=main" } else { policy }
 }

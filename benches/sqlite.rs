@@ -5,9 +5,9 @@
 //! $ cargo bench -p flashwise-benches --bench sqlite [-- DIRECTORY] [--pairs N] [--size N]
 //! ```
 //!
-//! The program is the same in all runs, with SQLite's own VFS where no library is named to it. For each journal and each way
-//! the median over the pairs of its time ÷ that of SQLite's own VFS, run just before or just after it, with the 95 % bootstrap
-//! interval of the median. Which of a pair is first changes from pair to pair.
+//! The program is the same in all runs, with SQLite's own VFS where no library is named to it. For each journal and
+//! each way the median over the pairs of its time ÷ that of SQLite's own VFS, run just before or just after it, with
+//! the 95 % bootstrap interval of the median. Which of a pair is first changes from pair to pair.
 
 mod pairs;
 

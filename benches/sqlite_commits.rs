@@ -4,9 +4,10 @@
 //! $ cargo bench -p flashwise-benches --bench sqlite_commits [-- DIRECTORY] [--pairs N] [--commits N]
 //! ```
 //!
-//! Each run updates random rows of a database of its own, `synchronous = FULL`, a transaction at a time. For each mode the
-//! median over the pairs of its time ÷ that of SQLite's own VFS, run just before or just after it, with the 95 % bootstrap
-//! interval of the median. Batches need no journal: they stand beside each kind of journal, and beside a write-ahead log.
+//! Each run updates random rows of a database of its own, `synchronous = FULL`, a transaction at a time. For each mode
+//! the median over the pairs of its time ÷ that of SQLite's own VFS, run just before or just after it, with the 95 %
+//! bootstrap interval of the median. Batches need no journal: they stand beside each kind of journal, and beside a
+//! write-ahead log.
 
 mod pairs;
 

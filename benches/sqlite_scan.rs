@@ -1,12 +1,13 @@
-//! Scans in key order of a database whose rows came in random order: SQLite's own VFS beside concurrent-read-ahead, in pairs.
+//! Scans in key order of a database whose rows came in random order: SQLite's own VFS beside concurrent-read-ahead, in
+//! pairs.
 //!
 //! ```console
 //! $ cargo bench -p flashwise-benches --bench sqlite_scan [-- DIRECTORY] [--pairs N] [--mib N]
 //! ```
 //!
-//! The file's pages are dropped from the page cache before each run (cold) or read before it (warm), so that the drive is in
-//! the way or is not. For each way the median over the pairs of its time ÷ that of SQLite's own VFS, run just before or just
-//! after it, with the 95 % bootstrap interval of the median. Point SELECTs go by random keys.
+//! The file's pages are dropped from the page cache before each run (cold) or read before it (warm), so that the drive
+//! is in the way or is not. For each way the median over the pairs of its time ÷ that of SQLite's own VFS, run just
+//! before or just after it, with the 95 % bootstrap interval of the median. Point SELECTs go by random keys.
 
 mod pairs;
 

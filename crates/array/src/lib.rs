@@ -9,13 +9,14 @@
 //!   Completion ◀── controller ◀──────────────  all jobs of the request are done
 //! ```
 //!
-//! **Levels.** Row `r` of an array is chunk `r` of every member; a level says which member holds what in it ([`level`]).
+//! **Levels.** Row `r` of an array is chunk `r` of every member; a level says which member holds what in it
+//! ([`level`]).
 //!
 //! **Writes with parity.** A whole row is written without reading. Of a part of a row, the parity is found in the way
 //! that reads fewest bytes: from what is overwritten and the old parity (read-modify-write), from what is not
-//! overwritten (reconstruct-write), or, where neither is possible because a member is missing, from all that is left. At
-//! a tie it is read-modify-write, whose reads go to the members that are written anyway. Parity is read and written over
-//! the hull of the bytes that change in the chunks of the row.
+//! overwritten (reconstruct-write), or, where neither is possible because a member is missing, from all that is left.
+//! At a tie it is read-modify-write, whose reads go to the members that are written anyway. Parity is read and written
+//! over the hull of the bytes that change in the chunks of the row.
 //!
 //! **Serialised.** Writes to rows that have parity hold the rows, one after the other; those of copies hold their own
 //! bytes, so that copies cannot come to differ ([`locks`]).

@@ -1,8 +1,8 @@
 //! Which work on the same bytes waits for which.
 //!
-//! Work that changes bytes, or puts them together from other members, holds a range of the array's bytes while it lasts:
-//! whole rows where there is parity, which belongs to all of a row, and just its own bytes elsewhere. Ranges that touch
-//! are held one after the other, in the order in which they were asked for.
+//! Work that changes bytes, or puts them together from other members, holds a range of the array's bytes while it
+//! lasts: whole rows where there is parity, which belongs to all of a row, and just its own bytes elsewhere. Ranges
+//! that touch are held one after the other, in the order in which they were asked for.
 
 /// Holders and waiters, in the order in which they came.
 #[derive(Default)]

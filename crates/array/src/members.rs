@@ -1,9 +1,9 @@
 //! The drives of an array, in step on one clock.
 //!
-//! Each drive has events of its own. The one whose next event is earliest goes on, as far as the next event of any other;
-//! of drives with events at the same time, the first. So nothing happens on a drive after the array's present time, and
-//! whatever an answer gives rise to on another drive comes at its time. A drive's own clock stands at its last event; it
-//! is brought to the present when a request goes to it.
+//! Each drive has events of its own. The one whose next event is earliest goes on, as far as the next event of any
+//! other; of drives with events at the same time, the first. So nothing happens on a drive after the array's present
+//! time, and whatever an answer gives rise to on another drive comes at its time. A drive's own clock stands at its
+//! last event; it is brought to the present when a request goes to it.
 
 use std::collections::{BTreeSet, VecDeque};
 

@@ -4,8 +4,8 @@
 //!   P = D₀ + D₁ + … + Dₙ₋₁        Q = g⁰·D₀ + g¹·D₁ + … + gⁿ⁻¹·Dₙ₋₁        over the bytes at the same place
 //! ```
 //!
-//! A row is a list of chunks, the columns first, then P, then Q; a chunk that is missing is `None`. Source: H. P. Anvin,
-//! *The mathematics of RAID-6*, section 4 for one and two lost chunks.
+//! A row is a list of chunks, the columns first, then P, then Q; a chunk that is missing is `None`. Source: H. P.
+//! Anvin, *The mathematics of RAID-6*, section 4 for one and two lost chunks.
 
 use super::galois::{add_multiple, inverse, multiply, power};
 

@@ -23,8 +23,8 @@ impl SimulatedArray {
         self.stripes.holders(row, column).any(|member| self.is_readable(row, member, avoid))
     }
 
-    /// The member that a column is read from: of copies, the one with the fewest requests on their way; where that leaves
-    /// a choice, rows take turns.
+    /// The member that a column is read from: of copies, the one with the fewest requests on their way; where that
+    /// leaves a choice, rows take turns.
     fn reader(&self, row: u64, column: usize, avoid: u64) -> Option<usize> {
         let copies = self.stripes.copies as u64;
         let holders = self.stripes.holders(row, column).enumerate();

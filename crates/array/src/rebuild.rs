@@ -1,7 +1,7 @@
 //! Filling a new drive with what the one before it held, row by row, while requests go on.
 //!
-//! A few rows are under way at once, each holding its row as a write does. With a rate, a row begins no earlier than the
-//! bytes of those before it take at that rate.
+//! A few rows are under way at once, each holding its row as a write does. With a rate, a row begins no earlier than
+//! the bytes of those before it take at that rate.
 
 use super::SimulatedArray;
 use super::activity::RebuildEnd;

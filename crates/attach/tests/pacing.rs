@@ -1,8 +1,8 @@
 //! What a client measures is what the drive takes, but for the error that the run itself states.
 //!
 //! Nothing here depends on how fast the machine is or who else uses it: whatever the client measures lies between two
-//! figures that the server reports of the same requests. It runs in a process of its own all the same: beside other tests, the
-//! error that a run states would be theirs.
+//! figures that the server reports of the same requests. It runs in a process of its own all the same: beside other
+//! tests, the error that a run states would be theirs.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
 
 #[path = "it/support/mod.rs"]

@@ -5,8 +5,8 @@
 //! $ cargo run --release -p flashwise-bufferpool --example pool_rates -- misses FILE THREADS SECONDS
 //! ```
 //!
-//! `misses` reads random pages of 4 KiB of an existing FILE through a pool of 256 frames, by so many threads; nearly all of
-//! them miss. Beside it goes `fio --ioengine=psync --rw=randread --bs=4k --direct=1 --numjobs=THREADS --thread`.
+//! `misses` reads random pages of 4 KiB of an existing FILE through a pool of 256 frames, by so many threads; nearly
+//! all of them miss. Beside it goes `fio --ioengine=psync --rw=randread --bs=4k --direct=1 --numjobs=THREADS --thread`.
 
 use std::error::Error;
 use std::path::Path;
@@ -74,7 +74,8 @@ fn bare_ns(pages: u64) -> f64 {
     (processor_ns() - start) / f64::from(HITS)
 }
 
-/// How long this thread has been on a processor: a hit waits for nothing else, and what else the machine does is not in it.
+/// How long this thread has been on a processor: a hit waits for nothing else, and what else the machine does is not in
+/// it.
 fn processor_ns() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64

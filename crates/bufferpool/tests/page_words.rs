@@ -1,7 +1,7 @@
 //! The words of pages under every order in which threads can meet, by the model checker loom.
 //!
-//! The files under test are compiled here once more, with loom's atomics, mutexes and condition variables in place of the
-//! standard library's. A frame's bytes are a cell that tells when two threads touch it at once.
+//! The files under test are compiled here once more, with loom's atomics, mutexes and condition variables in place of
+//! the standard library's. A frame's bytes are a cell that tells when two threads touch it at once.
 #![allow(dead_code, unused_imports, clippy::unwrap_used, reason = "only a part of the files is used; tests panic")]
 
 #[path = "it/support/loom_sync.rs"]

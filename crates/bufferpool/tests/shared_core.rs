@@ -1,9 +1,9 @@
-//! The shared pool under every order in which threads can meet in it, by the model checker loom: its lock, the words of its
-//! pages, hits, misses, evictions, write-backs and those that fail.
+//! The shared pool under every order in which threads can meet in it, by the model checker loom: its lock, the words of
+//! its pages, hits, misses, evictions, write-backs and those that fail.
 //!
 //! The pool is compiled here once more, with loom's atomics, mutexes and condition variables in place of the standard
-//! library's. Policies, which are used under the lock alone, are those of the library. The store is a few numbers in memory,
-//! each access to which is a point where another thread may go on.
+//! library's. Policies, which are used under the lock alone, are those of the library. The store is a few numbers in
+//! memory, each access to which is a point where another thread may go on.
 #![allow(dead_code, unused_imports, clippy::unwrap_used, reason = "only a part of the files is used; tests panic")]
 
 #[path = "it/support/loom_sync.rs"]
@@ -145,7 +145,8 @@ fn meet<A: Send + 'static, B: Send + 'static>(pool: &Arc<Pool>, one: fn(&Pool) -
     (first.join().unwrap(), second.join().unwrap())
 }
 
-/// What is in the store when everything is written. Nobody holds a page any more then, so every page can be changed again.
+/// What is in the store when everything is written. Nobody holds a page any more then, so every page can be changed
+/// again.
 fn stored(pool: &Pool) -> Vec<u64> {
     // A write that is to fail may do so only now.
     pool.checkpoint().or_else(|_| pool.checkpoint()).unwrap();

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Every key of the other simulator is looked at: it is mapped, or a note tells why it has no effect, or the import is
-//! refused. A key that nobody knows is refused with its line, because a misspelt one would otherwise be a silent default.
-//! The notes stand at the head of the written files.
+//! refused. A key that nobody knows is refused with its line, because a misspelt one would otherwise be a silent
+//! default. The notes stand at the head of the written files.
 //!
 //! **Not here**: traces of these simulators, which `flashwise-trace` reads, and what comes of running them
 //! (`flashwise-sim`). **Limits**: one drive; of a workload of MQSim, up to the flows that it has.

@@ -4,8 +4,8 @@
 //! $ cargo run --release -p flashwise-sim --example mqsim_validation -- [FOLDER] [CASE]
 //! ```
 //!
-//! FOLDER holds one folder a case; by default the reference results beside the workspace. Each case runs in a process of
-//! its own, whose whole CPU time is compared with MQSim's.
+//! FOLDER holds one folder a case; by default the reference results beside the workspace. Each case runs in a process
+//! of its own, whose whole CPU time is compared with MQSim's.
 
 #[path = "../tests/it/support/mqsim.rs"]
 mod mqsim;

@@ -1,6 +1,7 @@
 //! Write amplification of the simulator beside that of theory, as the table in the book (`docs/validation.md`).
 //!
-//! `cargo run --release -p flashwise-sim --example theory_validation [sizes|two-regions]`; with a word that table alone.
+//! `cargo run --release -p flashwise-sim --example theory_validation [sizes|two-regions]`; with a word that table
+//! alone.
 
 #[path = "../tests/it/support/one_plane.rs"]
 mod one_plane;

@@ -69,8 +69,8 @@ pub struct Simulation {
     /// What the drive has lived through, and how much is left; `null` where nothing wears out.
     #[serde(default)]
     pub life: Option<Life>,
-    /// Logical pages that were read although nobody had written them: with many of these, the workload measures an empty
-    /// drive.
+    /// Logical pages that were read although nobody had written them: with many of these, the workload measures an
+    /// empty drive.
     pub unwritten_pages_read: u64,
     /// The run in intervals.
     pub time_series: TimeSeries,

@@ -1,8 +1,8 @@
 //! Drives all flows of a workload against the drive.
 //!
 //! A closed flow keeps its queue depth: each completion is answered by the flow's next request, at once or after its
-//! pause. A timed flow has one entry in the agenda, its next arrival. When nothing is on the agenda, the drive is waited
-//! for without a deadline, which is the whole loop for a workload of closed flows without pauses.
+//! pause. A timed flow has one entry in the agenda, its next arrival. When nothing is on the agenda, the drive is
+//! waited for without a deadline, which is the whole loop for a workload of closed flows without pauses.
 //!
 //! Each flow has a submission queue, of its class where the drive weights classes ([`super::flow_queues`]).
 //!

@@ -11,9 +11,9 @@
 //! ```
 //!
 //! **What counts.** Every request that a flow issues is driven to its completion and counts; none is cut off, not even
-//! those that are still on their way when the flow's time is over. A flow's elapsed time runs from its start to its last
-//! completion, the whole simulation's from the workload's start to the last completion of all. IOPS and bytes a second
-//! are over that time.
+//! those that are still on their way when the flow's time is over. A flow's elapsed time runs from its start to its
+//! last completion, the whole simulation's from the workload's start to the last completion of all. IOPS and bytes a
+//! second are over that time.
 //!
 //! **What is checked**, in every build and at the end of every run: [`invariants`]. A broken one is an error, never a
 //! result: a simulator that loses requests reports the averages of a load that nobody asked for.
@@ -22,8 +22,8 @@
 //! from one thread; many simulations side by side are the sweep's.
 //!
 //! **Beside it**: [`sweep`] runs many on all cores, [`life`] projects how long the drive lives, [`precondition`] and
-//! [`enter_steady_state`] bring a drive into a state before it is measured, and a [`Machine`] is what a file describes that
-//! a workload runs on. What a drive does is in `flashwise-ssd`, what a workload is in `flashwise-trace`.
+//! [`enter_steady_state`] bring a drive into a state before it is measured, and a [`Machine`] is what a file describes
+//! that a workload runs on. What a drive does is in `flashwise-ssd`, what a workload is in `flashwise-trace`.
 //!
 //! # Example
 //! ```

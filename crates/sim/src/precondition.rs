@@ -84,9 +84,9 @@ pub struct Preconditioned {
     pub elapsed_ns: u64,
     /// Whether write amplification has settled; `null` where it was not waited for.
     pub is_settled: Option<bool>,
-    /// Write amplification over each window of random overwrites; for a computed state, what theory promises. A window is
-    /// half a capacity, the first two a sixteenth each where a large drive starts from the computed state. Of an array,
-    /// the mean of the drives that had such a window.
+    /// Write amplification over each window of random overwrites; for a computed state, what theory promises. A window
+    /// is half a capacity, the first two a sixteenth each where a large drive starts from the computed state. Of an
+    /// array, the mean of the drives that had such a window.
     pub write_amplification: Vec<f64>,
 }
 

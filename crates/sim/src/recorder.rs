@@ -1,16 +1,17 @@
 //! What is kept of each request: a place in a histogram, and a few sums.
 //!
-//! The histogram is HdrHistogram's of three significant digits (Tene, "HdrHistogram: A High Dynamic Range Histogram"): its
-//! classes, its rule for percentiles, held against the library by a test. It is a plain array here, because a response
-//! then costs a few instructions, a sixth of what the library takes, and the percentiles of a short run nothing.
+//! The histogram is HdrHistogram's of three significant digits (Tene, "HdrHistogram: A High Dynamic Range Histogram"):
+//! its classes, its rule for percentiles, held against the library by a test. It is a plain array here, because a
+//! response then costs a few instructions, a sixth of what the library takes, and the percentiles of a short run
+//! nothing.
 
 use flashwise_block::{ByteSize, Operation};
 
 use super::document::TimeSeries;
 use crate::life::History;
 
-/// Times that a histogram of three significant digits does not tell apart are of one *class*: the numbers below 2,048 by
-/// themselves, then 1,024 classes for each further power of two.
+/// Times that a histogram of three significant digits does not tell apart are of one *class*: the numbers below 2,048
+/// by themselves, then 1,024 classes for each further power of two.
 const CLASS_BITS: u32 = 10;
 
 /// The class of a time.
@@ -36,8 +37,8 @@ fn power_of(class: usize) -> usize {
     (class >> CLASS_BITS).saturating_sub(1)
 }
 
-/// Responses of one kind: exact count, sums and ends, and how many there are of each class, which grows with the longest
-/// of them: a few times in a run, and a kind that there is none of takes no memory.
+/// Responses of one kind: exact count, sums and ends, and how many there are of each class, which grows with the
+/// longest of them: a few times in a run, and a kind that there is none of takes no memory.
 #[derive(Clone, Debug)]
 pub(super) struct ResponseRecord {
     of_class: Vec<u64>,
@@ -95,8 +96,8 @@ impl ResponseRecord {
         self.count
     }
 
-    /// The response times that some percents of all, in ascending order, do not exceed: one pass over the classes for all
-    /// of them.
+    /// The response times that some percents of all, in ascending order, do not exceed: one pass over the classes for
+    /// all of them.
     pub(super) fn percentiles<const COUNT: usize>(&self, percents: [f64; COUNT]) -> [u64; COUNT] {
         debug_assert!(percents.is_sorted());
         let (mut classes, mut class, mut passed) = (self.of_class.iter().enumerate(), 0, 0);
@@ -137,8 +138,8 @@ pub(super) struct FlowRecord {
     last_completion_ns: u64,
 }
 
-/// ∫ requests in flight dt until a moment: each request that has completed counts for the time between its two ends, each
-/// that is `outstanding` for the time since it was submitted.
+/// ∫ requests in flight dt until a moment: each request that has completed counts for the time between its two ends,
+/// each that is `outstanding` for the time since it was submitted.
 fn area(submissions_ns: u128, completions_ns: u128, outstanding: u64, until_ns: u64) -> u128 {
     completions_ns + u128::from(outstanding) * u128::from(until_ns) - submissions_ns
 }

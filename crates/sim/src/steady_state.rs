@@ -8,8 +8,8 @@ use flashwise_theory::{Policy, valid_count_distribution};
 const STATE: &str = "steady state";
 
 /// Puts a drive into the state that a long overwrite with uniformly random logical pages would leave, by the mean
-/// field of its garbage collection ([`flashwise_theory::mean_field`]), in no time and without counting it. `seed` draws which
-/// logical pages are where. Gives the write amplification that the theory promises.
+/// field of its garbage collection ([`flashwise_theory::mean_field`]), in no time and without counting it. `seed` draws
+/// which logical pages are where. Gives the write amplification that the theory promises.
 ///
 /// # Errors
 /// When something was written before, when no theory covers the drive's garbage collection or how it tells streams

@@ -1,11 +1,12 @@
 //! A row of intervals over a run whose length nobody knows beforehand.
 //!
-//! Without a length asked for, intervals start at one microsecond; whenever there would be more than [`MOST_AUTOMATIC`],
-//! neighbours are joined and the length doubles. So a run of any length ends with half of that number to all of it, in a
-//! fixed amount of memory.
+//! Without a length asked for, intervals start at one microsecond; whenever there would be more than
+//! [`MOST_AUTOMATIC`], neighbours are joined and the length doubles. So a run of any length ends with half of that
+//! number to all of it, in a fixed amount of memory.
 //!
-//! A request counts in the interval of its completion; an interval begins behind its start and ends with its end. What the flash programmed is read off at the first completion
-//! behind an interval's end, so it belongs to the interval up to one request more or less.
+//! A request counts in the interval of its completion; an interval begins behind its start and ends with its end. What
+//! the flash programmed is read off at the first completion behind an interval's end, so it belongs to the interval up
+//! to one request more or less.
 
 use flashwise_block::{ByteSize, DeviceCounters, Nanos};
 

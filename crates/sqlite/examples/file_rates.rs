@@ -4,8 +4,8 @@
 //! $ cargo run --release -p flashwise-sqlite --example file_rates DIRECTORY [ROUNDS]
 //! ```
 //!
-//! For each work and each way the median rate of the rounds, and the median of its ratio to that of SQLite's own VFS in the
-//! same round, with the interval that leaves out the highest and the lowest round.
+//! For each work and each way the median rate of the rounds, and the median of its ratio to that of SQLite's own VFS in
+//! the same round, with the interval that leaves out the highest and the lowest round.
 
 use std::error::Error;
 use std::path::Path;

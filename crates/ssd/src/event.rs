@@ -129,8 +129,8 @@ pub(crate) struct EventQueue {
     lanes: [Ring; LANES],
     /// Time and number of the first entry of each lane and of the heap.
     firsts: [u64; FIRSTS],
-    /// The index of each lane's first event, where it has one: what is done next begins with it, and should not wait until
-    /// it is found in the ring.
+    /// The index of each lane's first event, where it has one: what is done next begins with it, and should not wait
+    /// until it is found in the ring.
     first_indices: [u32; FIRSTS],
     /// Of the last entry of the heap.
     sequence: u32,
@@ -263,9 +263,9 @@ impl EventQueue {
     }
 }
 
-/// The events of a lane with their times, in their order. Every free place has the time [`ABSENT`], also the one behind the
-/// last event, so that nobody has to ask whether there is one: a question whose answer no predictor knows. The ring is
-/// never full, so that the place behind the last event is free.
+/// The events of a lane with their times, in their order. Every free place has the time [`ABSENT`], also the one behind
+/// the last event, so that nobody has to ask whether there is one: a question whose answer no predictor knows. The ring
+/// is never full, so that the place behind the last event is free.
 struct Ring {
     /// Times with their lane, and events: a power of two of places.
     entries: Vec<(u64, u32)>,

@@ -3,8 +3,8 @@
 //! Content is keyed by *physical* position, so that reading data back goes through the mapping as on a real drive: a
 //! mistake in the FTL shows as wrong bytes. Requests without payload store nothing and cost nothing here.
 //!
-//! A drive that compresses has contents of unequal length ([`Payload::put_copy`]). Where memory was taken for them beforehand each
-//! of them has as much as the longest takes; the others have what they take.
+//! A drive that compresses has contents of unequal length ([`Payload::put_copy`]). Where memory was taken for them
+//! beforehand each of them has as much as the longest takes; the others have what they take.
 
 use flashwise_block::{Operation, Request};
 use rustc_hash::FxHashMap;
@@ -20,7 +20,8 @@ pub(crate) struct Payload {
     pages: FxHashMap<u32, Box<[u8]>>,
     /// Memory of pages that are needed no longer, for the next ones: a page that is written anew takes none.
     spare: Vec<Box<[u8]>>,
-    /// The most pages that were ever there at once, or that memory was taken for: there are never more, spare ones included.
+    /// The most pages that were ever there at once, or that memory was taken for: there are never more, spare ones
+    /// included.
     most: usize,
 }
 

@@ -5,19 +5,20 @@
 //!   power cut:  requests that wait are lost · what was under way ends unanswered · every page is as in the durable state
 //! ```
 //!
-//! A page is durable when the program command of its superpage has ended, also where the host has replaced it meanwhile:
-//! a flush has promised it, and the newer version is not on flash yet. A cut loses everything newer: the page is what
-//! it was when it was programmed last, or zeros. Pages are never mixed: each is one version of itself as a whole. A trim
-//! is durable when it is done. With power-loss protection what is in the cache and in the buffer is durable too, and so
-//! are, without any protection, writes on media and mappings without a buffer or a cache.
+//! A page is durable when the program command of its superpage has ended, also where the host has replaced it
+//! meanwhile: a flush has promised it, and the newer version is not on flash yet. A cut loses everything newer: the
+//! page is what it was when it was programmed last, or zeros. Pages are never mixed: each is one version of itself as a
+//! whole. A trim is durable when it is done. With power-loss protection what is in the cache and in the buffer is
+//! durable too, and so are, without any protection, writes on media and mappings without a buffer or a cache.
 //!
 //! The durable state is kept beside the FTL, by logical page, and only for drives that ask for it. The older version of
 //! a page survives there also when garbage collection has erased it since, while the newer one was still in the buffer:
 //! a drive does not erase the last durable copy of a page, and what holding it back would cost is not simulated.
 //!
-//! What collection moves is another matter: there is no newer version, only a copy that is not on flash yet. That a victim
-//! is erased only when its copies are ([`crate::controller::collection`]) is checked here: beside each durable page stands
-//! the slot that holds it on flash, and the slot that its version, if nobody has written it anew, has been moved to.
+//! What collection moves is another matter: there is no newer version, only a copy that is not on flash yet. That a
+//! victim is erased only when its copies are ([`crate::controller::collection`]) is checked here: beside each durable
+//! page stands the slot that holds it on flash, and the slot that its version, if nobody has written it anew, has been
+//! moved to.
 
 use rustc_hash::FxHashMap;
 
@@ -38,8 +39,8 @@ struct DurableState {
     superseded: Superseded,
 }
 
-/// Versions of pages that the host has replaced while they were on their way to flash. They get there all the same, and a
-/// flush that waited for them has promised them: until a newer version is durable, they are what a power cut leaves.
+/// Versions of pages that the host has replaced while they were on their way to flash. They get there all the same, and
+/// a flush that waited for them has promised them: until a newer version is durable, they are what a power cut leaves.
 #[derive(Default)]
 struct Superseded {
     page_of_slot: FxHashMap<u32, u32>,

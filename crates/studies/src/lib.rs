@@ -10,9 +10,9 @@
 //! where the outcome needs an explanation. Every value has the 95 % interval of its mean. What cannot be reproduced is
 //! told as such.
 //!
-//! To add one: a module with a function of the form of [`Study::run`] that gives `Findings`, a line in [`STUDIES`], a page in
-//! `docs/studies/`. One that needs a drive as a disk runs `flashwise attach` (`attached/`, with the processors and the
-//! memory of a server).
+//! To add one: a module with a function of the form of [`Study::run`] that gives `Findings`, a line in [`STUDIES`], a
+//! page in `docs/studies/`. One that needs a drive as a disk runs `flashwise attach` (`attached/`, with the processors
+//! and the memory of a server).
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 

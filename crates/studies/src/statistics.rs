@@ -116,8 +116,8 @@ mod tests {
                 Ok(if n % 2 == 0 { 1.0 } else { 1.4 })
             })
             .unwrap();
-        // Of n values, n even, half of the interval is t · 0.2 / √(n - 1), which is to be 0.05 · 1.2 at most: n ≥ 46.07,
-        // with 2.014 for t; of an odd number, the mean is a little lower.
+        // Of n values, n even, half of the interval is t · 0.2 / √(n - 1), which is to be 0.05 · 1.2 at most: n ≥
+        // 46.07, with 2.014 for t; of an odd number, the mean is a little lower.
         assert_eq!(runs, 47);
     }
 }

@@ -1,7 +1,7 @@
 //! What garbage collection costs in the long run, by formula instead of by simulation.
 //!
-//! Two uses: the simulator (`flashwise-sim`) is checked against it, and a drive can be put at once into the state that a long random
-//! overwrite would leave ([`ValidCountDistribution`]).
+//! Two uses: the simulator (`flashwise-sim`) is checked against it, and a drive can be put at once into the state that
+//! a long random overwrite would leave ([`ValidCountDistribution`]).
 //!
 //! # Words
 //! - *fill* `rho`: logical pages ÷ physical pages. For a finite drive, take the sealed blocks alone

@@ -1,7 +1,7 @@
 //! How fast traces are read: `cargo run --release -p flashwise-trace --example parse [REQUESTS]`.
 //!
-//! Writes a trace of each format that is written into memory, reads it to its end, and prints requests per second of one
-//! core, the reader alone. With a single format's name behind the number it does nothing else, which is what an
+//! Writes a trace of each format that is written into memory, reads it to its end, and prints requests per second of
+//! one core, the reader alone. With a single format's name behind the number it does nothing else, which is what an
 //! instruction count wants: `valgrind --tool=callgrind target/release/examples/parse 200000 msr`.
 
 use std::io::Cursor;

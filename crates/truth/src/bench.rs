@@ -1,7 +1,7 @@
 //! A drive on the bench: the states that figures are defined in, and closed loops of requests against it.
 //!
-//! Unlike whoever learns a drive from outside, the bench may look at counters and start from a state that is laid out at
-//! once.
+//! Unlike whoever learns a drive from outside, the bench may look at counters and start from a state that is laid out
+//! at once.
 
 use flashwise_block::{BlockDevice, ByteSize, Nanos, Request};
 use rand::{Rng, SeedableRng};
@@ -33,9 +33,9 @@ pub(crate) struct Rate {
 /// What a drive went through before it is brought into a state.
 ///
 /// Where the unit of a page does not follow from its address, units that have all gone the same way collect at the same
-/// time, and go on to do so for as long as anybody looks; those that have not collect in turn, and the requests in flight
-/// wait now for this one and now for that. Speeds differ by up to a factor of two, at equal write amplification. Where a page's
-/// unit follows from its address, a past still decides which superblocks are open and how full they are.
+/// time, and go on to do so for as long as anybody looks; those that have not collect in turn, and the requests in
+/// flight wait now for this one and now for that. Speeds differ by up to a factor of two, at equal write amplification.
+/// Where a page's unit follows from its address, a past still decides which superblocks are open and how full they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Past {
     /// Nothing: it is new.
@@ -125,8 +125,8 @@ impl Bench {
         self.settle()
     }
 
-    /// A drive of which only a region holds data, written in order, after so many writes to it that all flash is in use:
-    /// what is collected has nothing left to move.
+    /// A drive of which only a region holds data, written in order, after so many writes to it that all flash is in
+    /// use: what is collected has nothing left to move.
     pub(crate) fn fresh(config: &DeviceConfig, region: u64, past: Past) -> Result<Self, SimulationError> {
         let mut bench = Self::with_past(config, past, 1)?;
         let length = config.host.max_transfer_bytes.min(1 << 20);
@@ -138,8 +138,8 @@ impl Bench {
         Ok(bench)
     }
 
-    /// A new drive of which a region was written once, in order, one write after the other: the pages of writes that are in
-    /// flight at once lie mixed.
+    /// A new drive of which a region was written once, in order, one write after the other: the pages of writes that
+    /// are in flight at once lie mixed.
     pub(crate) fn written(config: &DeviceConfig, region: u64) -> Result<Self, SimulationError> {
         let mut bench = Self::empty(config, 1)?;
         let length = config.host.max_transfer_bytes.min(1 << 20);
@@ -228,8 +228,8 @@ impl Bench {
         self.run(depth, completions, |bench| Request::read(bench.place(span, length), ByteSize(length)))
     }
 
-    /// Reads a span in order, one read after the other: of a map that is cached, what belongs to it is at hand then, or as much as
-    /// there is room for.
+    /// Reads a span in order, one read after the other: of a map that is cached, what belongs to it is at hand then, or
+    /// as much as there is room for.
     pub(crate) fn read_in_order(&mut self, span: Span) -> Result<(), SimulationError> {
         let length = self.drive.info().max_transfer.0.min(1 << 20);
         for n in 0..span.bytes / length {
@@ -264,8 +264,8 @@ impl Bench {
         })
     }
 
-    /// Writes all of a span once, in order, in requests of a length, and no more: what is submitted ahead is no part of another
-    /// pass. Gives bytes a second.
+    /// Writes all of a span once, in order, in requests of a length, and no more: what is submitted ahead is no part of
+    /// another pass. Gives bytes a second.
     pub(crate) fn pass_in_order(&mut self, span: Span, length: u64, depth: usize) -> Result<f64, SimulationError> {
         let (from, pieces) = (self.drive.now(), span.bytes / length);
         let mut submitted = 0;

@@ -1,8 +1,8 @@
 //! What stands between the host and the flash: buffers and caches, and what it takes to be sure that data is through.
 //!
-//! A write buffer is what the host may have acknowledged before it is on flash: the buffer itself and the write cache in
-//! front of it, unless that sends everything on at once. What the flash takes as fast as the interface brings it never
-//! fills, and its size shows nowhere. Flushes and durable writes are timed one at a time on a drive
+//! A write buffer is what the host may have acknowledged before it is on flash: the buffer itself and the write cache
+//! in front of it, unless that sends everything on at once. What the flash takes as fast as the interface brings it
+//! never fills, and its size shows nowhere. Flushes and durable writes are timed one at a time on a drive
 //! that has nothing else to do and nothing else in its buffer.
 
 use flashwise_block::{BlockDevice, ByteSize, Nanos, Request};

@@ -1,13 +1,14 @@
 //! What the content of writes changes: the gain by compression and by deduplication.
 //!
-//! Saturated random writes of 4 KiB to a part of a fresh drive, all of whose flash is in use, in the long run: of zeros against
-//! random bytes, and of blocks that repeat a few others against blocks that differ from all others. Zeros carry a few bytes
-//! that no other block has, or they would be repeats; repeats are random bytes each, or they could be compressed.
+//! Saturated random writes of 4 KiB to a part of a fresh drive, all of whose flash is in use, in the long run: of zeros
+//! against random bytes, and of blocks that repeat a few others against blocks that differ from all others. Zeros carry
+//! a few bytes that no other block has, or they would be repeats; repeats are random bytes each, or they could be
+//! compressed.
 //!
 //! A drive that looks for repeats only when it has nothing to do writes all of them first, and gains nothing here.
 //!
-//! What is repeated has left the buffer before. A drive that reads it to compare is as fast as the dies are on which it lies:
-//! where that matters, the gain has no truth.
+//! What is repeated has left the buffer before. A drive that reads it to compare is as fast as the dies are on which it
+//! lies: where that matters, the gain has no truth.
 
 use flashwise_block::{ByteSize, IoBuffer, Request};
 use flashwise_profile::{Figure, Parameters};

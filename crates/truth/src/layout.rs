@@ -1,9 +1,9 @@
 //! How data lies on the drive: write unit, stripe, chunk, page, hot locations.
 //!
-//! Write unit and page are read from the configuration. A chunk is a run of logical blocks on one channel in a drive that
-//! was written in order, found by walking over the map. What a request's place or length does to its time is measured on
-//! the *quiet* drive: the same one without jitter, page types, errors and read cache, on which two equal requests take
-//! equally long to the nanosecond, so that a curve repeats exactly or not at all.
+//! Write unit and page are read from the configuration. A chunk is a run of logical blocks on one channel in a drive
+//! that was written in order, found by walking over the map. What a request's place or length does to its time is
+//! measured on the *quiet* drive: the same one without jitter, page types, errors and read cache, on which two equal
+//! requests take equally long to the nanosecond, so that a curve repeats exactly or not at all.
 //!
 //! The definitions are those of Kakaraparthy et al., PVLDB 13(4), 2019.
 
@@ -72,8 +72,8 @@ fn quiet(config: &DeviceConfig) -> DeviceConfig {
     quiet
 }
 
-/// A superpage, or a granule where the medium is written in place; where a forced write ends in a protected buffer, which pads
-/// nothing, a logical page. None where nothing shorter can be written.
+/// A superpage, or a granule where the medium is written in place; where a forced write ends in a protected buffer,
+/// which pads nothing, a logical page. None where nothing shorter can be written.
 fn write_unit(config: &DeviceConfig, reasons: &mut Reasons) -> Figure<u64> {
     let controller = &config.controller;
     match config.ftl.mapping {
@@ -83,7 +83,8 @@ fn write_unit(config: &DeviceConfig, reasons: &mut Reasons) -> Figure<u64> {
             let page = config.ftl.logical_page_bytes;
             if page > config.host.logical_block_bytes { exactly(page) } else { Figure::absent() }
         }
-        // As many superpages are begun as the write has pages, and how full the last ones get depends on what came before.
+        // As many superpages are begun as the write has pages, and how full the last ones get depends on what came
+        // before.
         _ if scatters(config) => reasons.unknown("write_unit_bytes", "each page of a write goes to another die"),
         _ if config.superpage_bytes() <= config.host.logical_block_bytes => Figure::absent(),
         _ => exactly(config.superpage_bytes()),
@@ -95,9 +96,10 @@ fn scatters(config: &DeviceConfig) -> bool {
     config.ftl.mapping == Mapping::Page && config.ftl.placement.binds_to() == BoundTo::Nothing
 }
 
-/// What a read moves whole: a logical page that is compressed as a whole, a transfer unit, or where that is no more than what
-/// can be asked for, a page of flash: the first across whose border reads take longer than others. A transfer unit across whose
-/// border they do not is there, and no host can tell; nor can it tell the pages that several planes read together from one.
+/// What a read moves whole: a logical page that is compressed as a whole, a transfer unit, or where that is no more
+/// than what can be asked for, a page of flash: the first across whose border reads take longer than others. A transfer
+/// unit across whose border they do not is there, and no host can tell; nor can it tell the pages that several planes
+/// read together from one.
 fn page(quiet: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, SimulationError> {
     let (unit, block) = (quiet.flash.transfer_unit_bytes, quiet.host.logical_block_bytes);
     let compressed = quiet.compression().map(|_| quiet.ftl.logical_page_bytes).filter(|&page| page > block);
@@ -124,8 +126,8 @@ fn page(quiet: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, Simu
     Ok(Figure::absent())
 }
 
-/// Whether reads of two blocks take longer across the border of two pages than within one; `None` where some do and some do
-/// not.
+/// Whether reads of two blocks take longer across the border of two pages than within one; `None` where some do and
+/// some do not.
 fn crossing_takes_longer(quiet: &DeviceConfig, page: u64, block: u64) -> Result<Option<bool>, SimulationError> {
     let mut bench = Bench::filled(quiet, 1)?;
     let mut read = |start: u64| bench.alone(Request::read(ByteSize(start), ByteSize(2 * block)));
@@ -144,15 +146,15 @@ fn crossing_takes_longer(quiet: &DeviceConfig, page: u64, block: u64) -> Result<
     })
 }
 
-/// The run of logical pages on one channel, where all runs are equally long and a host can tell, of a quiet drive whose times to
-/// sense vary in fact by a share.
+/// The run of logical pages on one channel, where all runs are equally long and a host can tell, of a quiet drive whose
+/// times to sense vary in fact by a share.
 fn chunk(config: &DeviceConfig, jitter: f64, reasons: &mut Reasons) -> Result<Figure<u64>, SimulationError> {
     if config.flash.channels == 1 {
         return one_channel(config, reasons);
     }
     let Some(runs) = channel_runs(&Bench::filled(config, 1)?) else { return Ok(Figure::unknown()) };
-    // Here a page goes where there is least to do, and that is one thing in a drive that is laid out and another in one that is
-    // written.
+    // Here a page goes where there is least to do, and that is one thing in a drive that is laid out and another in one
+    // that is written.
     if config.ftl.placement == Placement::LeastLoaded && config.ftl.mapping == Mapping::Page {
         let written = channel_runs(&Bench::written(config, WRITTEN)?);
         if written.is_some_and(|written| written[0] != runs[0] || written.iter().any(|&run| run != runs[0])) {
@@ -192,8 +194,9 @@ fn chunk(config: &DeviceConfig, jitter: f64, reasons: &mut Reasons) -> Result<Fi
     Ok(Figure::absent())
 }
 
-/// A drive of one channel has no chunks. Where it makes a difference at which page a read begins, since its dies share it as two
-/// channels would, or where two dies that share a page's worth are faster than the one that holds a page, no host can tell.
+/// A drive of one channel has no chunks. Where it makes a difference at which page a read begins, since its dies share
+/// it as two channels would, or where two dies that share a page's worth are faster than the one that holds a page, no
+/// host can tell.
 fn one_channel(config: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, SimulationError> {
     let page = config.flash.page_bytes.max(config.ftl.logical_page_bytes);
     let is_shared = place_makes_a_difference(config, PERIOD_MAX / 4, page, 1.0)? || two_pages_are_faster(config, page)?;
@@ -216,16 +219,17 @@ fn two_pages_are_faster(quiet: &DeviceConfig, page: u64) -> Result<bool, Simulat
     Ok(curve[0] >= fastest * (1.0 + BLOCK_SHOWS))
 }
 
-/// Share of the difference that shows from which on there is one: where two dies sense at once the later one counts, which adds
-/// to what a quiet drive shows.
+/// Share of the difference that shows from which on there is one: where two dies sense at once the later one counts,
+/// which adds to what a quiet drive shows.
 const FAINT: f64 = 0.5;
 
 /// How much later than the mean the later of two dies is ready, in standard deviations: 1 ÷ √π.
 const LATER_OF_TWO: f64 = 0.564;
 
-/// Whether the start, moved in steps, of reads of any length up to 128 KiB makes a difference that repeats with the chunk and
-/// with no part of it, and of which enough is left when a read that two dies serve takes so much longer: where the host interface is slower than one channel, or where dies on one channel make all of the
-/// difference, chunks are there, and no host can tell.
+/// Whether the start, moved in steps, of reads of any length up to 128 KiB makes a difference that repeats with the
+/// chunk and with no part of it, and of which enough is left when a read that two dies serve takes so much longer:
+/// where the host interface is slower than one channel, or where dies on one channel make all of the difference, chunks
+/// are there, and no host can tell.
 fn place_matters(quiet: &DeviceConfig, chunk: u64, step: u64, later_ns: f64) -> Result<bool, SimulationError> {
     let mut bench = Bench::filled(quiet, 1)?;
     let shows = if step < 4096 { BLOCK_SHOWS } else { SHOWS };
@@ -254,12 +258,14 @@ fn place_makes_a_difference(quiet: &DeviceConfig, chunk: u64, step: u64, share: 
     Ok(false)
 }
 
-/// Whether a curve that repeats after so many starts repeats after a part of them already, but for differences up to one.
+/// Whether a curve that repeats after so many starts repeats after a part of them already, but for differences up to
+/// one.
 fn repeats_with_a_part(curve: &[f64], starts: usize, up_to: f64) -> bool {
     (1..starts).filter(|part| starts.is_multiple_of(*part)).any(|part| repeats_after(curve, part, up_to))
 }
 
-/// Whether a curve repeats after so many starts, but for differences up to one. Those of longer reads may repeat with a superpage.
+/// Whether a curve repeats after so many starts, but for differences up to one. Those of longer reads may repeat with a
+/// superpage.
 fn repeats_after(curve: &[f64], starts: usize, up_to: f64) -> bool {
     curve.iter().zip(&curve[starts..]).all(|(a, b)| (a - b).abs() < up_to)
 }
@@ -308,7 +314,8 @@ fn stripe(config: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, S
     })
 }
 
-/// The shortest length from which on all read back equally fast, and all shorter ones slower; `None` where all are alike.
+/// The shortest length from which on all read back equally fast, and all shorter ones slower; `None` where all are
+/// alike.
 fn last_improvement(lengths: &[u64], times: &[f64]) -> Result<Option<u64>, &'static str> {
     let fastest = times.iter().copied().fold(f64::MAX, f64::min);
     let is_fast = |time: f64| time <= fastest * (1.0 + EQUAL);
@@ -325,8 +332,8 @@ fn last_improvement(lengths: &[u64], times: &[f64]) -> Result<Option<u64>, &'sta
     Ok(Some(lengths[from]))
 }
 
-/// Mean time of reading back what was written in durable pieces of each length, the lengths in an order, maybe behind a single
-/// page, ns.
+/// Mean time of reading back what was written in durable pieces of each length, the lengths in an order, maybe behind a
+/// single page, ns.
 fn read_back(
     config: &DeviceConfig,
     lengths: &[u64],
@@ -375,8 +382,8 @@ fn empty_buffers(config: &DeviceConfig, bench: &mut Bench, from: u64) -> Result<
     bench.settle()
 }
 
-/// Where chunk-long reads are fastest, and whether they still are when all was overwritten: on the quiet drive, and on the drive
-/// as it is, on which pages that take different times may hide it.
+/// Where chunk-long reads are fastest, and whether they still are when all was overwritten: on the quiet drive, and on
+/// the drive as it is, on which pages that take different times may hide it.
 fn hot_location(
     config: &DeviceConfig,
     quiet: &DeviceConfig,
@@ -417,8 +424,8 @@ fn hot_location(
     Ok((Figure::certain(hot[0], hot[1], hot[2]), survives))
 }
 
-/// The first of the fastest phases, and the first and last of those around it that are as fast. They may go over the end
-/// of the period, and the last then is before the first.
+/// The first of the fastest phases, and the first and last of those around it that are as fast. They may go over the
+/// end of the period, and the last then is before the first.
 fn hot_phases(folded: &[f64]) -> [usize; 3] {
     let (n, (fastest, _)) = (folded.len(), ends(folded));
     let is_hot = |phase: usize| folded[phase % n] < fastest * (1.0 + EFFECT);
@@ -435,8 +442,8 @@ fn ends(curve: &[f64]) -> (f64, f64) {
 /// Where the window of a [`start_curve`] begins.
 const WINDOW_START: u64 = 1 << 20;
 
-/// One period of a [`start_curve`], by where its places lie from the start of the drive on: an odd chunk does not begin where
-/// the window does.
+/// One period of a [`start_curve`], by where its places lie from the start of the drive on: an odd chunk does not begin
+/// where the window does.
 fn from_start_of_drive(period: &[f64], step: u64) -> Vec<f64> {
     let mut folded = period.to_vec();
     folded.rotate_right((WINDOW_START / step) as usize % period.len());
@@ -457,8 +464,8 @@ fn period_of(curve: &[f64], step: u64, chunk: u64) -> Option<u64> {
     })
 }
 
-/// Whether the same start is still faster, with half of its lead at least, after a region was overwritten; `None` where the
-/// median says one thing and the mean another.
+/// Whether the same start is still faster, with half of its lead at least, after a region was overwritten; `None` where
+/// the median says one thing and the mean another.
 fn survives(
     config: &DeviceConfig,
     (chunk, step, phases): (u64, u64, usize),
@@ -479,8 +486,8 @@ fn survives(
     Ok((by_median == by_mean).then_some(by_median))
 }
 
-/// Latencies of chunk-long reads by the phase that they start at, over many periods, ns. The periods are random: those at
-/// equal distances may all begin where a stripe does.
+/// Latencies of chunk-long reads by the phase that they start at, over many periods, ns. The periods are random: those
+/// at equal distances may all begin where a stripe does.
 fn by_phase(bench: &mut Bench, (chunk, step, phases): (u64, u64, usize)) -> Result<Vec<Vec<u64>>, SimulationError> {
     let period = phases as u64 * step;
     let mut times = vec![Vec::new(); phases];

@@ -1,13 +1,14 @@
-//! What is true of a drive, figure by figure, from its configuration: what a learner that sees only latencies is checked
-//! against. And the way back, from a profile to a drive ([`learned`]), and drives that nobody has seen ([`random`]).
+//! What is true of a drive, figure by figure, from its configuration: what a learner that sees only latencies is
+//! checked against. And the way back, from a profile to a drive ([`learned`]), and drives that nobody has seen
+//! ([`random`]).
 //!
 //! ```text
 //!   DeviceConfig ─┬─ read off the configuration and the map ─▶ layout, parallelism, buffers
 //!                 └─ measured on a white box ────────────────▶ throughput, reclaiming
 //! ```
 //!
-//! Each figure is a value (with itself as both ends), absent, or unknown where its definition fits the drive not at all;
-//! then [`Truth::reasons`] says why. The definitions are the doc comments of
+//! Each figure is a value (with itself as both ends), absent, or unknown where its definition fits the drive not at
+//! all; then [`Truth::reasons`] says why. The definitions are the doc comments of
 //! [`Parameters`](flashwise_profile::Parameters); the choices that they leave open are made in the file of each group:
 //!
 //! | file | figures |
@@ -21,15 +22,15 @@
 //! | [`content`] | what compression and deduplication gain |
 //!
 //! What is measured is measured with the configuration in hand: states are laid out at once or written until the
-//! counters say that they have settled, and loops are as long as their own error needs to be below 2 %. Requests carry no
-//! bytes, which a drive that reduces what it stores takes for bytes that cannot be reduced; those of [`content`] do.
+//! counters say that they have settled, and loops are as long as their own error needs to be below 2 %. Requests carry
+//! no bytes, which a drive that reduces what it stores takes for bytes that cannot be reduced; those of [`content`] do.
 //! What a drive does while it collects is measured from two pasts, and true where both agree within a twentieth.
 //!
-//! **Cost.** Some seconds for a drive of 1 to 2 GiB, in proportion to the capacity; drives of more than 10 GiB, and those of
-//! more than 1 GiB with a cached map, are simulated with fewer blocks ([`scale`]).
+//! **Cost.** Some seconds for a drive of 1 to 2 GiB, in proportion to the capacity; drives of more than 10 GiB, and
+//! those of more than 1 GiB with a cached map, are simulated with fewer blocks ([`scale`]).
 //!
-//! **Limits.** Page mapping and media in place. Of FTLs that map blocks, of elements, and of drives that offer more than they
-//! have room for, everything is unknown.
+//! **Limits.** Page mapping and media in place. Of FTLs that map blocks, of elements, and of drives that offer more
+//! than they have room for, everything is unknown.
 //!
 //! # Example
 //! ```
@@ -113,12 +114,12 @@ pub fn truth(config: &DeviceConfig) -> Result<Truth, SimulationError> {
     Ok(Truth { parameters, reasons: reasons.0 })
 }
 
-/// On a smaller drive with a smaller cache as many requests miss it, but the pages of its map lie on other units and are
-/// rewritten at another rate, so that what collection costs there says nothing of the large one.
+/// On a smaller drive with a smaller cache as many requests miss it, but the pages of its map lie on other units and
+/// are rewritten at another rate, so that what collection costs there says nothing of the large one.
 const MAP_DECIDES: &str = "the map of this drive is cached, and the drive too large to be simulated as a whole";
 
-/// How fast small writes are on a drive with a cache of fast cells, and what they leave behind, depends on how much of it
-/// they find empty, and so on all that was done before; and its superblocks hold less than others.
+/// How fast small writes are on a drive with a cache of fast cells, and what they leave behind, depends on how much of
+/// it they find empty, and so on all that was done before; and its superblocks hold less than others.
 fn forget_what_the_cache_decides(p: &mut Parameters, reasons: &mut Reasons) {
     const WHY: &str = "it depends on what is in the cache of fast cells";
     p.stripe_bytes = reasons.unknown("stripe_bytes", WHY);

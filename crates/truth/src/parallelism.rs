@@ -38,8 +38,8 @@ pub(super) fn fill_in(config: &DeviceConfig, parameters: &mut Parameters, reason
     };
 }
 
-/// The first of the dies that a logical page may be written to, in whatever group of channels it comes to lie; `None` where it
-/// may be any. Two pages whose first dies differ share none.
+/// The first of the dies that a logical page may be written to, in whatever group of channels it comes to lie; `None`
+/// where it may be any. Two pages whose first dies differ share none.
 fn first_die(config: &DeviceConfig) -> Option<Box<dyn Fn(u64) -> u64>> {
     let (channels, ways) = (u64::from(config.flash.channels), u64::from(config.ways()));
     if config.ftl.mapping == Mapping::InPlace {
@@ -61,8 +61,8 @@ fn first_die(config: &DeviceConfig) -> Option<Box<dyn Fn(u64) -> u64>> {
     }
 }
 
-/// The address bits that by themselves part the dies: with one value of the bit, none is written that is written with the
-/// other.
+/// The address bits that by themselves part the dies: with one value of the bit, none is written that is written with
+/// the other.
 fn volume_bits(config: &DeviceConfig) -> u64 {
     let Some(die_of) = first_die(config) else { return 0 };
     // Dies that take one command together are one place.

@@ -29,9 +29,9 @@ const LOOK_EVERY: u64 = 32;
 const ONSETS: u64 = 3;
 /// Trim changes write amplification by the second share at least, or by less than the first: not at all.
 const TRIM_CHANGES: (f64, f64) = (0.02, 0.05);
-/// Times what it holds that a drive may program without becoming steady, before it is said that it has no steady state to speak
-/// of. Where the part of the map that is in memory decides how much is moved, hundreds of bytes can be programmed for one of the
-/// host's, and more and more for as long as anybody looks.
+/// Times what it holds that a drive may program without becoming steady, before it is said that it has no steady state
+/// to speak of. Where the part of the map that is in memory decides how much is moved, hundreds of bytes can be
+/// programmed for one of the host's, and more and more for as long as anybody looks.
 const TURNOVERS_MAX: u64 = 100;
 /// Why there is none for a drive that does not.
 const NOT_STEADY: &str = "the drive programs a hundred times what it holds, and is not steady";
@@ -91,9 +91,9 @@ pub(super) fn read_off(config: &DeviceConfig, parameters: &mut Parameters) {
     p.trim_gain = Figure::absent();
 }
 
-/// Simulates the rest; gives what the drive does in its steady state. `whole` is the drive that `config` stands in for, `fresh`
-/// its saturated writes a second before collection, if its past does not matter for them, `untold` why there is no need to look
-/// for a steady state.
+/// Simulates the rest; gives what the drive does in its steady state. `whole` is the drive that `config` stands in for,
+/// `fresh` its saturated writes a second before collection, if its past does not matter for them, `untold` why there is
+/// no need to look for a steady state.
 pub(super) fn fill_in(
     config: &DeviceConfig,
     whole: &DeviceConfig,
@@ -180,8 +180,8 @@ fn steady(config: &DeviceConfig, past: Past, depth: usize) -> Result<Option<(Ben
     Ok(rate.map(|rate| (bench, rate)))
 }
 
-/// Runs windows of half a capacity until two agree; gives the mean of the last two. `None` where the drive programs so much that
-/// it is given up.
+/// Runs windows of half a capacity until two agree; gives the mean of the last two. `None` where the drive programs so
+/// much that it is given up.
 fn settle(
     bench: &mut Bench,
     least: usize,
@@ -270,8 +270,8 @@ fn onset(config: &DeviceConfig) -> Result<u64, SimulationError> {
     Ok(onsets[onsets.len() / 2])
 }
 
-/// Bytes a second of sequential writes, round and round a drive, when every cache is full and collection goes on; `None` where
-/// that depends on what was written before: units whose erases fall together then do so round after round.
+/// Bytes a second of sequential writes, round and round a drive, when every cache is full and collection goes on;
+/// `None` where that depends on what was written before: units whose erases fall together then do so round after round.
 fn sustained(config: &DeviceConfig) -> Result<Option<f64>, SimulationError> {
     let mut in_order = Bench::filled(config, 1)?;
     if config.ftl.mapping != Mapping::Page {

@@ -1,17 +1,17 @@
 //! A drive of some gigabytes in place of one of terabytes: the same geometry, times, over-provisioning and rules, fewer
 //! blocks.
 //!
-//! Drives whose map is cached are cut further, with the cache in proportion, because each of their requests costs a few. Blocks
-//! of fewer pages take so much less time to erase, since writes pay for their share of an erase.
+//! Drives whose map is cached are cut further, with the cache in proportion, because each of their requests costs a
+//! few. Blocks of fewer pages take so much less time to erase, since writes pay for their share of an erase.
 //!
-//! What is asked of a region of a fresh drive is asked of the drive itself up to the same size, and of one with as long blocks
-//! and all of its map's cache beyond. On a drive that holds the region a few times only, superblocks are collected before all
-//! that they held is overwritten (by four times, a twentieth of it is left), and blocks cut in half made writes of 634, a
-//! random drive, 7 % slower.
+//! What is asked of a region of a fresh drive is asked of the drive itself up to the same size, and of one with as long
+//! blocks and all of its map's cache beyond. On a drive that holds the region a few times only, superblocks are
+//! collected before all that they held is overwritten (by four times, a twentieth of it is left), and blocks cut in
+//! half made writes of 634, a random drive, 7 % slower.
 //!
-//! The onset of collection grows with the capacity. What collection costs depends on the number of blocks as well, since
-//! some are open and some kept free: with fifty of them in a unit in place of two hundred, write amplification came out a
-//! tenth off. So drives are simulated as they are as far as that takes seconds.
+//! The onset of collection grows with the capacity. What collection costs depends on the number of blocks as well,
+//! since some are open and some kept free: with fifty of them in a unit in place of two hundred, write amplification
+//! came out a tenth off. So drives are simulated as they are as far as that takes seconds.
 
 use flashwise_ssd::DeviceConfig;
 use flashwise_ssd::config::Mapping;
@@ -88,7 +88,8 @@ fn row_bytes(config: &DeviceConfig) -> u64 {
     config.units() * config.superpage_bytes()
 }
 
-/// As many blocks of the small drive's length as hold so many rows, and the capacity that leaves the same room to spare.
+/// As many blocks of the small drive's length as hold so many rows, and the capacity that leaves the same room to
+/// spare.
 fn cut(config: &DeviceConfig, small: &mut DeviceConfig, rows: u64) {
     let share = super::reclaiming::over_provisioning(config);
     let pages = u64::from(small.flash.pages_per_block);

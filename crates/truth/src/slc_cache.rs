@@ -1,10 +1,10 @@
 //! The cache of cells that are written with one bit: what it holds, where a host can tell.
 //!
-//! The size is read off the configuration: the dedicated superblocks of all units, and the dynamic ones as far as that many
-//! can be free on an empty drive; of a cache that has to be emptied before the host goes on all but the last of each unit,
-//! with which that begins. Whether writes get slower behind it is measured on an empty drive that is written in
-//! order: where the interface or the channels are slower than both kinds of cells, or where the drive ends before the cache
-//! does, there is a cache that no host can tell.
+//! The size is read off the configuration: the dedicated superblocks of all units, and the dynamic ones as far as that
+//! many can be free on an empty drive; of a cache that has to be emptied before the host goes on all but the last of
+//! each unit, with which that begins. Whether writes get slower behind it is measured on an empty drive that is written
+//! in order: where the interface or the channels are slower than both kinds of cells, or where the drive ends before
+//! the cache does, there is a cache that no host can tell.
 
 use flashwise_profile::{Figure, Parameters};
 
@@ -16,8 +16,8 @@ use flashwise_ssd::config::{Mapping, SlcCacheFull};
 
 /// Length and depth of writes in order.
 const SEQUENTIAL: (u64, usize) = (1 << 20, 32);
-/// Speeds are taken over this share of the cache before its end, and over so many times the cache behind it: one that is
-/// emptied as a whole takes all that it holds at once each time.
+/// Speeds are taken over this share of the cache before its end, and over so many times the cache behind it: one that
+/// is emptied as a whole takes all that it holds at once each time.
 const BEFORE: f64 = 0.4;
 const BEHIND: f64 = 2.0;
 /// Writes behind the cache are slower by this share at least, or not at all; in between nothing is said.

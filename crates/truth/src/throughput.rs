@@ -1,15 +1,15 @@
 //! How fast the drive is: asymmetry and concurrency.
 //!
 //! *Fresh* is a drive of which only the first 256 MiB hold data, written in order; random requests go there. Reads are
-//! measured when it was written once; writes when all flash is in use, so that they pay for erases, and what is collected
-//! has nothing left to move, and when the buffers are full. *Collecting* is the steady state of uniform random writes over
-//! all of it.
+//! measured when it was written once; writes when all flash is in use, so that they pay for erases, and what is
+//! collected has nothing left to move, and when the buffers are full. *Collecting* is the steady state of uniform
+//! random writes over all of it.
 //!
 //! Concurrency is the knee of the throughput over the depth: of all pairs of a slope *a* and a plateau *P* the one that
 //! minimises Σ (ln y − min(ln a + ln d, ln P))², and then *k* = *P* ÷ *a*. So a curve that bends gently has its knee
-//! where the two straight lines that describe it best meet. Saturated throughput is the largest of the curve of reads. That
-//! of writes varies with the erases that fall to a point: there it is the mean over the depths at the end of the curve,
-//! down to the first that is slower than those behind it by more than that.
+//! where the two straight lines that describe it best meet. Saturated throughput is the largest of the curve of reads.
+//! That of writes varies with the erases that fall to a point: there it is the mean over the depths at the end of the
+//! curve, down to the first that is slower than those behind it by more than that.
 //!
 //! Source of the quantities: Papon and Athanassoulis, DaMoN 2021.
 
@@ -95,7 +95,8 @@ fn region(config: &DeviceConfig) -> Span {
     Span { start: 0, bytes: REGION.min(config.capacity_bytes) }
 }
 
-/// Fills in the figures of a fresh drive; gives its saturated 4 KiB writes a second, where they do not depend on its past.
+/// Fills in the figures of a fresh drive; gives its saturated 4 KiB writes a second, where they do not depend on its
+/// past.
 pub(super) fn fresh(
     config: &DeviceConfig,
     parameters: &mut Parameters,

@@ -13,7 +13,8 @@
 //! - [`Comparison`]: the result of a fit, which `report` shows; [`Tuning`]: that of tuning a user's own database.
 //!
 //! # Limits
-//! SQLite with one connection and one thread; PostgreSQL by its settings and fill factors; MariaDB by variables of InnoDB.
+//! SQLite with one connection and one thread; PostgreSQL by its settings and fill factors; MariaDB by variables of
+//! InnoDB.
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 

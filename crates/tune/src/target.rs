@@ -1,7 +1,7 @@
 //! What a drive is called on the command line.
 //!
-//! `sim:PRESET`, `sim:FILE.toml`, a directory of a real file system, or, for learning and replays, a block device. A file is never
-//! opened for writing; a block device only with [`RawOptions::destructive`] and what belongs to it.
+//! `sim:PRESET`, `sim:FILE.toml`, a directory of a real file system, or, for learning and replays, a block device. A
+//! file is never opened for writing; a block device only with [`RawOptions::destructive`] and what belongs to it.
 
 use std::fmt;
 use std::os::unix::fs::FileTypeExt;
@@ -159,8 +159,8 @@ impl Target {
         }
     }
 
-    /// What a quick look at a real drive may write and take: a hundredth of the file system's or the drive's size, and five
-    /// minutes. A simulated drive has no such limits.
+    /// What a quick look at a real drive may write and take: a hundredth of the file system's or the drive's size, and
+    /// five minutes. A simulated drive has no such limits.
     pub fn quick_limits(&self, capacity: ByteSize) -> Option<(ByteSize, Nanos)> {
         let size = match self {
             Self::Simulated { .. } => return None,

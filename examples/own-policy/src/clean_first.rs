@@ -56,7 +56,8 @@ impl Policy for CleanFirst {
     }
 
     fn order(&mut self, pages: &Directory, take: Taker<'_>) {
-        // Pages that come in are written, so that these are the first of the dirty ones, in the order of their last use.
+        // Pages that come in are written, so that these are the first of the dirty ones, in the order of their last
+        // use.
         for entry in self.in_order(pages) {
             if take(entry).is_break() {
                 return;

@@ -1,5 +1,5 @@
-//! Policies of one's own beside flashwise's, without a change to flashwise: one that chooses victims of garbage collection,
-//! one that chooses which page a buffer pool evicts.
+//! Policies of one's own beside flashwise's, without a change to flashwise: one that chooses victims of garbage
+//! collection, one that chooses which page a buffer pool evicts.
 //!
 //! ```text
 //!   least_worn.rs   VictimPolicy ─▶ SimulatedSsd::with_victim_policy ─▶ a workload on it   write amplification, wear
@@ -31,7 +31,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     compare_evictions()
 }
 
-/// Small enough to be written many times over in a second: 2 channels, 256 superblocks of 1 MiB, 20 % over-provisioning.
+/// Small enough to be written many times over in a second: 2 channels, 256 superblocks of 1 MiB, 20 %
+/// over-provisioning.
 fn drive() -> Result<DeviceConfig, Box<dyn Error>> {
     let mut config = DeviceConfig::preset("samsung-960-evo")?;
     let flash = &mut config.flash;

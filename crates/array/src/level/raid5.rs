@@ -1,6 +1,6 @@
-//! RAID-5, left-symmetric: the parity moves one member to the left with each row, and the data begins behind it, so that
-//! a sequential read keeps all members busy (Lee, Katz: *Performance Consequences of Parity Placement in Disk Arrays*,
-//! ASPLOS 1991).
+//! RAID-5, left-symmetric: the parity moves one member to the left with each row, and the data begins behind it, so
+//! that a sequential read keeps all members busy (Lee, Katz: *Performance Consequences of Parity Placement in Disk
+//! Arrays*, ASPLOS 1991).
 
 use super::{Layout, Role};
 

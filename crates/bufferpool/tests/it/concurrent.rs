@@ -41,8 +41,8 @@ fn ways() -> Vec<(Ace, Prefetch)> {
     ]
 }
 
-/// Serves the same accesses by the simulator's pool and by the one with bytes; the counts of both must be equal, and the
-/// bytes those that were written last.
+/// Serves the same accesses by the simulator's pool and by the one with bytes; the counts of both must be equal, and
+/// the bytes those that were written last.
 fn compare(name: &str, frames: usize, (ace, prefetch): (Ace, Prefetch), accesses: &[(u32, bool)]) {
     let next: Vec<u32> = (1..PAGES).chain([u32::MAX]).collect();
     let shape = Shape { frames, pages: PAGES as usize, blocks: [].into() };

@@ -1,6 +1,7 @@
 //! Agreement with what other programs count on the same traces.
 //!
-//! Traces and counts stand in `shared` beside the repository, read where they lie; a test says so where they are absent.
+//! Traces and counts stand in `shared` beside the repository, read where they lie; a test says so where they are
+//! absent.
 use std::path::{Path, PathBuf};
 
 use flashwise_bufferpool::simulate::{PoolPlan, PoolReport, simulate};
@@ -135,8 +136,8 @@ fn misses_write_backs_and_pages_written_are_those_of_the_models_of_reads_and_wri
     assert_eq!(rows.len(), 38);
 }
 
-/// Those models leave out of ARC's order that new pages make T1 longer while pages of T2 fall. The counts are those of a list
-/// model with either order, outside this crate.
+/// Those models leave out of ARC's order that new pages make T1 longer while pages of T2 fall. The counts are those of
+/// a list model with either order, outside this crate.
 #[test]
 fn arcs_batches_write_few_pages_that_would_stay_only_if_its_order_counts_new_pages() {
     let options = TraceOptions {
@@ -178,8 +179,8 @@ impl Storage for Deeds {
     }
 }
 
-/// A line a request: what was asked, hit or miss, the page that fell, the pages that were written, dirty pages afterwards.
-/// Gives the checksum of all lines and their number.
+/// A line a request: what was asked, hit or miss, the page that fell, the pages that were written, dirty pages
+/// afterwards. Gives the checksum of all lines and their number.
 fn log_of(requests: &str, policy: &str, frames: usize, ace: Ace) -> (u32, usize) {
     let shape = Shape { frames, pages: 20_480, blocks: [].into() };
     let options = PoolOptions { ace, ..PoolOptions::default() };
@@ -203,9 +204,9 @@ fn log_of(requests: &str, policy: &str, frames: usize, ace: Ace) -> (u32, usize)
 }
 
 /// The simulator of ACE's authors (BU-DiSC/ACE-codebase 46f65a8, `Simulation/`), run as it is with
-/// `-b 100|1000 -x 100000 -e 50 -s 90 -d 10 -r 1 -w 3 -k 8 -a 1|5 -v 2`, tells hits, batches and the whole pool after each
-/// request. The lines above were made of that, and these are their checksums. The pages of a batch of LRU-WSR, which it does not
-/// name, are the victim and those that are clean once the batch is written, the oldest first.
+/// `-b 100|1000 -x 100000 -e 50 -s 90 -d 10 -r 1 -w 3 -k 8 -a 1|5 -v 2`, tells hits, batches and the whole pool after
+/// each request. The lines above were made of that, and these are their checksums. The pages of a batch of LRU-WSR,
+/// which it does not name, are the victim and those that are clean once the batch is written, the oldest first.
 #[test]
 fn every_request_is_served_as_by_the_simulator_of_the_authors_of_ace() {
     let Some(path) = shared("traces/ace_ref_b1000_n20480_s90d10_rw50.txt") else { return };

@@ -1,8 +1,8 @@
 //! Every policy against its naive model: the same misses, victims and batches, with pins and dirty bits.
 //!
-//! Beside that, whatever the policy: a page that is held never falls, no change is lost, and a batch begins with the victim.
-//! `FLASHWISE_POOL_HISTORIES` says how many histories of 160 accesses, in the mean, each policy is tried with; without it
-//! `PROPTEST_CASES` does.
+//! Beside that, whatever the policy: a page that is held never falls, no change is lost, and a batch begins with the
+//! victim. `FLASHWISE_POOL_HISTORIES` says how many histories of 160 accesses, in the mean, each policy is tried with;
+//! without it `PROPTEST_CASES` does.
 use crate::naive;
 use std::collections::BTreeSet;
 
@@ -123,8 +123,8 @@ fn compare<M: Model>(policy: &str, model: M, frames: usize, batch: usize, steps:
     );
 }
 
-/// Runs both on many accesses with a thousand frames: as many as in the runs of ACE's authors, on their kind of trace, in
-/// which nine of ten accesses go to a tenth of the pages and half are writes.
+/// Runs both on many accesses with a thousand frames: as many as in the runs of ACE's authors, on their kind of trace,
+/// in which nine of ten accesses go to a tenth of the pages and half are writes.
 fn compare_large<M: Model>(policy: &str, model: M, batch: usize) {
     const PAGES: u32 = 20_480;
     const ACCESSES: u32 = 30_000;

@@ -155,8 +155,8 @@ fn fio_finds_no_wrong_byte_in_the_file_under_mixed_load_with_trims() {
     assert_eq!((&document["counters"]["trims"], &document["failed"]), (&256.into(), &0.into()), "{document}");
 }
 
-/// The thread that answers is not held up by what else the machine does, where that is allowed, and its command is as urgent as
-/// any other.
+/// The thread that answers is not held up by what else the machine does, where that is allowed, and its command is as
+/// urgent as any other.
 #[test]
 fn a_drive_with_its_own_time_is_scheduled_before_others() {
     let may = Command::new("chrt").args(["-f", "20", "true"]).status().is_ok_and(|ended| ended.success());
@@ -198,8 +198,8 @@ fn what_reached_the_drive_is_captured_and_audited() {
     assert_eq!(short["processes"].as_array().unwrap().len(), 1, "{short}");
 }
 
-/// Whatever the machine does meanwhile: what fio measures lies between what the drive took, less the way that is taken off, and
-/// what it is told to have measured at most. Where the run says that this is the drive's, it is.
+/// Whatever the machine does meanwhile: what fio measures lies between what the drive took, less the way that is taken
+/// off, and what it is told to have measured at most. Where the run says that this is the drive's, it is.
 #[test]
 fn fio_measures_what_the_drive_takes_but_for_the_error_that_is_told() {
     if !has_fio_with_nbd() {

@@ -1,4 +1,5 @@
-//! `flashwise attach --data FILE`: the drive goes on where it was, for other people's programs, and says where it cannot.
+//! `flashwise attach --data FILE`: the drive goes on where it was, for other people's programs, and says where it
+//! cannot.
 
 use crate::mounted;
 use crate::support;

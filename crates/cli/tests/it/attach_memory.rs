@@ -1,7 +1,7 @@
 //! A mounted drive where memory is short: what is written back to it waits for it, and it must wait for nobody.
 //!
-//! Drive and writers are in memory cgroups of their own, and that of the writers holds a fraction of what they write: nearly
-//! every page that they touch has to be written to the drive first.
+//! Drive and writers are in memory cgroups of their own, and that of the writers holds a fraction of what they write:
+//! nearly every page that they touch has to be written to the drive first.
 
 use crate::mounted;
 use std::path::{Path, PathBuf};

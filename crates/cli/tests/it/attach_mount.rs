@@ -1,7 +1,8 @@
-//! `flashwise attach --mount`: a file system on the simulated drive, and nothing of it left afterwards, however it ends.
+//! `flashwise attach --mount`: a file system on the simulated drive, and nothing of it left afterwards, however it
+//! ends.
 //!
-//! Each test that may leave something behind holds its [turn](mounted::turn): a drive that is attached takes away what others
-//! have left.
+//! Each test that may leave something behind holds its [turn](mounted::turn): a drive that is attached takes away what
+//! others have left.
 
 use crate::mounted;
 use crate::support;
@@ -366,7 +367,8 @@ fn what_is_written_first_needs_no_memory_that_is_not_there() {
     file.sync_all().unwrap();
     drop(file);
     let (after, _) = resident();
-    // What is under way takes memory of its own: 128 requests of 1 MiB at most. What is kept, 160 MiB, must be there already.
+    // What is under way takes memory of its own: 128 requests of 1 MiB at most. What is kept, 160 MiB, must be there
+    // already.
     assert!(after < before + (128 << 10), "{before} KiB before 160 MiB were written, {after} after");
     drive.signal(Signal::INT);
     drive.ended().expect(0);

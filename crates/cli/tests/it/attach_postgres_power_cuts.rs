@@ -1,8 +1,8 @@
 //! PostgreSQL on a file system on an attached drive, whose power is cut again and again at any moment.
 //!
 //! Like `attach_power_cuts.rs`, with a server that recovers from its log after each cut. Three sessions commit
-//! transactions of inserts, an update and deletes, checkpoints come between, and the server's data checksums are on. After
-//! each cut every transaction that was acknowledged is there, none by half, and every row can be read.
+//! transactions of inserts, an update and deletes, checkpoints come between, and the server's data checksums are on.
+//! After each cut every transaction that was acknowledged is there, none by half, and every row can be read.
 //!
 //! `FLASHWISE_POSTGRES_POWER_CUTS` asks for more than a few cuts.
 
@@ -149,8 +149,8 @@ impl Drop for Server {
     }
 }
 
-/// Commits one transaction after the other until the power fails or it is told an error; what was acknowledged last is in
-/// `acknowledged`.
+/// Commits one transaction after the other until the power fails or it is told an error; what was acknowledged last is
+/// in `acknowledged`.
 fn write(
     address: &postgres::Config,
     session: i32,

@@ -6,10 +6,10 @@
 //! ```
 //!
 //! A power cut takes the memory of the machine too. So the drive refuses writes before it is cut, until the file system
-//! is unmounted, and nothing that only the page cache has ever reaches it. What was on its way then, or only in its volatile
-//! buffer, the drive loses as its contract allows. To shut the file system down first (`XFS_IOC_GOINGDOWN`, which ext4 knows
-//! too) will not do: about one time in thirty ext4 then acknowledges a last `fsync` of which nothing is on the drive, also
-//! where no power is cut (Linux 6.18).
+//! is unmounted, and nothing that only the page cache has ever reaches it. What was on its way then, or only in its
+//! volatile buffer, the drive loses as its contract allows. To shut the file system down first (`XFS_IOC_GOINGDOWN`,
+//! which ext4 knows too) will not do: about one time in thirty ext4 then acknowledges a last `fsync` of which nothing
+//! is on the drive, also where no power is cut (Linux 6.18).
 //!
 //! `FLASHWISE_MOUNTED_POWER_CUTS` asks for more than a few cuts.
 
@@ -32,8 +32,8 @@ fn cuts() -> u64 {
     std::env::var("FLASHWISE_MOUNTED_POWER_CUTS").ok().map_or(8, |text| text.parse::<u64>().unwrap().div_ceil(4))
 }
 
-/// With `FULL`, SQLite does not sync the directory that it has removed the rollback journal from, and a transaction that was
-/// acknowledged may be rolled back: this test finds that, too.
+/// With `FULL`, SQLite does not sync the directory that it has removed the rollback journal from, and a transaction
+/// that was acknowledged may be rolled back: this test finds that, too.
 fn open(database: &Path, journal: &str) -> rusqlite::Result<Connection> {
     let connection = Connection::open(database)?;
     connection.execute_batch(&format!(
@@ -44,8 +44,8 @@ fn open(database: &Path, journal: &str) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Commits one transaction after the other until the power fails or it is told an error; what was acknowledged last is in
-/// `acknowledged`.
+/// Commits one transaction after the other until the power fails or it is told an error; what was acknowledged last is
+/// in `acknowledged`.
 fn write(database: &Path, journal: &str, acknowledged: &AtomicI64, power: &Power, seed: u64) -> rusqlite::Result<()> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut connection = open(database, journal)?;

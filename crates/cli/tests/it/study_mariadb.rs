@@ -1,5 +1,5 @@
-//! `flashwise study mariadb` as a user runs it: what it needs, what it tells, and that nothing stays behind; and a file system that
-//! begins behind the drive's start.
+//! `flashwise study mariadb` as a user runs it: what it needs, what it tells, and that nothing stays behind; and a file
+//! system that begins behind the drive's start.
 
 use crate::mounted;
 use crate::support;
@@ -40,7 +40,8 @@ fn without_a_server_one_line_names_the_package() {
     }
     let place = Place::new();
     let program = assert_cmd::cargo::cargo_bin!("flashwise");
-    // A mount that is this process's own hides administrators' programs, where the server is, wherever it is looked for.
+    // A mount that is this process's own hides administrators' programs, where the server is, wherever it is looked
+    // for.
     let script = "mount -t tmpfs none /usr/sbin && PATH=$1 exec \"$2\" study mariadb --quick";
     let mut command = Command::new("unshare");
     command.args(["--mount", "/bin/sh", "-c", script, "sh"]).arg(place.path("")).arg(program);

@@ -382,7 +382,8 @@ impl Ssd {
     }
 
     fn set_host(&self, keys: &mut Keys, flows: u64, notes: &mut Notes) {
-        // Doorbells of both queues, 8 ns each, a read request of 8 ns, a submission entry of 25 ns and a completion entry of 11 ns.
+        // Doorbells of both queues, 8 ns each, a read request of 8 ns, a submission entry of 25 ns and a completion
+        // entry of 11 ns.
         for (path, ns) in [
             ("host.command_latency_ns", 24),
             ("host.command_fetch_ns", 25),

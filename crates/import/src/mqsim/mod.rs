@@ -1,8 +1,8 @@
 //! MQSim's configuration and workload (Tavakkol et al., "MQSim: A Framework for Enabling Realistic Studies of Modern
 //! Multi-Queue SSD Devices", FAST 2018), as they are read by its version of 2018.
 //!
-//! What a tag does in MQSim, not what its name says, decides the mapping; where the two differ, a note tells. Times that
-//! MQSim does not let one choose, such as those of command cycles and of PCIe messages, are set to what it uses.
+//! What a tag does in MQSim, not what its name says, decides the mapping; where the two differ, a note tells. Times
+//! that MQSim does not let one choose, such as those of command cycles and of PCIe messages, are set to what it uses.
 
 mod device;
 mod parts;
@@ -34,8 +34,8 @@ pub fn import(device: (&str, &str), workload: Option<(&str, &str)>) -> Result<Im
     import_counting(device, workload, &|_| Err("nobody has looked at it".to_owned()))
 }
 
-/// Reads `ssdconfig.xml` and, where given, `workload.xml`; each is a name for messages and a text. `requests_of` is asked
-/// only of traces of which a share is to be executed.
+/// Reads `ssdconfig.xml` and, where given, `workload.xml`; each is a name for messages and a text. `requests_of` is
+/// asked only of traces of which a share is to be executed.
 ///
 /// # Errors
 /// At the first tag that is unknown, has an impossible value, or asks for what is not simulated, with its line.

@@ -1,8 +1,8 @@
 //! Where MQSim's flows are: on which channels, chips, dies and planes, and at which logical addresses.
 //!
-//! MQSim gives each plane's pages in equal shares to the flows that are on it, and a flow the sum of its shares, as if they
-//! were spread like that. It lays them evenly over its planes all the same. So where flows overlap in part, a plane may be
-//! promised more than it holds; that goes well for as long as the working sets are small.
+//! MQSim gives each plane's pages in equal shares to the flows that are on it, and a flow the sum of its shares, as if
+//! they were spread like that. It lays them evenly over its planes all the same. So where flows overlap in part, a
+//! plane may be promised more than it holds; that goes well for as long as the working sets are small.
 
 use std::collections::BTreeSet;
 

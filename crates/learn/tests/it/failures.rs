@@ -1,8 +1,8 @@
-//! A drive that fails in the middle: learning ends and says what happened, what was finished before is kept to the bit, and
-//! nothing is left in flight.
+//! A drive that fails in the middle: learning ends and says what happened, what was finished before is kept to the bit,
+//! and nothing is left in flight.
 //!
-//! The same request of the same seed meets the same place in the work each time, so what must be kept is known: it is what
-//! a drive without faults had shown after the same probes.
+//! The same request of the same seed meets the same place in the work each time, so what must be kept is known: it is
+//! what a drive without faults had shown after the same probes.
 
 use crate::support;
 use std::sync::OnceLock;

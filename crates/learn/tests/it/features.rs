@@ -1,6 +1,6 @@
-//! Drives that have one feature each, and were made by other means than the simulator: servers with queues, a noise with a
-//! heavy tail, and no flash at all (`support/model.rs`). The feature is found with its size, and what is not there is not
-//! told as certain.
+//! Drives that have one feature each, and were made by other means than the simulator: servers with queues, a noise
+//! with a heavy tail, and no flash at all (`support/model.rs`). The feature is found with its size, and what is not
+//! there is not told as certain.
 
 use crate::support;
 use flashwise_block::{ByteSize, Nanos, Silent};
@@ -143,7 +143,8 @@ fn zeros_that_repeat_are_no_compression() {
     assert_nothing_else(&profile, &["deduplication_gain"]);
 }
 
-/// After a rest this drive is no faster than before: nobody can tell what it has from units that are full before others.
+/// After a rest this drive is no faster than before: nobody can tell what it has from units that are full before
+/// others.
 #[test]
 fn what_is_written_fast_after_a_trim_and_not_after_a_rest_is_told_and_may_be_no_cache_of_fast_cells() {
     for (capacity, mib) in [(512, 96), (512, 240)] {
@@ -243,7 +244,8 @@ fn units_that_no_single_bit_selects_are_counted_all_the_same() {
 
 #[test]
 fn a_bit_that_halves_the_units_selects_two_volumes() {
-    // Of six units by turns, pieces of even number lie on three, those of odd number on the others; no other bit parts them.
+    // Of six units by turns, pieces of even number lie on three, those of odd number on the others; no other bit parts
+    // them.
     let profile = learned(Model { servers: 6, ..by_address() });
     assert_exactly(&profile, "internal_volumes", Quantity::Count(2));
     assert_exactly(&profile, "internal_volume_bits", Quantity::AddressBits(1 << 14));

@@ -1,8 +1,8 @@
 //! What a run tells of wear: its steady part, and how fast each superblock wears.
 //!
-//! Where the drive has a limit, its counters and the P/E cycles of its superblocks are noted whenever the host has written
-//! [`STEP`] times as much as at the note before; the last [`KEPT`] notes stay. At the end, the note nearest to half of
-//! what was written divides the run:
+//! Where the drive has a limit, its counters and the P/E cycles of its superblocks are noted whenever the host has
+//! written [`STEP`] times as much as at the note before; the last [`KEPT`] notes stay. At the end, the note nearest to
+//! half of what was written divides the run:
 //!
 //! ```text
 //!   start ───────────────── first half ─────────────────┬──────────── steady part ────────────▶ end
@@ -10,13 +10,14 @@
 //!                                                       │  write amplification; that of its halves must agree
 //! ```
 //!
-//! Superblocks are put into bins by what they went through in the first part, and the rate of a bin is what it went through
-//! in the second. So the blocks that were ahead by chance alone show the rate that they really have, and what is left of
-//! differences inside a bin is chance, φ. The pages of a medium that is written in place are too many to note; their writes
-//! are taken as independent (φ = 1, Poisson), and pages whose counts differ no more than that as equals.
+//! Superblocks are put into bins by what they went through in the first part, and the rate of a bin is what it went
+//! through in the second. So the blocks that were ahead by chance alone show the rate that they really have, and what
+//! is left of differences inside a bin is chance, φ. The pages of a medium that is written in place are too many to
+//! note; their writes are taken as independent (φ = 1, Poisson), and pages whose counts differ no more than that as
+//! equals.
 //!
-//! **Steady** is a run in which write amplification over the two halves of the second part differs by less than [`STEADY`],
-//! and in whose second part the mean superblock was erased at least [`ERASES_MIN`] times.
+//! **Steady** is a run in which write amplification over the two halves of the second part differs by less than
+//! [`STEADY`], and in whose second part the mean superblock was erased at least [`ERASES_MIN`] times.
 
 use std::collections::BTreeMap;
 
@@ -78,8 +79,8 @@ pub(crate) struct History {
     notes: Vec<Note>,
     /// The next note is due when the host has written so much.
     due_bytes: u64,
-    /// Superblocks that were in use at the start, those left out that are only ever written in SLC mode: when they are worn
-    /// out, the cache is gone, and not the drive.
+    /// Superblocks that were in use at the start, those left out that are only ever written in SLC mode: when they are
+    /// worn out, the cache is gone, and not the drive.
     is_used: Vec<bool>,
 }
 
@@ -203,8 +204,8 @@ impl History {
     }
 }
 
-/// Puts pages that were written so or so often together as long as their counts differ no more than those of pages that are
-/// written at one rate, whose variance is their mean; gives the mean of each group, and how many pages it has.
+/// Puts pages that were written so or so often together as long as their counts differ no more than those of pages that
+/// are written at one rate, whose variance is their mean; gives the mean of each group, and how many pages it has.
 fn groups_of_equals(counts: &BTreeMap<u32, u64>) -> Vec<(f64, u64)> {
     let mut groups = Vec::new();
     let (mut pages, mut sum, mut squares) = (0, 0.0, 0.0);
@@ -236,8 +237,8 @@ fn mortality(drive: &SimulatedSsd) -> Mortality {
     Mortality { limit: f64::from(limit), spread, chance: 0.0, ahead_max: None, is_replaced: false }
 }
 
-/// Bytes programmed in SLC mode between two moments, less those that would have worn the superblocks that data rests in as
-/// much: a byte there wears as many cells as `bits` do otherwise, and each of these less.
+/// Bytes programmed in SLC mode between two moments, less those that would have worn the superblocks that data rests in
+/// as much: a byte there wears as many cells as `bits` do otherwise, and each of these less.
 fn gentle_bytes(drive: &SimulatedSsd, from: &Note, to: &Note) -> f64 {
     let config = drive.config();
     let dedicated = to.slc_cache.dedicated_bytes - from.slc_cache.dedicated_bytes;

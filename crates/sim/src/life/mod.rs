@@ -12,14 +12,15 @@
 //!   capacity × P/E cycles × over-provisioning × evenness ÷ write amplification
 //! ```
 //!
-//! each as a factor of its own ([`LifeFactors`]). *Evenness* is what the mean superblock has been through when the drive
-//! dies, as a share of the P/E cycles of a mean superblock ([`projection`]).
+//! each as a factor of its own ([`LifeFactors`]). *Evenness* is what the mean superblock has been through when the
+//! drive dies, as a share of the P/E cycles of a mean superblock ([`projection`]).
 //!
 //! **Limits.** The projection extrapolates the steady part of one run ([`history`]). It is not made where write
-//! amplification still changes, where too little was erased to tell how even wear is, where nothing was written, or where
-//! nothing wears out. It leaves out that fewer superblocks, once some are lost, wear faster and leave less over-provisioning:
-//! where they die one after the other (`flash.endurance.spread`) it is too long, the more so the smaller the
-//! over-provisioning is. It knows nothing of retention, temperature or errors, and of workloads that change.
+//! amplification still changes, where too little was erased to tell how even wear is, where nothing was written, or
+//! where nothing wears out. It leaves out that fewer superblocks, once some are lost, wear faster and leave less
+//! over-provisioning: where they die one after the other (`flash.endurance.spread`) it is too long, the more so the
+//! smaller the over-provisioning is. It knows nothing of retention, temperature or errors, and of workloads that
+//! change.
 //!
 //! Source of the terms: JEDEC JESD218B, "Solid-State Drive (SSD) Requirements and Endurance Test Method", for bytes
 //! written until the end of life (TBW) and drive writes a day; SNIA's definition of the latter divides by the warranty.
@@ -70,16 +71,16 @@ pub struct Projection {
     pub factors: LifeFactors,
 }
 
-/// The factors of [`Projection::host_bytes`]. Those of write amplification are split in the order in which they stand here:
-/// each is what is lost when its cause joins those before it.
+/// The factors of [`Projection::host_bytes`]. Those of write amplification are split in the order in which they stand
+/// here: each is what is lost when its cause joins those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LifeFactors {
     /// Bytes that the host can address.
     pub capacity_bytes: u64,
     /// P/E cycles of a mean block.
     pub pe_cycles: f64,
-    /// Bytes of all superblocks that are not bad from the factory, nor only ever written in SLC mode, ÷ capacity: what is
-    /// spare wears, too.
+    /// Bytes of all superblocks that are not bad from the factory, nor only ever written in SLC mode, ÷ capacity: what
+    /// is spare wears, too.
     pub over_provisioning: f64,
     /// What uneven wear leaves: the mean superblock's P/E cycles ÷ those of the most worn one, at the end.
     pub wear_levelling: f64,

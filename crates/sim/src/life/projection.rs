@@ -1,16 +1,16 @@
 //! When a drive dies whose superblocks wear at known rates.
 //!
 //! Time is counted in *n*, the P/E cycles that the mean superblock has been through. Superblock *b* wears at the rate λ
-//! (1 for the mean one): its cycles at *n* are λ·n, with a variance of φ·λ·n that chance adds. It endures L cycles, with a
-//! standard deviation of σ·L. Both taken as normal, it is dead at *n* with the probability
+//! (1 for the mean one): its cycles at *n* are λ·n, with a variance of φ·λ·n that chance adds. It endures L cycles,
+//! with a standard deviation of σ·L. Both taken as normal, it is dead at *n* with the probability
 //!
 //! ```text
 //!   p = Φ( (λ·n − L) ÷ √(σ²·L² + φ·λ·n) )
 //! ```
 //!
-//! A unit with *s* spare superblocks lives while no more than *s* are dead; the drive lives while all units do. Deaths of a
-//! unit are a sum of independent events, taken as normal, too: P(unit lives) = Φ( (s + ½ − Σp) ÷ √Σp·(1−p) ). The drive
-//! is taken to die where all units live with a probability of one half: the median.
+//! A unit with *s* spare superblocks lives while no more than *s* are dead; the drive lives while all units do. Deaths
+//! of a unit are a sum of independent events, taken as normal, too: P(unit lives) = Φ( (s + ½ − Σp) ÷ √Σp·(1−p) ). The
+//! drive is taken to die where all units live with a probability of one half: the median.
 //!
 //! A page of a medium that is written in place and is replaced by a spare one wears out again: it dies at L, 2·L, ….
 

@@ -1,8 +1,8 @@
 //! What a drive saves by storing less than the host writes.
 //!
 //! The share of each way is told here and nowhere else. The projected bytes do not depend on it: write amplification is
-//! measured in flash bytes for a byte of the host's, so it holds the gain already, and the shares only say how much of it
-//! came from where.
+//! measured in flash bytes for a byte of the host's, so it holds the gain already, and the shares only say how much of
+//! it came from where.
 //!
 //! # Adding a way to store less
 //!

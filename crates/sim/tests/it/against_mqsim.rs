@@ -1,8 +1,8 @@
 //! The simulator agrees with MQSim on MQSim's own inputs.
 //!
-//! The reference results stand beside the workspace (`../shared/reference/mqsim`). Where they are not, these tests say so
-//! and pass. `cargo run --release -p flashwise-sim --example mqsim_validation` prints the numbers; what remains different
-//! and why is in `docs/validation.md`.
+//! The reference results stand beside the workspace (`../shared/reference/mqsim`). Where they are not, these tests say
+//! so and pass. `cargo run --release -p flashwise-sim --example mqsim_validation` prints the numbers; what remains
+//! different and why is in `docs/validation.md`.
 use crate::mqsim;
 
 use std::path::{Path, PathBuf};

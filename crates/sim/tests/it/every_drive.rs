@@ -156,15 +156,15 @@ fn check(name: &str, config: &DeviceConfig, result: &Simulation) {
         let programmed = flash.bytes_programmed as f64 / result.host.bytes_written as f64;
         assert!((programmed - amplification).abs() < 1e-9, "{name}: {programmed}, {amplification}");
         if config.ftl.mapping != Mapping::InPlace {
-            // Pages are counted when the die takes a command, bytes when it has ended, with blocks and elements when it is
-            // issued: at the end some are on their way, of the host's as much as the write buffer holds, and about as
-            // much of what is moved.
+            // Pages are counted when the die takes a command, bytes when it has ended, with blocks and elements when it
+            // is issued: at the end some are on their way, of the host's as much as the write buffer holds, and about
+            // as much of what is moved.
             let on_the_way = (flash.bytes_programmed as i128 - i128::from(flash.programs * page)).abs();
             let buffer = config.controller.write_buffer_bytes;
             let in_block = u64::from(config.flash.pages_per_block);
             let most = match (config.ftl.mapping, &config.controller.write_cache) {
-                // Each page that leaves the cache may have to be merged with its block, or when a log block is full, each
-                // page of that with its own.
+                // Each page that leaves the cache may have to be merged with its block, or when a log block is full,
+                // each page of that with its own.
                 (Mapping::Block | Mapping::Fast, Some(_)) => (buffer / page + in_block) * in_block * page,
                 _ => 2 * buffer,
             };

@@ -90,9 +90,9 @@ fn with_spread(mut config: DeviceConfig, spread: f64) -> DeviceConfig {
     config
 }
 
-/// 6 %: a life ends within half a cycle, ½ ÷ 200; write amplification of the sample is known to 1 %; and where the oldest
-/// free superblock is taken first, superblocks do not drift apart as independent draws would, while the projection lets them:
-/// by about two deviations, 2 · √(φ ÷ 200) with a φ near 0.1, 4.5 %.
+/// 6 %: a life ends within half a cycle, ½ ÷ 200; write amplification of the sample is known to 1 %; and where the
+/// oldest free superblock is taken first, superblocks do not drift apart as independent draws would, while the
+/// projection lets them: by about two deviations, 2 · √(φ ÷ 200) with a φ near 0.1, 4.5 %.
 #[test]
 fn a_tenth_of_a_life_of_random_writes_tells_the_whole_of_it() {
     for config in [drive(0.7), levelled(drive(0.7)), drive(0.8)] {
@@ -101,8 +101,8 @@ fn a_tenth_of_a_life_of_random_writes_tells_the_whole_of_it() {
     }
 }
 
-/// A drive that stores less lives longer, and is told how much of that came from where. Tolerance: as above, and the share
-/// of pages that are found again differs from one part of a run to the next by less than 2 %.
+/// A drive that stores less lives longer, and is told how much of that came from where. Tolerance: as above, and the
+/// share of pages that are found again differs from one part of a run to the next by less than 2 %.
 #[test]
 fn what_is_not_stored_wears_nothing_and_its_share_of_the_life_is_told() {
     let mut config = drive(0.6);
@@ -185,8 +185,9 @@ fn what_goes_through_an_slc_cache_is_a_part_of_what_is_foreseen() {
     }
 }
 
-/// Hot data wears a part of the superblocks alone. To the 6 % comes what the sample lacks: a hot superblock that was ahead
-/// in both halves of it by chance counts as one that wears faster, another two deviations, 2 · √(φ ÷ 20 ÷ BINS), 4 %.
+/// Hot data wears a part of the superblocks alone. To the 6 % comes what the sample lacks: a hot superblock that was
+/// ahead in both halves of it by chance counts as one that wears faster, another two deviations, 2 · √(φ ÷ 20 ÷ BINS),
+/// 4 %.
 #[test]
 fn without_wear_levelling_uneven_wear_is_foreseen() {
     let (end, projection) = promised(&drive(0.7), SKEWED);
@@ -208,8 +209,8 @@ fn static_wear_levelling_is_worth_what_it_promises() {
     assert!(projection.factors.wear_levelling_moves < 1.0, "{projection:?}");
 }
 
-/// Taking the least erased free superblock lets cold superblocks catch up as their data changes, more slowly than a tenth
-/// of a life shows: the projection is too low, never too high.
+/// Taking the least erased free superblock lets cold superblocks catch up as their data changes, more slowly than a
+/// tenth of a life shows: the projection is too low, never too high.
 #[test]
 fn dynamic_wear_levelling_alone_does_better_than_promised() {
     let mut config = drive(0.7);
@@ -242,7 +243,8 @@ fn more_cycles_give_more_life_in_proportion_and_drive_writes_are_over_the_warran
     };
     let ((short, capacity), (long, _)) = (run(2_000, 5.0), run(2_000_000, 2.5));
     let [short_life, long_life] = [&short, &long].map(|s| s.life.clone().unwrap().projection.unwrap());
-    // All but what chance does to the shorter one, which shrinks with the root of the cycles: 2 · √(0.1 ÷ 2,000) is 1.4 %.
+    // All but what chance does to the shorter one, which shrinks with the root of the cycles: 2 · √(0.1 ÷ 2,000) is 1.4
+    // %.
     let ratio = long_life.host_bytes / short_life.host_bytes;
     assert!((986.0..1_014.0).contains(&ratio), "{ratio}");
     for (life, years) in [(short_life, 5.0), (long_life, 2.5)] {
@@ -370,8 +372,8 @@ fn a_drive_that_begins_worn_has_used_a_part_of_its_life_and_the_ftl_s_own_limit_
     assert_eq!(used(|c| c.ftl.bad_blocks.erasures_max = Some(50)).0, Some(50));
 }
 
-/// Superblocks of data that never changes stay as they are for ever, so that here it is the rates that make wear uneven and
-/// not chance. The 10 % are those of hot and cold data.
+/// Superblocks of data that never changes stay as they are for ever, so that here it is the rates that make wear uneven
+/// and not chance. The 10 % are those of hot and cold data.
 #[test]
 fn data_that_never_changes_keeps_its_superblocks_young() {
     const FROZEN: &str = "{ hot-cold = { zones = [{ size = 0.3, traffic = 1.0 }, { size = 0.7, traffic = 0.0 }] } }";

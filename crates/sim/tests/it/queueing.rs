@@ -1,8 +1,8 @@
-//! Time in the simulator against what follows from its parts: the latency of a request to the nanosecond, queues against
-//! the Pollaczek–Khinchine formula, throughput against the server that bounds it.
+//! Time in the simulator against what follows from its parts: the latency of a request to the nanosecond, queues
+//! against the Pollaczek–Khinchine formula, throughput against the server that bounds it.
 //!
-//! Tolerances, set before the first run: none where one or two requests are under way, 3 % for mean waiting under Poisson
-//! arrivals, 1 % for throughput and for Little's law.
+//! Tolerances, set before the first run: none where one or two requests are under way, 3 % for mean waiting under
+//! Poisson arrivals, 1 % for throughput and for Little's law.
 use flashwise_block::{BlockDevice, ByteSize, Nanos, Request, execute};
 use flashwise_ssd::config::{DataTransfer, Placement, WritePolicy};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};

@@ -99,7 +99,8 @@ fn where_pages_live_as_long_as_before_death_times_cost_less_than_parts_that_are_
     }
 }
 
-/// What is known exactly is worth more than what is guessed of the past; what is known badly costs no more than nothing.
+/// What is known exactly is worth more than what is guessed of the past; what is known badly costs no more than
+/// nothing.
 #[test]
 fn the_better_the_future_is_known_the_less_is_moved() {
     for traffic in [STRONG, Traffic::Zipf { theta: 1.0 }, Traffic::Uniform] {
@@ -280,8 +281,8 @@ fn the_computed_steady_state_is_refused_where_pages_are_told_apart_by_what_was_w
     assert_eq!(one, hint);
 }
 
-/// What the drive did, and when, before it knew of streams: recorded then, but for the counts of what is programmed, which
-/// have since been of programs that have ended.
+/// What the drive did, and when, before it knew of streams: recorded then, but for the counts of what is programmed,
+/// which have since been of programs that have ended.
 #[test]
 fn without_streams_a_drive_does_what_it_did_before_there_were_any() {
     let mut config = wide(StreamPolicy::One);

@@ -73,8 +73,8 @@ fn random_costs_what_theory_says_at_every_fill() {
     agree_with_theory(all_fills(GcPolicy::Random));
 }
 
-/// Theory has no number of blocks. What a small drive is off it is its size and nothing else: with twice the blocks it is
-/// half of that.
+/// Theory has no number of blocks. What a small drive is off it is its size and nothing else: with twice the blocks it
+/// is half of that.
 #[test]
 #[ignore = "long: make test-full"]
 fn what_a_full_small_drive_is_off_theory_halves_with_twice_the_blocks() {
@@ -132,8 +132,8 @@ fn policies_that_tell_hot_from_cold_do_better_than_greedy_under_skew() {
     assert!(cost_benefit < 0.8 * apart, "cost-benefit");
 }
 
-/// SSD-iq's blocks have 2,048 pages; where skew is so strong that the value depends on when it is taken, an order is all that
-/// can be held to.
+/// SSD-iq's blocks have 2,048 pages; where skew is so strong that the value depends on when it is taken, an order is
+/// all that can be held to.
 #[test]
 fn two_regions_in_order_cost_what_was_published_and_less_than_greedy_ones_under_skew() {
     let case = |policy, skew, rounds| {
@@ -184,7 +184,8 @@ fn the_simulator_moves_as_many_pages_as_a_naive_model_on_the_same_writes() {
     for skew in [UNIFORM, SKEWS[1]] {
         for (policy, model, one_frontier) in policies {
             // With two regions the model goes on until a region has given a block's worth of room, the simulator stops
-            // when enough blocks are free and goes on there later: half a block more or less, which a larger drive hides.
+            // when enough blocks are free and goes on there later: half a block more or less, which a larger drive
+            // hides.
             let blocks = if policy == GcPolicy::TwoR { 600 } else { 150 };
             let case = Case { policy, fill: 0.8, skew, blocks, pages_per_block: 64, one_frontier, rounds: 8 };
             let (simulated, expected) = (simulate(&case), naive(&case, model));

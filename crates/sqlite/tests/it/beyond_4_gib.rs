@@ -1,7 +1,7 @@
 //! Databases beyond 4 GiB: pages behind that border are written, read, given back and recovered under every technique.
 //!
-//! A database is made long by a hole: its header tells so many pages, and the file ends behind the last of them. What comes
-//! next is stored behind the hole.
+//! A database is made long by a hole: its header tells so many pages, and the file ends behind the last of them. What
+//! comes next is stored behind the hole.
 
 use crate::configurations;
 use crate::support;

@@ -29,8 +29,8 @@ fn drive(techniques: &str) -> (Vfs, SharedControl) {
     (Vfs::register(&unique("fault"), Backend::Drive(drive), options).unwrap(), control)
 }
 
-/// The log is checkpointed within the change, and pages are spilled, but where batches alone are tried: a transaction that
-/// spills is none.
+/// The log is checkpointed within the change, and pages are spilled, but where batches alone are tried: a transaction
+/// that spills is none.
 fn prepare(db: &Connection, (techniques, journal, page): Case) -> rusqlite::Result<()> {
     let cache = if techniques == BATCHES { 500 } else { 5 };
     db.execute_batch(&format!("PRAGMA page_size = {page}; PRAGMA cache_size = {cache};"))?;

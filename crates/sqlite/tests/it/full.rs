@@ -1,5 +1,5 @@
-//! A place that runs full, at every size: SQLite is told so, the transaction is rolled back, and what was committed stays
-//! and can be written on once there is space.
+//! A place that runs full, at every size: SQLite is told so, the transaction is rolled back, and what was committed
+//! stays and can be written on once there is space.
 
 use crate::configurations;
 use crate::support;

@@ -1,8 +1,8 @@
 //! Bits that flip in a stored log which is laid out, while commits are in it that the database does not have yet.
 //!
-//! SQLite's rule holds through every layout: a frame that is not as it was written ends the log, so that what is recovered
-//! is the state after the commits before it. A bit in padding is nobody's. Our own header has a checksum, and no state is
-//! better than a wrong one: there the log is refused by its name, and left as it is.
+//! SQLite's rule holds through every layout: a frame that is not as it was written ends the log, so that what is
+//! recovered is the state after the commits before it. A bit in padding is nobody's. Our own header has a checksum, and
+//! no state is better than a wrong one: there the log is refused by its name, and left as it is.
 
 use crate::support;
 use std::fs;

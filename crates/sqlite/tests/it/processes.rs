@@ -1,5 +1,5 @@
-//! Processes that write one database together, and are killed at any moment. What they had told of as committed is there,
-//! all of each transaction or nothing of it, and whoever comes after them goes on.
+//! Processes that write one database together, and are killed at any moment. What they had told of as committed is
+//! there, all of each transaction or nothing of it, and whoever comes after them goes on.
 //!
 //! The writers are this test program, started again.
 

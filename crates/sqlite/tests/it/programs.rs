@@ -1,6 +1,6 @@
-//! SQLite's other test programs on the VFS: mptester (processes that write one database, and crash), threadtest3 (threads
-//! that do), kvtest (large blobs), speedtest1 (every kind of statement) and fuzzcheck (SQL and databases that broke SQLite
-//! once).
+//! SQLite's other test programs on the VFS: mptester (processes that write one database, and crash), threadtest3
+//! (threads that do), kvtest (large blobs), speedtest1 (every kind of statement) and fuzzcheck (SQL and databases that
+//! broke SQLite once).
 //!
 //! `scripts/sqlite-suite` builds mptester and kvtest, `scripts/sqlite-suite all` the others too; without them the tests
 //! say so and skip.
@@ -20,8 +20,8 @@ use support::{integrity, open, unique};
 
 const ALL_TOGETHER: &Configuration = &CONFIGURATIONS[CONFIGURATIONS.len() - 1];
 
-/// Runs a program on `test.db` in a directory of its own; what it said, or what is wrong: it failed, or the database that
-/// it left is not sound.
+/// Runs a program on `test.db` in a directory of its own; what it said, or what is wrong: it failed, or the database
+/// that it left is not sound.
 fn run(
     suite: &Suite,
     configuration: &Configuration,
@@ -107,7 +107,8 @@ fn mptester<'a>(suite: &'a Suite, configuration: &'a Configuration, script: &'a 
 const MPTESTER: &[&str] = &["mptester"];
 const SCRIPTS: &[&str] = &["mptest"];
 
-/// The scripts: what config01 does to journals, it does on SQLite's own VFS only, going by its name. Ours takes the same.
+/// The scripts: what config01 does to journals, it does on SQLite's own VFS only, going by its name. Ours takes the
+/// same.
 fn scripts_for_any_vfs(suite: &Suite) {
     let (path, condition) = (suite.path("mptest/config01.test"), "--if vfsname() GLOB 'unix'\n");
     let script = fs::read_to_string(&path).unwrap();
@@ -183,8 +184,8 @@ fn large_blobs_are_written_and_read_under_every_technique() {
     all_pass(&jobs, 2);
 }
 
-/// Threads on one database, each case for some seconds. Left out: lookaside1, which is about memory, and stress2, which is
-/// stress1 for a minute.
+/// Threads on one database, each case for some seconds. Left out: lookaside1, which is about memory, and stress2, which
+/// is stress1 for a minute.
 #[test]
 #[ignore = "ten minutes: make test-full runs it"]
 fn threads_that_write_one_database_do_not_get_in_each_others_way_under_any_technique() {
@@ -257,8 +258,8 @@ fn every_answer_is_the_same_under_every_technique() {
     }
 }
 
-/// fuzzcheck keeps its databases in memory; what comes to the VFS of its own is temporary files and what the SQL attaches.
-/// So two configurations are enough.
+/// fuzzcheck keeps its databases in memory; what comes to the VFS of its own is temporary files and what the SQL
+/// attaches. So two configurations are enough.
 #[test]
 #[ignore = "two minutes: make test-full runs it"]
 fn what_once_broke_sqlite_breaks_nothing() {

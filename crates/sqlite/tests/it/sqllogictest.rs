@@ -1,8 +1,8 @@
-//! SQLite's sqllogictest scripts on the VFS: each under the next technique, in a file, with its log and its rollback journal in
-//! turn, and with a page cache so small that most pages go through the VFS again and again.
+//! SQLite's sqllogictest scripts on the VFS: each under the next technique, in a file, with its log and its rollback
+//! journal in turn, and with a page cache so small that most pages go through the VFS again and again.
 //!
-//! The scripts (https://www.sqlite.org/sqllogictest, public domain, a gigabyte) are in no package that a test could install.
-//! `FLASHWISE_SQLLOGICTEST` names a directory with `*.test` files; without it the test says so and skips.
+//! The scripts (https://www.sqlite.org/sqllogictest, public domain, a gigabyte) are in no package that a test could
+//! install. `FLASHWISE_SQLLOGICTEST` names a directory with `*.test` files; without it the test says so and skips.
 //!
 //! Source of the format: "sqllogictest: About" on that site.
 

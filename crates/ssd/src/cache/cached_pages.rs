@@ -5,8 +5,8 @@
 //!   2 · page + 1    the window of time in which the page was written last
 //! ```
 //!
-//! A write asks for both, so they stand side by side: one way to memory instead of two. Where nobody asks for the window
-//! there is only the first, at `page`.
+//! A write asks for both, so they stand side by side: one way to memory instead of two. Where nobody asks for the
+//! window there is only the first, at `page`.
 
 use crate::sparse::SparseTable;
 

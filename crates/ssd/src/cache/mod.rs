@@ -78,7 +78,8 @@ impl Cache {
         }
     }
 
-    /// Whether there is a cache that hands every page on at once, so that it takes one only where the write buffer does.
+    /// Whether there is a cache that hands every page on at once, so that it takes one only where the write buffer
+    /// does.
     #[inline]
     pub(crate) fn hands_on(&self) -> bool {
         self.write.as_ref().is_some_and(|cache| cache.flush == CacheFlush::Immediate)
@@ -249,7 +250,8 @@ impl Cache {
         (missing > 0).then_some((slot, missing))
     }
 
-    /// Whether trying to take a page of a write changes nothing, because it would have to go on to a buffer that is full.
+    /// Whether trying to take a page of a write changes nothing, because it would have to go on to a buffer that is
+    /// full.
     #[inline]
     pub(crate) fn takes_no_page(&self, request: u32, host: &Host) -> bool {
         self.buffer.is_full() && self.hands_on() && self.read.is_none() && !host.writes_zeroes(request)

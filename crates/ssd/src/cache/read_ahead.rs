@@ -1,12 +1,12 @@
 //! Read-ahead: sequential streams are detected, and what follows is read into the read cache before it is asked for.
 //!
 //! A stream is `trigger` reads, each starting where the one before ended; `streams` of them are followed at a time, and
-//! a read that continues none replaces the one that was quiet for longest. A stream keeps the next `pages` logical pages
-//! on their way or in the cache. A host read of a page that is on its way waits for it instead of reading it again.
-//! Pages of one row on one die are read ahead by one command.
+//! a read that continues none replaces the one that was quiet for longest. A stream keeps the next `pages` logical
+//! pages on their way or in the cache. A host read of a page that is on its way waits for it instead of reading it
+//! again. Pages of one row on one die are read ahead by one command.
 //!
-//! Source: Smith, "Sequentiality and Prefetching in Database Systems", ACM TODS 3(3), 1978 (prefetch of the pages behind
-//! a sequential run).
+//! Source: Smith, "Sequentiality and Prefetching in Database Systems", ACM TODS 3(3), 1978 (prefetch of the pages
+//! behind a sequential run).
 
 use crate::config::{DeviceConfig, ReadAheadConfig};
 use crate::flash::FlashAddress;

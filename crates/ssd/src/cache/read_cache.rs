@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The cache knows which granules ([`crate::ftl::sectors`]) of a page it has; a read that asks for others goes to flash
-//! for all of the page that it asks for. Writes and trims drop the page. The cache holds no bytes: what it knows is also
-//! on flash, and the bytes come from there; it decides over time alone.
+//! for all of the page that it asks for. Writes and trims drop the page. The cache holds no bytes: what it knows is
+//! also on flash, and the bytes come from there; it decides over time alone.
 
 use crate::config::{CachePolicy, DeviceConfig};
 use crate::list::{NONE, Slab};

@@ -10,12 +10,12 @@
 //! ```
 //!
 //! A page is dirty until its room is needed, a watermark is passed, a flush comes, or at once, as
-//! `controller.write_cache.flush` says. From the moment it is chosen it takes room in the write buffer, no longer in the
-//! cache; where the buffer is full, the choice waits, and so do the writes that need the page's room, in their order.
-//! A write that hits a page which has not been placed yet overwrites it where it is.
+//! `controller.write_cache.flush` says. From the moment it is chosen it takes room in the write buffer, no longer in
+//! the cache; where the buffer is full, the choice waits, and so do the writes that need the page's room, in their
+//! order. A write that hits a page which has not been placed yet overwrites it where it is.
 //!
-//! Where the FTL maps blocks there is no write buffer behind the cache. A page then takes its room there, which bounds how
-//! many are under way, until it is programmed.
+//! Where the FTL maps blocks there is no write buffer behind the cache. A page then takes its room there, which bounds
+//! how many are under way, until it is programmed.
 //!
 //! Only one version of a page is in the cache, and every write goes through it, so that what the cache holds is always
 //! newer than what the FTL knows.
@@ -359,8 +359,8 @@ impl WriteCache {
         Ok(())
     }
 
-    /// What is being programmed of a page, or of all, will not be what a power cut leaves: it was trimmed, or the power has
-    /// been cut.
+    /// What is being programmed of a page, or of all, will not be what a power cut leaves: it was trimmed, or the power
+    /// has been cut.
     pub(crate) fn forget_programming(&mut self, logical_page: Option<u32>) {
         for entry in 0..self.entries.slots() {
             let record = &mut self.entries[entry];
@@ -393,8 +393,8 @@ impl WriteCache {
         true
     }
 
-    /// Queues everything for being written back; a request waits for all that is not on flash yet. Gives for how many pages,
-    /// and whether some have no place there.
+    /// Queues everything for being written back; a request waits for all that is not on flash yet. Gives for how many
+    /// pages, and whether some have no place there.
     pub(crate) fn drain_for(&mut self, request: u32) -> (u32, bool) {
         while self.queue_oldest() {}
         let (mut waited_for, mut has_kept) = (0, false);

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! When the cache is empty and the drive still has nothing to do, superblocks that hold garbage are collected until the
-//! cache could have all its dynamic superblocks ([`Ftl::take_for_room_in_slc_cache`](crate::ftl::PageMap)): data that is written
-//! over leaves garbage and no free superblocks, and the cache would have room only once.
+//! cache could have all its dynamic superblocks ([`Ftl::take_for_room_in_slc_cache`](crate::ftl::PageMap)): data that
+//! is written over leaves garbage and no free superblocks, and the cache would have room only once.
 //!
 //! A superblock that is being emptied when the host comes back is emptied to its end; no further one is begun.
 
@@ -105,8 +105,8 @@ impl Collector {
         }
     }
 
-    /// A while has gone by since the drive started to rest, or since another rest that has ended. Gives whether it has rested
-    /// for long enough.
+    /// A while has gone by since the drive started to rest, or since another rest that has ended. Gives whether it has
+    /// rested for long enough.
     pub(crate) fn has_rested(&mut self, is_resting: bool, clock: &mut Clock) -> bool {
         self.folding.is_watched = false;
         let Some(cache) = self.rules.slc_cache.filter(|_| is_resting) else { return false };

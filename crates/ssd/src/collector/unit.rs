@@ -11,17 +11,17 @@
 //! ([`hold`](super::hold)).
 //!
 //! A victim is erased only when all that was valid in it is on flash elsewhere, so that a power cut loses nothing, also
-//! where the program of what was moved fails ([`mod@super::retirement`]). Where superblocks have few rows, an emptied victim whose last data is in a superpage that is not full yet waits for the
-//! next victim to fill it; the superpage is padded when `EMPTIED_MAX` victims wait or no other victim is left. Where they
-//! have many, padding one row costs less than holding a superblock back. When no superblock is free for moved data,
-//! moving waits for the next erase.
+//! where the program of what was moved fails ([`mod@super::retirement`]). Where superblocks have few rows, an emptied
+//! victim whose last data is in a superpage that is not full yet waits for the next victim to fill it; the superpage is
+//! padded when `EMPTIED_MAX` victims wait or no other victim is left. Where they have many, padding one row costs less
+//! than holding a superblock back. When no superblock is free for moved data, moving waits for the next erase.
 //!
-//! What a page map that is cached ([`super::translate`]) writes of itself, because what it maps was moved, may fill what a
-//! victim frees, and collection would go on for ever on a drive that nobody asks for anything. It stops when it has
-//! emptied as many superblocks as there are, and begins anew with the host's next request.
+//! What a page map that is cached ([`super::translate`]) writes of itself, because what it maps was moved, may fill
+//! what a victim frees, and collection would go on for ever on a drive that nobody asks for anything. It stops when it
+//! has emptied as many superblocks as there are, and begins anew with the host's next request.
 //!
-//! Wear levelling, retirement ([`mod@super::retirement`]) and the SLC cache ([`super::slc_cache`]) empty superblocks in the
-//! same way.
+//! Wear levelling, retirement ([`mod@super::retirement`]) and the SLC cache ([`super::slc_cache`]) empty superblocks in
+//! the same way.
 
 use super::unprogrammed::Unprogrammed;
 use super::unsaved::Unsaved;
@@ -104,7 +104,8 @@ pub(crate) struct UnitCollector {
 }
 
 impl UnitCollector {
-    /// Whether every superblock under way is at one stage, and a victim reads ahead of what it moves; cheap, for assertions.
+    /// Whether every superblock under way is at one stage, and a victim reads ahead of what it moves; cheap, for
+    /// assertions.
     pub(crate) fn is_consistent(&self) -> bool {
         let victims = self.present.iter().map(|collection| collection.victim);
         let others =

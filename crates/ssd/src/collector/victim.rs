@@ -26,8 +26,8 @@ impl Collector {
         }
     }
 
-    /// Whether the drive has emptied as many superblocks as it has since the host asked for anything, or anything that it had
-    /// written left the buffer: more would gain nothing.
+    /// Whether the drive has emptied as many superblocks as it has since the host asked for anything, or anything that
+    /// it had written left the buffer: more would gain nothing.
     pub(crate) fn collects_in_vain(&self, ftl: &PageMap, is_idle: bool) -> bool {
         let geometry = &ftl.geometry;
         self.idle_collections >= geometry.units * geometry.superblocks && is_idle

@@ -9,8 +9,8 @@
 //!
 //! A set whose members are implemented elsewhere is a list of its own that other macros read as well: `gc_policies!`,
 //! `stream_policies!`, `placements!`, `ftl_kinds!`. What a line carries for them stands in brackets, and is skipped
-//! here. So a policy that is in the list is dispatched, documented and tested, and one that is not in the list cannot be
-//! chosen.
+//! here. So a policy that is in the list is dispatched, documented and tested, and one that is not in the list cannot
+//! be chosen.
 
 /// Declares a setting that is one of several names; see the module's page.
 macro_rules! choices {

@@ -120,8 +120,8 @@ pub struct CommandTimes {
 /// Energy of flash operations: keys of `[flash.energy]`; 0, the default, where it is not known.
 ///
 /// Energies differ by an order of magnitude between dies and no maker publishes them for a page; measured ones are in
-/// Grupp et al., "Characterizing Flash Memory: Anomalies, Observations, and Applications", MICRO 2009, and modelled ones
-/// in Mohan et al., "Modeling Power Consumption of NAND Flash Memories Using FlashPower", IEEE TCAD 32(7), 2013.
+/// Grupp et al., "Characterizing Flash Memory: Anomalies, Observations, and Applications", MICRO 2009, and modelled
+/// ones in Mohan et al., "Modeling Power Consumption of NAND Flash Memories Using FlashPower", IEEE TCAD 32(7), 2013.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EnergyConfig {

@@ -6,9 +6,9 @@
 //!   flash            channels 0 to 3, all chips     channels 4 and 5, chip 1
 //! ```
 //!
-//! Domains whose parts do not overlap are what NVMe calls NVM sets (NVM Express Base Specification 1.4, section 4.9): what
-//! one of them writes, and the garbage that it makes, is no business of another. Domains that overlap share planes and the
-//! collection in them; simulators of several tenants have those (MQSim's `Channel_IDs` of a flow and the like).
+//! Domains whose parts do not overlap are what NVMe calls NVM sets (NVM Express Base Specification 1.4, section 4.9):
+//! what one of them writes, and the garbage that it makes, is no business of another. Domains that overlap share planes
+//! and the collection in them; simulators of several tenants have those (MQSim's `Channel_IDs` of a flow and the like).
 
 use flashwise_block::ByteSize;
 use schemars::JsonSchema;

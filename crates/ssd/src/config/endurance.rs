@@ -16,13 +16,13 @@
 //!   data sheet of 2011 or later bears the rise out. They are there to play that comparison, not to plan with.
 //! - `"today"` and `"today-best"` for NAND flash: the two ends of what makers and their resellers promise. HP, "Solid
 //!   State Drive Technology: Differences between SLC, MLC and TLC NAND" (SLC 100,000, MLC 3,000 to 5,000, TLC 1,000 to
-//!   3,000); Kalstor, "SLC, MLC, TLC, QLC and pSLC", after Lexar Enterprise and Delkin (SLC 50,000 to 100,000, MLC 3,000
-//!   to 10,000, TLC 1,000 to 3,000, QLC 100 to 1,000). The lowest SLC and TLC figures, 30,000 and 800, are those of small
-//!   planar cells.
-//! - 3D XPoint has writes in place instead of cycles, and no published rating of its cells. Both figures are what a product
-//!   promises, so that they hold its own levelling and caution. Lower end: Intel Optane SSD DC P4800X, 30 drive writes a
-//!   day for 5 years (AnandTech's review of the 750 GB model, 2017): 30 · 365 · 5 = 54,750. Upper end: Optane DC
-//!   Persistent Memory of 256 GB, about 360 PB (Blocks & Files, 4 April 2019): 360 PB ÷ 256 GB ≈ 1,400,000.
+//!   3,000); Kalstor, "SLC, MLC, TLC, QLC and pSLC", after Lexar Enterprise and Delkin (SLC 50,000 to 100,000, MLC
+//!   3,000 to 10,000, TLC 1,000 to 3,000, QLC 100 to 1,000). The lowest SLC and TLC figures, 30,000 and 800, are those
+//!   of small planar cells.
+//! - 3D XPoint has writes in place instead of cycles, and no published rating of its cells. Both figures are what a
+//!   product promises, so that they hold its own levelling and caution. Lower end: Intel Optane SSD DC P4800X, 30 drive
+//!   writes a day for 5 years (AnandTech's review of the 750 GB model, 2017): 30 · 365 · 5 = 54,750. Upper end: Optane
+//!   DC Persistent Memory of 256 GB, about 360 PB (Blocks & Files, 4 April 2019): 360 PB ÷ 256 GB ≈ 1,400,000.
 //!
 //! # Adding figures
 //!

@@ -16,8 +16,8 @@ use super::slc_cache::SlcCacheConfig;
 use super::streams::StreamsConfig;
 use crate::error::SsdError;
 
-/// Every FTL: what it is, its name, and in brackets its write path ([`WritePath`]) and its type in `ftl/`. This is the one
-/// list of them; [`crate::ftl`] says how to add one.
+/// Every FTL: what it is, its name, and in brackets its write path ([`WritePath`]) and its type in `ftl/`. This is the
+/// one list of them; [`crate::ftl`] says how to add one.
 macro_rules! ftl_kinds {
     ($then:ident) => {
         $then! {
@@ -43,8 +43,8 @@ macro_rules! ftl_kinds {
 pub(crate) enum WritePath {
     /// Into the write buffer, where the page map places it; programmed a superpage at a time.
     Buffer,
-    /// Page by page, as the steps that the FTL hands out: copies, erases, and the program of the page. A write cache may
-    /// stand before it.
+    /// Page by page, as the steps that the FTL hands out: copies, erases, and the program of the page. A write cache
+    /// may stand before it.
     Steps,
     /// Granule by granule, in its place.
     InPlace,

@@ -240,8 +240,8 @@ impl DeviceConfig {
         migrates || self.ftl.wear_levelling.static_ != StaticWearLevelling::None
     }
 
-    /// Superblocks of a unit that the host's data cannot have: free ones, open ones, victims under way, bad ones, those of
-    /// an SLC cache.
+    /// Superblocks of a unit that the host's data cannot have: free ones, open ones, victims under way, bad ones, those
+    /// of an SLC cache.
     pub fn superblocks_kept(&self) -> u64 {
         let open_for_cold_data = u64::from(self.moves_cold_data());
         let more_victims = u64::from(self.ftl.gc.concurrent_victims.saturating_sub(1));

@@ -1,11 +1,12 @@
-//! Cells that can hold several bits, written with one: keys of `[flash.slc_mode]`, and of `[ftl.slc_cache]`, which says for
-//! what the drive uses it; without the tables, every cell holds all the bits that it can.
+//! Cells that can hold several bits, written with one: keys of `[flash.slc_mode]`, and of `[ftl.slc_cache]`, which says
+//! for what the drive uses it; without the tables, every cell holds all the bits that it can.
 //!
-//! A block in SLC mode has a page for each word line, not one for each bit of a cell, so that it holds 1 ÷ *bits* of what it
-//! can otherwise; its pages are sensed and programmed faster, and its cells endure more cycles. Drives write what comes from
-//! the host to such blocks first and move it later: FlexFS (Lee et al., "FlexFS: A Flexible Flash File System for MLC NAND
-//! Flash Memory", USENIX ATC 2009) in a file system, ComboFTL (Im and Shin, "ComboFTL: Improving performance and lifespan of
-//! MLC flash memory using SLC flash buffer", Journal of Systems Architecture 56(12), 2010) in an FTL.
+//! A block in SLC mode has a page for each word line, not one for each bit of a cell, so that it holds 1 ÷ *bits* of
+//! what it can otherwise; its pages are sensed and programmed faster, and its cells endure more cycles. Drives write
+//! what comes from the host to such blocks first and move it later: FlexFS (Lee et al., "FlexFS: A Flexible Flash File
+//! System for MLC NAND Flash Memory", USENIX ATC 2009) in a file system, ComboFTL (Im and Shin, "ComboFTL: Improving
+//! performance and lifespan of MLC flash memory using SLC flash buffer", Journal of Systems Architecture 56(12), 2010)
+//! in an FTL.
 //!
 //! # Adding what happens when the cache is full
 //!
@@ -35,8 +36,8 @@ pub struct SlcModeConfig {
     /// `flash.endurance` say of SLC cells. Needed where the cells wear out and no figures say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pe_cycles: Option<u32>,
-    /// Share of the raw bit error rate of full cells at the same wear and age; default 0.01 \[fit\], as one threshold has the
-    /// whole range of voltages to itself.
+    /// Share of the raw bit error rate of full cells at the same wear and age; default 0.01 \[fit\], as one threshold
+    /// has the whole range of voltages to itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rber_factor: Option<f64>,
 }
@@ -66,8 +67,8 @@ choices! {
 pub struct SlcCacheConfig {
     /// Superblocks of each unit that are only ever written in SLC mode. They are spare space: no data rests there.
     pub dedicated_superblocks: u32,
-    /// Free superblocks of each unit that are written in SLC mode at a time, at most, as long as more are free than garbage
-    /// collection keeps. Where too few are free, those that are taken are emptied first.
+    /// Free superblocks of each unit that are written in SLC mode at a time, at most, as long as more are free than
+    /// garbage collection keeps. Where too few are free, those that are taken are emptied first.
     pub dynamic_superblocks: u32,
     /// What becomes of writes while there is no room.
     pub when_full: SlcCacheFull,
@@ -105,8 +106,8 @@ impl SlcCacheConfig {
 }
 
 impl DeviceConfig {
-    /// P/E cycles that a block endures, as a mean where blocks differ, if it is only ever written in SLC mode; `None` where
-    /// nothing wears out or no block is written so.
+    /// P/E cycles that a block endures, as a mean where blocks differ, if it is only ever written in SLC mode; `None`
+    /// where nothing wears out or no block is written so.
     pub fn slc_pe_cycles_limit(&self) -> Option<u32> {
         let mode = self.flash.slc_mode?;
         self.pe_cycles_limit()?;
@@ -114,9 +115,10 @@ impl DeviceConfig {
         mode.pe_cycles.or_else(|| figures?.pe_cycles(CellType::Slc))
     }
 
-    /// What a cycle in SLC mode does to a block, in cycles in which its cells hold all bits: the ratio of the two limits, and
-    /// 1 where nothing wears out. Damage is taken to add up, whatever its order (Miner, "Cumulative Damage in Fatigue",
-    /// Journal of Applied Mechanics 12, 1945, of other materials); we know of no measurement of blocks in mixed use.
+    /// What a cycle in SLC mode does to a block, in cycles in which its cells hold all bits: the ratio of the two
+    /// limits, and 1 where nothing wears out. Damage is taken to add up, whatever its order (Miner, "Cumulative Damage
+    /// in Fatigue", Journal of Applied Mechanics 12, 1945, of other materials); we know of no measurement of blocks in
+    /// mixed use.
     pub fn wear_of_slc_cycle(&self) -> f64 {
         let limits = self.pe_cycles_limit().zip(self.slc_pe_cycles_limit());
         limits.map_or(1.0, |(all_bits, slc)| f64::from(all_bits) / f64::from(slc))

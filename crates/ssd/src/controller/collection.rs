@@ -42,10 +42,11 @@ impl SimulatedSsd {
         self.fold_if_wanted(unit);
     }
 
-    /// Nothing is under way, and the host waits for room. A unit that is low looks for victims when a superpage of it is
-    /// programmed; one that had nothing to gain then may have by now, because its pages were written anew in other units,
-    /// and as a full one it gets no page that would let it look again. Where the host's commands make units collect, those
-    /// that wait ask them again. Gives whether there is anything to wait for, or more than `completed` requests have ended.
+    /// Nothing is under way, and the host waits for room. A unit that is low looks for victims when a superpage of it
+    /// is programmed; one that had nothing to gain then may have by now, because its pages were written anew in other
+    /// units, and as a full one it gets no page that would let it look again. Where the host's commands make units
+    /// collect, those that wait ask them again. Gives whether there is anything to wait for, or more than `completed`
+    /// requests have ended.
     #[cold]
     pub(crate) fn collect_at_rest(&mut self, completed: u32) -> bool {
         if self.is_idle() || !self.ftl.is_page_map() {
@@ -81,8 +82,8 @@ impl SimulatedSsd {
         self.collect_again(0);
     }
 
-    /// The buffer holds less than ever since superblocks are emptied unasked: what the host had written leaves it, and room for
-    /// that is asked for.
+    /// The buffer holds less than ever since superblocks are emptied unasked: what the host had written leaves it, and
+    /// room for that is asked for.
     #[cold]
     pub(super) fn collect_for_what_leaves_the_buffer(&mut self) {
         self.cache.buffer.least_bytes = self.cache.buffer.used_bytes;
@@ -323,8 +324,9 @@ impl SimulatedSsd {
         None
     }
 
-    /// Moves what is valid in a superpage that is still in the write buffer, as far as there is room, and programs where it
-    /// goes as it is; gives whether all of it. Streams and generations of those superpages are added to `moved_to`.
+    /// Moves what is valid in a superpage that is still in the write buffer, as far as there is room, and programs
+    /// where it goes as it is; gives whether all of it. Streams and generations of those superpages are added to
+    /// `moved_to`.
     #[cold]
     pub(super) fn move_superpage(&mut self, unit: u32, superpage: u32, moved_to: &mut Vec<(Stream, u64)>) -> bool {
         let record = &self.ftl.pages.superpages[superpage];

@@ -9,11 +9,11 @@
 //!
 //! A read waits here with its flash command, a written page waits in the write buffer for its place. Commands that were
 //! issued before, and programs of pages that were placed before, go on. Nothing is collected while the host asks for
-//! nothing. When none of the units that may take a written page has room, it asks them in turn until one has something to
-//! collect.
+//! nothing. When none of the units that may take a written page has room, it asks them in turn until one has something
+//! to collect.
 //!
-//! Source: Agrawal et al., "Design Tradeoffs for SSD Performance", USENIX ATC 2008, as the SSD add-on to DiskSim 4.0 does
-//! it with cleaning in the foreground: before each page operation of an element, a read or a write.
+//! Source: Agrawal et al., "Design Tradeoffs for SSD Performance", USENIX ATC 2008, as the SSD add-on to DiskSim 4.0
+//! does it with cleaning in the foreground: before each page operation of an element, a read or a write.
 
 use crate::device::SimulatedSsd;
 use crate::ftl::Placement;
@@ -52,8 +52,8 @@ impl SimulatedSsd {
         }
     }
 
-    /// Finds a written page a slot, as [`Ftl::place`](crate::ftl::PageMap::place) does. Where no unit has room, one of those
-    /// that may take the page collects.
+    /// Finds a written page a slot, as [`Ftl::place`](crate::ftl::PageMap::place) does. Where no unit has room, one of
+    /// those that may take the page collects.
     #[inline]
     pub(crate) fn place_written(&mut self, logical_page: u32, nth: (u32, u32), hint: u16) -> Option<Placement> {
         let placement = self.ftl.pages.place(logical_page, nth, hint, self.flash.array.commands_of_die());

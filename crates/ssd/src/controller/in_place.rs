@@ -4,7 +4,8 @@
 //! the other, directly in their place; where it covers a granule only in part, the page is read first. There is no
 //! volatile buffer: a write completes when the medium has it, and a flush has nothing to wait for.
 //!
-//! Where the medium has a limit (`flash.endurance`), writes to each page are counted ([`InPlaceWear`](crate::ftl::wear::InPlaceWear)).
+//! Where the medium has a limit (`flash.endurance`), writes to each page are counted
+//! ([`InPlaceWear`](crate::ftl::wear::InPlaceWear)).
 
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashOp, FlashOpKind, Owner};

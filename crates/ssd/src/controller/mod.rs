@@ -15,8 +15,8 @@
 //! write buffer, writes and trims in [`mod@write`]; flushes and forced writes in [`flush`]; garbage collection in
 //! [`collection`], with the host waiting for it in [`hold`], and what an SLC cache adds to it in [`folding`]; bad
 //! superblocks in [`mod@retirement`]; media without erase in [`in_place`]; FTLs that hand out
-//! [`steps`], of elements in [`element`]; pages that are compressed or shared in [`reduced`]; the look-up of a page map that does not
-//! fit memory in [`translate`]; power cuts in [`power`].
+//! [`steps`], of elements in [`element`]; pages that are compressed or shared in [`reduced`]; the look-up of a page map
+//! that does not fit memory in [`translate`]; power cuts in [`power`].
 
 mod collection;
 mod element;

@@ -26,8 +26,8 @@ impl SimulatedSsd {
         self.start_any_read(request, range, is_alone);
     }
 
-    /// Where a page is read that is nowhere but on flash; `None` where it is in the buffer, or nobody has written it and
-    /// that needs no flash.
+    /// Where a page is read that is nowhere but on flash; `None` where it is in the buffer, or nobody has written it
+    /// and that needs no flash.
     #[inline(always)]
     fn only_on_flash(&mut self, span: PageSpan) -> Option<FlashAddress> {
         let slot = match self.ftl.pages.locate(span.logical_page) {

@@ -23,15 +23,16 @@ use crate::pages::PageSpan;
 use crate::reduction::{ContentModel, Lookup, Prepared, ReductionCounters, SpaceUse};
 
 impl SimulatedSsd {
-    /// Says what the pages of writes without bytes are like. Does nothing on a drive that stores everything as it comes.
+    /// Says what the pages of writes without bytes are like. Does nothing on a drive that stores everything as it
+    /// comes.
     pub fn set_content_model(&mut self, model: ContentModel) {
         if let Some(reduction) = &mut self.ftl.reduction {
             reduction.set_content(model);
         }
     }
 
-    /// How much was written since the drive is new, and what became of it; `None` for a drive that stores everything as it
-    /// comes.
+    /// How much was written since the drive is new, and what became of it; `None` for a drive that stores everything as
+    /// it comes.
     pub fn reduction_counters(&self) -> Option<ReductionCounters> {
         self.ftl.reduction.as_ref().map(|reduction| reduction.counters)
     }
@@ -47,10 +48,10 @@ impl SimulatedSsd {
         self.ftl.reduction.is_some()
     }
 
-    /// Gives a drive that [depends on them](Self::depends_on_content) and was restored the bytes of its pages again, which are no
-    /// part of its state; nothing happens on the drive's clock. `read` fills a page, from a place on the drive on; pages come in
-    /// their order. Gives the places of pages for which these bytes would not be stored as they are: they were changed since.
-    /// Does nothing on other drives.
+    /// Gives a drive that [depends on them](Self::depends_on_content) and was restored the bytes of its pages again,
+    /// which are no part of its state; nothing happens on the drive's clock. `read` fills a page, from a place on the
+    /// drive on; pages come in their order. Gives the places of pages for which these bytes would not be stored as they
+    /// are: they were changed since. Does nothing on other drives.
     ///
     /// # Errors
     /// What `read` fails with.
@@ -223,8 +224,8 @@ impl SimulatedSsd {
         }
     }
 
-    /// Takes the time of a page's hashes. Of a page whose short hash is new, the fingerprint is computed when nobody waits
-    /// for it.
+    /// Takes the time of a page's hashes. Of a page whose short hash is new, the fingerprint is computed when nobody
+    /// waits for it.
     fn hash(&mut self, request: u32, fingerprint: u128) {
         let Some(reduction) = &mut self.ftl.reduction else { return };
         let Some(sharing) = &reduction.sharing else { return };

@@ -47,8 +47,8 @@ impl SimulatedSsd {
 
     /// [`BlockDevice::submit`], where the caller has it among its own instructions.
     ///
-    /// The request is taken apart and put together for each of its two ways: handed on as a whole, it would be written to
-    /// memory in pieces and read from there in others, for which a processor waits.
+    /// The request is taken apart and put together for each of its two ways: handed on as a whole, it would be written
+    /// to memory in pieces and read from there in others, for which a processor waits.
     #[inline(always)]
     pub fn enter(&mut self, request: Request) -> Result<(), BlockError> {
         let is_plain = self.host.is_plain(&request);
@@ -156,7 +156,8 @@ impl SimulatedSsd {
         self.start_translated(request, operation, false);
     }
 
-    /// Starts a request whose entries of the page map are there; `is_alone` tells that nothing else happens in the event.
+    /// Starts a request whose entries of the page map are there; `is_alone` tells that nothing else happens in the
+    /// event.
     #[inline(always)]
     fn start_translated(&mut self, request: u32, operation: Operation, is_alone: bool) {
         match (operation, &self.ftl.kind) {
@@ -339,8 +340,8 @@ impl SimulatedSsd {
         self.next_answered(u64::MAX).and_then(|request| self.host.answer_of(request))
     }
 
-    /// Lets events happen until a request is answered, and gives its record; `None` when none is left to happen before or
-    /// at `deadline_ns`.
+    /// Lets events happen until a request is answered, and gives its record; `None` when none is left to happen before
+    /// or at `deadline_ns`.
     #[inline(always)]
     fn next_answered(&mut self, deadline_ns: u64) -> Option<u32> {
         if self.host.completions == 0 && !self.run(deadline_ns, 0) {

@@ -7,17 +7,18 @@
 //! ```
 //!
 //! What a failed program should have brought to flash, or the superpage that was being filled, is still in the write
-//! buffer. It is the first to move, without being read: it is written to the open superblock of garbage collection at once,
-//! padded. Until that is on flash it keeps its room in the buffer, the flushes and forced writes that wait for it go on
-//! waiting, and the victims that some of it was moved from are not erased, as a power cut would lose it. A buffer with
-//! power-loss protection is as good as flash; there it moves with the rest of its superblock. A block that fails takes its
-//! whole superblock with it. The P/E limit waits while the unit needs the superblock for victims under way.
+//! buffer. It is the first to move, without being read: it is written to the open superblock of garbage collection at
+//! once, padded. Until that is on flash it keeps its room in the buffer, the flushes and forced writes that wait for it
+//! go on waiting, and the victims that some of it was moved from are not erased, as a power cut would lose it. A buffer
+//! with power-loss protection is as good as flash; there it moves with the rest of its superblock. A block that fails
+//! takes its whole superblock with it. The P/E limit waits while the unit needs the superblock for victims under way.
 //!
 //! A unit has as many spare superblocks as it does not need for its share of the capacity, for what garbage collection
-//! keeps free and for what is open. Where the last free ones are lost before a victim is emptied, it goes to what is left of
-//! the host's open superblock. When one more is lost than there are spares, or a unit has nowhere to move what it must, the
-//! drive is read-only: writes and trims, also those that wait, complete with [`BlockError::ReadOnly`]; reads and flushes are
-//! served. NVMe Base Specification 2.0, section 5.16.1.2, calls this "media placed in read only mode".
+//! keeps free and for what is open. Where the last free ones are lost before a victim is emptied, it goes to what is
+//! left of the host's open superblock. When one more is lost than there are spares, or a unit has nowhere to move what
+//! it must, the drive is read-only: writes and trims, also those that wait, complete with [`BlockError::ReadOnly`];
+//! reads and flushes are served. NVMe Base Specification 2.0, section 5.16.1.2, calls this "media placed in read only
+//! mode".
 //!
 //! [`BlockError::ReadOnly`]: flashwise_block::BlockError::ReadOnly
 
@@ -29,8 +30,8 @@ use crate::device::SimulatedSsd;
 use crate::ftl::{Cause, Retirement, Stream};
 
 impl SimulatedSsd {
-    /// Retires a superblock, counted over the drive: what is valid in it moves elsewhere in its unit, and it is not used
-    /// again. Does nothing where there is none of that number, or where the mapping is not by page.
+    /// Retires a superblock, counted over the drive: what is valid in it moves elsewhere in its unit, and it is not
+    /// used again. Does nothing where there is none of that number, or where the mapping is not by page.
     pub fn retire_block(&mut self, superblock: u32) {
         let all = self.ftl.pages.geometry.units * self.ftl.pages.geometry.superblocks;
         if superblock >= all || !self.ftl.is_page_map() {

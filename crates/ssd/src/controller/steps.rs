@@ -1,7 +1,8 @@
 //! Writes to a drive whose FTL hands out steps, as those that map blocks do: the steps as flash commands.
 //!
-//! There is no write buffer: a write completes when its pages are on flash, behind the merges that they cause, and a flush
-//! has nothing to wait for; unless there is a write cache ([`super::write_cache`]), whose pages come here when they leave it.
+//! There is no write buffer: a write completes when its pages are on flash, behind the merges that they cause, and a
+//! flush has nothing to wait for; unless there is a write cache ([`super::write_cache`]), whose pages come here when
+//! they leave it.
 
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashOp, FlashOpKind, OpClass, Owner};
@@ -29,8 +30,8 @@ impl SimulatedSsd {
         self.one_less_pending(request);
     }
 
-    /// Writes one page, whose program belongs to `owner`; `store` brings the content to its slot, and is told of the slot
-    /// of the old version.
+    /// Writes one page, whose program belongs to `owner`; `store` brings the content to its slot, and is told of the
+    /// slot of the old version.
     pub(crate) fn write_page_by_steps(
         &mut self,
         logical_page: u32,

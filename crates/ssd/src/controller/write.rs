@@ -1,11 +1,12 @@
 //! Writes and trims: the write buffer, and what the FTL makes of it.
 //!
-//! A write completes when all of it is in the write buffer, or in the write cache in front of it ([`super::write_cache`]);
-//! a forced write, and with `write_policy = "through"` every write, when it is on flash. A page takes room in the buffer
-//! from its admission, or from its leaving the cache, to the end of its superpage's program command: all of its length,
-//! or where the FTL remembers the parts of pages that hold data (`ftl.partial_pages`), the parts that were written.
-//! Writes that find no room wait in the order of arrival. A page that is bound to a unit without a free superblock is
-//! parked: it holds its room in the buffer and does not keep others, bound for other units, from theirs.
+//! A write completes when all of it is in the write buffer, or in the write cache in front of it
+//! ([`super::write_cache`]); a forced write, and with `write_policy = "through"` every write, when it is on flash. A
+//! page takes room in the buffer from its admission, or from its leaving the cache, to the end of its superpage's
+//! program command: all of its length, or where the FTL remembers the parts of pages that hold data
+//! (`ftl.partial_pages`), the parts that were written. Writes that find no room wait in the order of arrival. A page
+//! that is bound to a unit without a free superblock is parked: it holds its room in the buffer and does not keep
+//! others, bound for other units, from theirs.
 
 use crate::cache::Parked;
 use crate::device::SimulatedSsd;
@@ -67,8 +68,8 @@ impl SimulatedSsd {
         self.admit_writes();
     }
 
-    /// Lets waiting writes into the buffer for as long as there is room, behind what the cache has to write back. Placing
-    /// a page may make room for others; they are let in here then, not in the midst of that page.
+    /// Lets waiting writes into the buffer for as long as there is room, behind what the cache has to write back.
+    /// Placing a page may make room for others; they are let in here then, not in the midst of that page.
     #[inline]
     pub(crate) fn admit_writes(&mut self) {
         self.cache.buffer.has_changed = true;

@@ -138,8 +138,8 @@ impl SimulatedSsd {
         self.flash.payload.reserve((content.0 / self.page.bytes()) as usize);
     }
 
-    /// Takes memory for so many requests that are under way at once, so that they take none while they wait for flash, however
-    /// many superpages they wait for.
+    /// Takes memory for so many requests that are under way at once, so that they take none while they wait for flash,
+    /// however many superpages they wait for.
     pub fn reserve_requests(&mut self, requests: usize) {
         let pages = self.config.controller.write_buffer_bytes / self.config.ftl.logical_page_bytes;
         let superpages = self.ftl.pages.reserve_superpages(pages, requests);
@@ -158,8 +158,8 @@ impl SimulatedSsd {
         self.ftl.translator.as_ref().map(|translator| (translator.counters().hits, translator.counters().misses))
     }
 
-    /// Tells the drive which logical pages the host writes from now on, one after the other, so that pages can be placed by
-    /// when they die (`ftl.streams.foresight_error`).
+    /// Tells the drive which logical pages the host writes from now on, one after the other, so that pages can be
+    /// placed by when they die (`ftl.streams.foresight_error`).
     ///
     /// # Errors
     /// When the drive's streams do not go by that, or the list is longer than 2²⁹ writes.
@@ -197,8 +197,8 @@ impl SimulatedSsd {
         (least_and_most.0.map_or(0, |(&least, _)| least), least_and_most.1.map_or(0, |(&most, _)| most))
     }
 
-    /// What the flash has done since the drive is new: times of channels and dies, counts and waits by class of command,
-    /// retries, suspensions, energy.
+    /// What the flash has done since the drive is new: times of channels and dies, counts and waits by class of
+    /// command, retries, suspensions, energy.
     pub fn flash_statistics(&self) -> Statistics {
         self.flash.array.statistics()
     }
@@ -229,8 +229,8 @@ impl SimulatedSsd {
         self.elements().map(Elements::statistics)
     }
 
-    /// What the blocks of a drive of elements have left of their lives: smallest, largest, mean, and standard deviation;
-    /// `None` for other drives.
+    /// What the blocks of a drive of elements have left of their lives: smallest, largest, mean, and standard
+    /// deviation; `None` for other drives.
     pub fn remaining_life(&self) -> Option<RemainingLife> {
         self.elements().map(|elements| RemainingLife::of(elements.lives()))
     }
@@ -261,7 +261,8 @@ impl SimulatedSsd {
         Ok(())
     }
 
-    /// Whether the drive holds anything of the logical page that a byte is on. Media that are written in place hold all.
+    /// Whether the drive holds anything of the logical page that a byte is on. Media that are written in place hold
+    /// all.
     pub fn is_mapped(&self, byte: ByteSize) -> bool {
         let page = self.page.of_byte(byte.0);
         self.ftl.slot_of(page).is_some()

@@ -5,8 +5,8 @@
 //! channel are asked in turn. Nothing is taken in the middle of an event, so that all commands that an event issues are
 //! considered together.
 //!
-//! Source: the transaction scheduler of MQSim (Tavakkol et al., FAST 2018), which does not interleave: the second die of
-//! a chip waits for the first.
+//! Source: the transaction scheduler of MQSim (Tavakkol et al., FAST 2018), which does not interleave: the second die
+//! of a chip waits for the first.
 
 use super::FlashArray;
 use super::command::{FlashOp, FlashOpKind};

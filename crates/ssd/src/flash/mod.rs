@@ -236,7 +236,8 @@ impl FlashArray {
         self.array_ends::<false>(die, now_ns, events)
     }
 
-    /// The same where the array has sensed. It is there twice so that a processor learns what reads do and what others do.
+    /// The same where the array has sensed. It is there twice so that a processor learns what reads do and what others
+    /// do.
     #[inline(never)]
     pub(crate) fn sensed(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) -> Option<u32> {
         self.array_ends::<true>(die, now_ns, events)

@@ -5,13 +5,14 @@
 //!   corrects ─▶ one draw a read ─▶ sensed again at a lower error rate ─▶ … ─▶ corrected, or failed after the last retry
 //! ```
 //!
-//! Errors of different bits are taken as independent, so that the wrong bits of a codeword of *n* bits follow a binomial
-//! distribution; measured ones spread wider (Taranalli et al., "Channel Models for Multi-Level Cell Flash Memories Based
-//! on Empirical Error Analysis", IEEE Trans. Comm. 64(8), 2016), which a lower `correctable_bits` stands in for. The age
-//! of a block's data is that of its oldest page. Where blocks differ in the cycles that they endure, each has a limit of its
-//! own, drawn when the drive is made. A cycle in SLC mode counts as the share of a block's life that it takes; its bit errors
-//! are those of the same wear in the other mode, which is too many. Formula and coefficients of the error rate:
-//! [`crate::config::ReliabilityConfig`]. All functions are `libm`'s, which give the same bits on every machine.
+//! Errors of different bits are taken as independent, so that the wrong bits of a codeword of *n* bits follow a
+//! binomial distribution; measured ones spread wider (Taranalli et al., "Channel Models for Multi-Level Cell Flash
+//! Memories Based on Empirical Error Analysis", IEEE Trans. Comm. 64(8), 2016), which a lower `correctable_bits` stands
+//! in for. The age of a block's data is that of its oldest page. Where blocks differ in the cycles that they endure,
+//! each has a limit of its own, drawn when the drive is made. A cycle in SLC mode counts as the share of a block's life
+//! that it takes; its bit errors are those of the same wear in the other mode, which is too many. Formula and
+//! coefficients of the error rate: [`crate::config::ReliabilityConfig`]. All functions are `libm`'s, which give the
+//! same bits on every machine.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;

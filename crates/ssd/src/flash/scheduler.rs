@@ -39,7 +39,8 @@ pub(super) struct Ranks {
     on_die: [u8; CLASSES],
     /// Of data that leaves a die over a channel.
     on_channel: [u8; CLASSES],
-    /// The ranks on a die, one bit each, of the classes of each kind of command, and of commands that let others go first.
+    /// The ranks on a die, one bit each, of the classes of each kind of command, and of commands that let others go
+    /// first.
     of_kind: [u8; 3],
 }
 
@@ -142,8 +143,8 @@ impl Ranked {
         }
     }
 
-    /// Takes commands out of some ranks, one bit each, in the order in which they would go, for as long as `wanted` wants
-    /// more.
+    /// Takes commands out of some ranks, one bit each, in the order in which they would go, for as long as `wanted`
+    /// wants more.
     pub(super) fn extract_of(
         &mut self,
         ranks: u8,

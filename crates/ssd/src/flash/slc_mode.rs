@@ -1,7 +1,7 @@
 //! Blocks whose cells hold one bit each, although they can hold more.
 //!
-//! The command that programs a page says in which mode; the block stays in it until it is programmed again after an erase,
-//! and is sensed and erased accordingly. Makers' data sheets call this SLC mode, or pSLC.
+//! The command that programs a page says in which mode; the block stays in it until it is programmed again after an
+//! erase, and is sensed and erased accordingly. Makers' data sheets call this SLC mode, or pSLC.
 
 use super::FlashArray;
 use super::command::{FlashOp, FlashOpKind};

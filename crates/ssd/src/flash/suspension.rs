@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A read that comes while the array programs or erases stops it, unless the operation is nearly over or has let as
-//! many reads go before it as it may; then the read waits for its end. Reads that come while the operation is stopped go
-//! before its rest too, and each counts. Only the array's work is interrupted: while data is on its way into the die,
-//! the page register is taken.
+//! many reads go before it as it may; then the read waits for its end. Reads that come while the operation is stopped
+//! go before its rest too, and each counts. Only the array's work is interrupted: while data is on its way into the
+//! die, the page register is taken.
 //!
 //! Source: Wu and He, "Reducing SSD Read Latency via NAND Flash Program and Erase Suspension", FAST 2012.
 

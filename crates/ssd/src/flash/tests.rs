@@ -329,8 +329,8 @@ impl Stage {
     }
 }
 
-/// The ends of commands by looking at all of them at every instant; `None` where two things happen at once and the order
-/// between them is nobody's rule. One channel.
+/// The ends of commands by looking at all of them at every instant; `None` where two things happen at once and the
+/// order between them is nobody's rule. One channel.
 fn naive(commands: &[Command], reads_first: bool, cycles_ns: u64) -> Option<Vec<u64>> {
     let mut stages = vec![Stage::NotIssued; commands.len()];
     loop {

@@ -209,8 +209,8 @@ impl Geometry {
         self.by.superblocks.quotient(block)
     }
 
-    /// The slot that a logical page has on a drive that is filled in order: in `unit`, or where no unit is given, in the
-    /// one that is due.
+    /// The slot that a logical page has on a drive that is filled in order: in `unit`, or where no unit is given, in
+    /// the one that is due.
     pub(crate) fn nominal_slot(&self, logical_page: u32, unit: Option<u32>) -> u32 {
         let unit = unit.unwrap_or_else(|| self.by.units.divide(self.by.slots.quotient(logical_page)).1);
         let (_, in_unit) = self.by.slots_per_unit.divide(self.by.units.quotient(logical_page));

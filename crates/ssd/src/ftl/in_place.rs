@@ -1,7 +1,7 @@
 //! Media that are written in place: each logical page has its slot for ever, the one of its own number.
 //!
-//! Logical pages go round the channels, then round the ways. Nothing is mapped, so nothing is saved; what each page has worn
-//! is counted apart ([`crate::ftl::wear::InPlaceWear`]).
+//! Logical pages go round the channels, then round the ways. Nothing is mapped, so nothing is saved; what each page has
+//! worn is counted apart ([`crate::ftl::wear::InPlaceWear`]).
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,8 @@ pub(crate) struct InPlace {
 }
 
 impl InPlace {
-    /// The place of a logical page; what stands for its block is the page itself, because no two pages are sensed together.
+    /// The place of a logical page; what stands for its block is the page itself, because no two pages are sensed
+    /// together.
     pub(crate) fn address(&self, logical_page: u32) -> FlashAddress {
         let Self { channels, ways } = self;
         let die = logical_page % channels * ways + logical_page / channels % ways;

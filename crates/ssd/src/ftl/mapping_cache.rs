@@ -76,8 +76,8 @@ pub(crate) struct Rules {
     pub(crate) write_back_renews: bool,
 }
 
-/// Which logical pages' entries are dirty, a bit for each: those of a translation page lie side by side, and what garbage
-/// collection moves makes entries dirty that are nowhere near each other in memory.
+/// Which logical pages' entries are dirty, a bit for each: those of a translation page lie side by side, and what
+/// garbage collection moves makes entries dirty that are nowhere near each other in memory.
 struct DirtyPages {
     words: Box<[u64]>,
 }
@@ -307,8 +307,8 @@ impl MappingCache {
         self.update(self.translation_page(logical_page))
     }
 
-    /// Starts to bring a translation page up to date: all its dirty entries become clean. `None` when that is under way already
-    /// and takes this change with it.
+    /// Starts to bring a translation page up to date: all its dirty entries become clean. `None` when that is under way
+    /// already and takes this change with it.
     fn update(&mut self, page: u32) -> Option<u32> {
         let first = page * self.entries_per_page;
         let pages = first..first.saturating_add(self.entries_per_page).min(self.logical_pages);

@@ -9,27 +9,29 @@
 //! | elements, each a log-structured drive | their own time | [`element`] |
 //! | in place, for media without erase | granules in their place | [`in_place`] |
 //!
-//! The *write path* ([`WritePath`](crate::config::WritePath)) is what the controller does with a write of such an FTL. What
-//! every kind is asked is in the trait: where a page is, that it is forgotten, what the wear is, and whether the FTL's
-//! invariants hold. The page map is the kind of nearly all drives and on the path of every request of theirs; it is called
-//! by its own methods, the others through the trait.
+//! The *write path* ([`WritePath`](crate::config::WritePath)) is what the controller does with a write of such an FTL.
+//! What every kind is asked is in the trait: where a page is, that it is forgotten, what the wear is, and whether the
+//! FTL's invariants hold. The page map is the kind of nearly all drives and on the path of every request of theirs; it
+//! is called by its own methods, the others through the trait.
 //!
 //! # Adding an FTL
 //!
-//! 1. A file of its own in this folder, `ftl/mine.rs`, and `pub(crate) mod mine;` below. In it, a type that keeps the map:
-//!    - `impl` [`Ftl`] for it: how it is built for a drive, where a page is, how it is forgotten, whether anything is mapped,
-//!      how it is filled at once, its P/E cycles, its invariants;
-//!    - `impl` [`StepFtl`] for it: what a write does, as [`Step`]s that the controller turns into flash commands. An FTL that
-//!      maps blocks implements [`blocks::BlockFtl`] instead of both, three methods over a [`blocks::BlockSpace`];
+//! 1. A file of its own in this folder, `ftl/mine.rs`, and `pub(crate) mod mine;` below. In it, a type that keeps the
+//!    map:
+//!    - `impl` [`Ftl`] for it: how it is built for a drive, where a page is, how it is forgotten, whether anything is
+//!      mapped, how it is filled at once, its P/E cycles, its invariants;
+//!    - `impl` [`StepFtl`] for it: what a write does, as [`Step`]s that the controller turns into flash commands. An
+//!      FTL that maps blocks implements [`blocks::BlockFtl`] instead of both, three methods over a
+//!      [`blocks::BlockSpace`];
 //!    - [`state!`](crate::state) says what of it is saved with the drive.
-//! 2. One line in the list of FTLs, `ftl_kinds!` in `config/ftl.rs`: its name in a drive's description, what it is (for the
-//!    reference and the schema), its write path and type: `[Steps, mine::Mine]`.
+//! 2. One line in the list of FTLs, `ftl_kinds!` in `config/ftl.rs`: its name in a drive's description, what it is (for
+//!    the reference and the schema), its write path and type: `[Steps, mine::Mine]`.
 //!
-//! The list makes the configuration's `ftl.mapping`, the drive's FTL and the form of saved drives; every place that depends
-//! on the kind asks for the write path. `FLASHWISE_BLESS=1 cargo test -p flashwise-ssd reference` writes the reference anew.
-//! Keys of its own belong to `config/ftl.rs`; `ftl.log_blocks` is how many blocks of a unit an FTL of steps has beside the
-//! data, unless it says otherwise there. `tests/every_drive.rs` runs each kind under load with all invariants: add a drive of
-//! the new one to its list.
+//! The list makes the configuration's `ftl.mapping`, the drive's FTL and the form of saved drives; every place that
+//! depends on the kind asks for the write path. `FLASHWISE_BLESS=1 cargo test -p flashwise-ssd reference` writes the
+//! reference anew. Keys of its own belong to `config/ftl.rs`; `ftl.log_blocks` is how many blocks of a unit an FTL of
+//! steps has beside the data, unless it says otherwise there. `tests/every_drive.rs` runs each kind under load with all
+//! invariants: add a drive of the new one to its list.
 //!
 //! An FTL that needs another way to flash than those that there are adds a write path: a variant of
 //! [`WritePath`](crate::config::WritePath) and of [`AnyFtl`], and what the controller does with it
@@ -118,14 +120,14 @@ pub(crate) trait Ftl: State + Send {
     /// How many superblocks, or blocks, have gone through how many P/E cycles; empty for media that need no erase.
     fn erase_histogram(&self) -> BTreeMap<u32, u64>;
 
-    /// Logical pages that are mapped, in slots, and the sum of what the blocks count as valid, where both are counted: the
-    /// same number.
+    /// Logical pages that are mapped, in slots, and the sum of what the blocks count as valid, where both are counted:
+    /// the same number.
     fn mapped_and_valid_pages(&self) -> (u64, u64) {
         (0, 0)
     }
 
-    /// Checks what must hold between any two events: each logical page maps to one valid slot and back, valid counts are
-    /// those of the map. Takes time proportional to the size of the drive.
+    /// Checks what must hold between any two events: each logical page maps to one valid slot and back, valid counts
+    /// are those of the map. Takes time proportional to the size of the drive.
     ///
     /// # Errors
     /// Says which invariant is broken.
@@ -134,8 +136,8 @@ pub(crate) trait Ftl: State + Send {
 
 /// An FTL that decides at once what a write does, and hands it out as flash work.
 ///
-/// All steps of a write concern one unit, hence one die, which does them in the order in which they are given (reads may go
-/// first: what they give is in the controller's memory before it is programmed elsewhere).
+/// All steps of a write concern one unit, hence one die, which does them in the order in which they are given (reads
+/// may go first: what they give is in the controller's memory before it is programmed elsewhere).
 pub(crate) trait StepFtl: Ftl {
     /// Finds a place for a new version of a logical page and appends the flash work to `steps`; exactly one of them is
     /// a [`Step::Program`].

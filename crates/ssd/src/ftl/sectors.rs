@@ -8,9 +8,9 @@
 //!                       0b1000_0000_1100 → the granule of bit 11 is missing: the page is read first
 //! ```
 //!
-//! The table, two bytes a logical page, exists only with `ftl.partial_pages = "sectors"`; without it every page that was
-//! written counts as full. It says what a page *lacks*, and only of pages that were written: of a drive that is written
-//! in whole pages it is all zeros, and takes no memory.
+//! The table, two bytes a logical page, exists only with `ftl.partial_pages = "sectors"`; without it every page that
+//! was written counts as full. It says what a page *lacks*, and only of pages that were written: of a drive that is
+//! written in whole pages it is all zeros, and takes no memory.
 
 use crate::config::{DeviceConfig, PartialPages};
 use crate::pages::PageSpan;

@@ -57,8 +57,8 @@ pub(crate) struct Translator {
 }
 
 impl Translator {
-    /// A translator for the logical pages below `first_page`, which lie in so many units; its translation pages are those
-    /// behind.
+    /// A translator for the logical pages below `first_page`, which lie in so many units; its translation pages are
+    /// those behind.
     pub(crate) fn new(cache: MappingCache, first_page: u32, load_bytes: u32, units: u32) -> Self {
         let waiting_for = vec![Fifo::default(); cache.translation_pages() as usize];
         Self { cache, first_page, load_bytes, waiting: Slab::default(), waiting_for, unplaced: Unplaced::new(units) }

@@ -49,8 +49,8 @@ impl Linked for Active {
 impl Active {
     /// Takes a request into a slot that another one has left.
     ///
-    /// Its parts go to their places one by one: moved as a whole, bytes that are just written would be read as words, for
-    /// which a processor waits until they are in its cache.
+    /// Its parts go to their places one by one: moved as a whole, bytes that are just written would be read as words,
+    /// for which a processor waits until they are in its cache.
     #[inline(always)]
     pub(crate) fn start(&mut self, request: Request, submitted_at: Nanos) {
         let Request { tag, operation, offset, length, fua, queue, stream, buffer } = request;

@@ -1,5 +1,5 @@
-//! Prefetch hints: the requests that are about to come, so that what the tables hold of their pages is in the processor's
-//! cache when it is needed. They change no result.
+//! Prefetch hints: the requests that are about to come, so that what the tables hold of their pages is in the
+//! processor's cache when it is needed. They change no result.
 
 /// A request that is about to come: its first logical page, and whether it writes.
 #[derive(Clone, Copy, Default)]

@@ -1,5 +1,5 @@
-//! The host's side of the drive: the queues of commands ([`queues`]), requests under way ([`active`]), and firmware and link
-//! ([`interface`], [`link`]).
+//! The host's side of the drive: the queues of commands ([`queues`]), requests under way ([`active`]), and firmware and
+//! link ([`interface`], [`link`]).
 //!
 //! ```text
 //!   submission queues ─ arbitration ─▶ fetched over the link ─▶ firmware ─▶ (a write's data over the link) ─▶ controller
@@ -8,8 +8,8 @@
 //!
 //! The firmware takes one command at a time (`command_issue_ns`, which limits IOPS), and a command has its first
 //! effect `command_latency_ns` after it was taken. The link is a server for each direction (NVMe) or for both together
-//! (SATA). How a read's data crosses is `host.data_transfer`; when reads are cut through, data leaves over the link while
-//! it is still coming in from the flash.
+//! (SATA). How a read's data crosses is `host.data_transfer`; when reads are cut through, data leaves over the link
+//! while it is still coming in from the flash.
 //!
 //! A drive of elements carries whole requests over its link instead ([`whole_request_link`]). What the host may say of
 //! requests before they come is in [`hints`]; where requests spend their time, in [`stages`].
@@ -188,8 +188,8 @@ impl Host {
         clock.schedule(posted_ns, Event::Completed { request });
     }
 
-    /// A part of what a read asks for has come in from the flash, over `transfer_ns` until now: it goes over the link. Gives
-    /// whether it was the last.
+    /// A part of what a read asks for has come in from the flash, over `transfer_ns` until now: it goes over the link.
+    /// Gives whether it was the last.
     #[inline(always)]
     pub(crate) fn read_part_arrived(&mut self, request: u32, transfer_ns: u64, bytes: u64, now_ns: u64) -> bool {
         let sent_ns = match self.data_transfer {

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Round robin takes `arbitration_burst` commands from one queue, then from the next. Weighted round robin takes from
-//! urgent queues for as long as there are any; else it goes in rounds, in each of which the high, the medium and the low
-//! class may have as many commands as their weights say; a class without commands leaves its share to the others.
+//! urgent queues for as long as there are any; else it goes in rounds, in each of which the high, the medium and the
+//! low class may have as many commands as their weights say; a class without commands leaves its share to the others.
 //! Inside a class the queues take turns, a burst each.
 //!
 //! A queue stands in the ring of its class only while it has a command that the drive may take, so that choosing takes

@@ -5,9 +5,10 @@
 //!   read    its pages go to their elements ─▶ waits for the link ─▶ all of its data crosses ─▶ completes
 //! ```
 //!
-//! The link carries one request at a time. When it becomes free, requests that the elements have done go first, in their
-//! order; then the next command is taken, reads without any time on the link. So a read behind a write's transfer waits
-//! for it. There is no buffer: a write completes when its last page is programmed, and a flush has nothing to wait for.
+//! The link carries one request at a time. When it becomes free, requests that the elements have done go first, in
+//! their order; then the next command is taken, reads without any time on the link. So a read behind a write's transfer
+//! waits for it. There is no buffer: a write completes when its last page is programmed, and a flush has nothing to
+//! wait for.
 //!
 //! Source: the SSD model of DiskSim 4.0 (see [`crate::ftl::element`]).
 

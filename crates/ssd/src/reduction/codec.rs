@@ -18,8 +18,8 @@ pub(super) enum Compressor {
     Zlib(Box<Deflate>, Box<Inflate>),
     /// LZ4's blocks.
     Lz4,
-    /// Zstandard; the level. Its contexts are kept: making one asks the processor what it can do, which a virtual machine
-    /// leaves to its host, and takes longer than a page.
+    /// Zstandard; the level. Its contexts are kept: making one asks the processor what it can do, which a virtual
+    /// machine leaves to its host, and takes longer than a page.
     Zstd(Box<(CCtx<'static>, DCtx<'static>)>, i32),
 }
 

@@ -5,9 +5,9 @@
 //!                              └─ newer, older        the order in which they were found
 //! ```
 //!
-//! Millions of them fit no cache of the processor, and each page that is written looks one up, puts one in, and forgets another.
-//! What is forgotten is known beforehand: it is the oldest, and the next oldest is named to the processor one write ahead
-//! ([`Fingerprints::expect_oldest`]). A table that finds places by itself would not tell which these are.
+//! Millions of them fit no cache of the processor, and each page that is written looks one up, puts one in, and forgets
+//! another. What is forgotten is known beforehand: it is the oldest, and the next oldest is named to the processor one
+//! write ahead ([`Fingerprints::expect_oldest`]). A table that finds places by itself would not tell which these are.
 
 use rustc_hash::FxHashMap;
 

@@ -1,8 +1,8 @@
 //! What pages become that are written again and again: how the last ones were stored.
 //!
-//! To compress a page takes a simulation longer than all else about its write, and what writes the same content often, as one
-//! that looks for deduplication, would have it compressed each time. What is compressed comes out the same, so that nobody can
-//! tell, but by the time that the simulation takes.
+//! To compress a page takes a simulation longer than all else about its write, and what writes the same content often,
+//! as one that looks for deduplication, would have it compressed each time. What is compressed comes out the same, so
+//! that nobody can tell, but by the time that the simulation takes.
 
 /// Places; each page has one, by its hash.
 const PLACES: usize = 64;
@@ -24,8 +24,8 @@ pub(super) fn hash(page: &[u8]) -> u64 {
 /// How the last pages were stored.
 #[derive(Default)]
 pub(super) struct Images {
-    /// Each with the hash of the page that came there last. A page is kept, in the place of another, when it comes for the second
-    /// time in succession: most come once.
+    /// Each with the hash of the page that came there last. A page is kept, in the place of another, when it comes for
+    /// the second time in succession: most come once.
     places: Vec<(u64, Option<Image>)>,
 }
 

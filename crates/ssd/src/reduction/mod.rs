@@ -10,11 +10,11 @@
 //! The drive sees bytes where requests carry them, and compresses and compares these. Where they do not, a
 //! [`ContentModel`] says what a page is like. The controller's part is in [`crate::controller::reduced`].
 //!
-//! Sources: for transparent compression, ScaleFlux's description of the CSD 2000, which compresses each block of 4 KiB by
-//! zlib, stores nothing of blocks of zeros and of trimmed ones, and may offer more than it has room for; for
+//! Sources: for transparent compression, ScaleFlux's description of the CSD 2000, which compresses each block of 4 KiB
+//! by zlib, stores nothing of blocks of zeros and of trimmed ones, and may offer more than it has room for; for
 //! deduplication, Chen, Luo and Zhang, "CAFTL: A Content-Aware Flash Translation Layer Enhancing the Lifespan of Flash
-//! Memory based Solid State Drives", FAST 2011. The drive that does both is what DuraWrite is understood to be; SandForce
-//! has not published it.
+//! Memory based Solid State Drives", FAST 2011. The drive that does both is what DuraWrite is understood to be;
+//! SandForce has not published it.
 
 mod codec;
 mod content;
@@ -153,8 +153,8 @@ pub(crate) struct Reduction {
 }
 
 impl Reduction {
-    /// What a drive's configuration says; `seed` draws the contents of pages that carry no bytes. `None` where nothing is
-    /// reduced.
+    /// What a drive's configuration says; `seed` draws the contents of pages that carry no bytes. `None` where nothing
+    /// is reduced.
     pub(crate) fn new(config: &DeviceConfig, seed: u64) -> Option<Box<Self>> {
         config.reduction.as_ref()?;
         let (page_bytes, slot_bytes) = (config.ftl.logical_page_bytes, config.slot_bytes());
@@ -251,8 +251,8 @@ impl Reduction {
         Prepared { is_zero: content.is_zero, slots, fingerprint: content.fingerprint, ..Prepared::default() }
     }
 
-    /// The slots that a page takes; its bytes as they are stored go to [`Self::image`], behind their number, which is 0 where they
-    /// are as they were.
+    /// The slots that a page takes; its bytes as they are stored go to [`Self::image`], behind their number, which is 0
+    /// where they are as they were.
     fn store(&mut self, page: &[u8]) -> u32 {
         if self.compressor.is_none() {
             return self.encode(page);
@@ -315,8 +315,8 @@ impl Reduction {
         self.page = page;
     }
 
-    /// A part of a page reads as zeros from now on; gives whether all of it does. The controller remembers that beside the
-    /// page, which stays as it is: its room does not change.
+    /// A part of a page reads as zeros from now on; gives whether all of it does. The controller remembers that beside
+    /// the page, which stays as it is: its room does not change.
     pub(crate) fn zero(&mut self, payload: &mut Payload, slot: u32, span: PageSpan) -> bool {
         let Some(old) = payload.image(slot) else { return false };
         let page = self.prepare_changed(Some(old), |page| page[span.from..span.to].fill(0));

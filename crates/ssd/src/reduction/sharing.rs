@@ -6,9 +6,9 @@
 //!                     └─ fingerprint ◀─ fingerprints in memory, the least recently found forgotten
 //! ```
 //!
-//! A stored page has the number of the logical page that it was written as, if that is free; so pages that nobody shares
-//! lie where they would without all this. Source: Chen, Luo and Zhang, CAFTL, FAST 2011, whose LBA, VBA and PBA are the
-//! three columns.
+//! A stored page has the number of the logical page that it was written as, if that is free; so pages that nobody
+//! shares lie where they would without all this. Source: Chen, Luo and Zhang, CAFTL, FAST 2011, whose LBA, VBA and PBA
+//! are the three columns.
 
 use std::collections::VecDeque;
 
@@ -103,8 +103,8 @@ impl Sharing {
         self.stored_of.get(logical_page).checked_sub(1)
     }
 
-    /// Says that a logical page will be written or read soon: first where its number is, then its number and the stored page that
-    /// is most likely its own, then the fingerprint of that.
+    /// Says that a logical page will be written or read soon: first where its number is, then its number and the stored
+    /// page that is most likely its own, then the fingerprint of that.
     #[inline]
     pub(crate) fn prefetch_place(&self, logical_page: u32) {
         self.stored_of.prefetch_place(logical_page);
@@ -182,8 +182,8 @@ impl Sharing {
         released
     }
 
-    /// The stored page that a new content of a logical page is to be written as: the one that it has, if no other shares
-    /// that, or one of its own. The logical page changes only with [`Self::wrote`].
+    /// The stored page that a new content of a logical page is to be written as: the one that it has, if no other
+    /// shares that, or one of its own. The logical page changes only with [`Self::wrote`].
     pub(crate) fn number_for(&mut self, logical_page: u32) -> u32 {
         match self.stored(logical_page) {
             Some(stored) if self.references(stored) == 1 => stored,
@@ -192,8 +192,8 @@ impl Sharing {
         }
     }
 
-    /// A number that no stored page has. There is one: a logical page that needs it has none, or shares one with another,
-    /// so fewer pages are stored than there are logical ones.
+    /// A number that no stored page has. There is one: a logical page that needs it has none, or shares one with
+    /// another, so fewer pages are stored than there are logical ones.
     fn free_number(&mut self) -> u32 {
         while let Some(number) = self.free.pop() {
             self.stored[number as usize].is_listed = false;
@@ -340,8 +340,8 @@ impl Sharing {
     }
 }
 
-/// What each logical page shares is saved, and of each stored page what nobody could find out: its fingerprint, the order of those
-/// in memory, and who waits for what. Counts follow from that.
+/// What each logical page shares is saved, and of each stored page what nobody could find out: its fingerprint, the
+/// order of those in memory, and who waits for what. Counts follow from that.
 impl State for Sharing {
     fn layout(layout: &mut Layout) {
         layout.word("Sharing { stored_of stored { fingerprint logical_page } free unlooked unseen fingerprints");

@@ -57,9 +57,9 @@ pub struct SavedDrive<R> {
 }
 
 impl SimulatedSsd {
-    /// Brings the drive to rest, as a host does before it is switched off: flushes, and lets everything end that the flash has
-    /// begun. What begins only when the drive has had nothing to do for a while, such as the emptying of an SLC cache,
-    /// is not waited for. The clock goes on to the end of it.
+    /// Brings the drive to rest, as a host does before it is switched off: flushes, and lets everything end that the
+    /// flash has begun. What begins only when the drive has had nothing to do for a while, such as the emptying of an
+    /// SLC cache, is not waited for. The clock goes on to the end of it.
     ///
     /// # Errors
     /// [`StateError::Busy`] when requests are not answered.
@@ -108,8 +108,8 @@ impl SimulatedSsd {
         into.inner.flush().map_err(writing)
     }
 
-    /// Whether the drive can be saved. Bytes are not part of its state. One that compresses or deduplicates may carry them all the
-    /// same: who saves it keeps them elsewhere and [brings them back](Self::bring_content).
+    /// Whether the drive can be saved. Bytes are not part of its state. One that compresses or deduplicates may carry
+    /// them all the same: who saves it keeps them elsewhere and [brings them back](Self::bring_content).
     ///
     /// # Errors
     /// [`StateError::Unsupported`] says why not.
@@ -219,8 +219,8 @@ impl<R: Read + Seek> SavedDrive<R> {
 }
 
 impl SimulatedSsd {
-    /// Elements that all lists of the drive's state may have together; far more than any drive needs, and far less than a
-    /// machine has room for.
+    /// Elements that all lists of the drive's state may have together; far more than any drive needs, and far less than
+    /// a machine has room for.
     fn list_elements_max(&self) -> u64 {
         let geometry = &self.ftl.pages.geometry;
         let superblocks = u64::from(geometry.units) * u64::from(geometry.superblocks);

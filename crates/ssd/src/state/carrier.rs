@@ -6,8 +6,8 @@
 //!     restoring: self ◀─ carrier ◀─ bytes      self is a part of a new drive of the same description
 //! ```
 //!
-//! One function a type for both, so that they cannot disagree. Numbers are varints (LEB128), so that what is small takes
-//! little; what is long and the same is left to the compression behind.
+//! One function a type for both, so that they cannot disagree. Numbers are varints (LEB128), so that what is small
+//! takes little; what is long and the same is left to the compression behind.
 //!
 //! **What is read is hostile.** Tables have the length that the description gives them, and nothing is allocated for a
 //! number that was read; lists that grow share one bound for all of them ([`Carrier::restoring`]), and take memory only

@@ -12,8 +12,8 @@
 //! gives (lengths of tables, times, limits) comes from there and not from the file. Bytes that the drive holds for its
 //! host are not part of its state.
 //!
-//! A state is read by the very layout that wrote it: types and names of fields, in their order, have a fingerprint in the
-//! header ([`carrier::Layout`]). `docs/formats/drive-state.md` draws the bytes.
+//! A state is read by the very layout that wrote it: types and names of fields, in their order, have a fingerprint in
+//! the header ([`carrier::Layout`]). `docs/formats/drive-state.md` draws the bytes.
 //!
 //! # Adding a field to anything that a drive is made of
 //!

@@ -27,8 +27,8 @@ fn small_config_filled_unevenly() -> impl Strategy<Value = (DeviceConfig, Order)
 enum Order {
     /// One that no layout likes, with reads between.
     Scattered,
-    /// From its start to its end in writes of one length, in bytes, then its last quarter in the same way again and again:
-    /// stripes may put all of it into some of the units, beside others that fill with garbage.
+    /// From its start to its end in writes of one length, in bytes, then its last quarter in the same way again and
+    /// again: stripes may put all of it into some of the units, beside others that fill with garbage.
     Sequential(u64),
 }
 
@@ -84,8 +84,8 @@ fn overwrite(drive: &mut SimulatedSsd, order: Order, retire_every: u64) -> u64 {
     completed
 }
 
-/// The next completion; only a drive that has run out of spares may refuse, or one that offers more than it has room for,
-/// and reads not even then.
+/// The next completion; only a drive that has run out of spares may refuse, or one that offers more than it has room
+/// for, and reads not even then.
 fn answer(drive: &mut SimulatedSsd) -> Option<Completion> {
     let completion = drive.wait().unwrap()?;
     if let Err(error) = &completion.result {
@@ -162,7 +162,8 @@ proptest! {
         }
         let bad = &config.ftl.bad_blocks;
         let wears_out = config.flash.endurance.is_some() || bad.erasures_max.is_some() || retire_every > 0;
-        // Cold data that moves changes the map, whose pages go through the cache, which is emptied, and wears the drive again.
+        // Cold data that moves changes the map, whose pages go through the cache, which is emptied, and wears the drive
+        // again.
         let never_rests = config.ftl.mapping_cache.is_some()
             && config.ftl.wear_levelling.static_ == StaticWearLevelling::Threshold;
         let mut drive = SimulatedSsd::new(config, 1).unwrap();

@@ -20,8 +20,8 @@ fn small_drive() -> DeviceConfig {
     config
 }
 
-/// Writes four times as many random pages as the drive has, with reads between, 16 in flight; every request ends, no read
-/// gives other bytes than were written, and the drive's books balance.
+/// Writes four times as many random pages as the drive has, with reads between, 16 in flight; every request ends, no
+/// read gives other bytes than were written, and the drive's books balance.
 fn exercise(config: DeviceConfig) -> SimulatedSsd {
     let mut drive = SimulatedSsd::new(config, 5).unwrap();
     let pages = drive.info().capacity.bytes() / 16_384;

@@ -317,8 +317,8 @@ fn failing(programs_in_order: bool) -> DeviceConfig {
     config
 }
 
-/// Overwrites single pages of a full drive at random, and cuts its power at the end. Superblocks are retired on the way if
-/// it says so.
+/// Overwrites single pages of a full drive at random, and cuts its power at the end. Superblocks are retired on the way
+/// if it says so.
 fn overwrite_and_cut(config: &DeviceConfig, seed: u64, retires: bool) -> Result<(), TestCaseError> {
     let superblocks = config.units() as u32 * config.flash.blocks_per_plane;
     let mut drive = SimulatedSsd::new(config.clone(), seed).unwrap();
@@ -427,8 +427,8 @@ fn a_drive_tells_when_it_cannot_keep_a_durable_state() {
     drive.power_cut().unwrap();
 }
 
-/// Random steps found this one: the trim went to both versions that were on their way, and the older one alone was on flash
-/// when the power went.
+/// Random steps found this one: the trim went to both versions that were on their way, and the older one alone was on
+/// flash when the power went.
 #[test]
 fn a_trim_of_a_part_of_a_page_goes_to_its_newest_version_alone() {
     let step = |operation, sector, sectors| {

@@ -1,5 +1,5 @@
-//! How space is reclaimed: no byte is lost by any policy, wear levelling or failing superblock, and each of them does what
-//! it is for.
+//! How space is reclaimed: no byte is lost by any policy, wear levelling or failing superblock, and each of them does
+//! what it is for.
 use crate::support;
 
 use std::collections::VecDeque;
@@ -217,7 +217,8 @@ fn static_wear_levelling_keeps_superblocks_close_and_its_cost_is_told_apart() {
     let without = overwrite_first_tenth(config(StaticWearLevelling::None, fifo), 60);
     let with = overwrite_first_tenth(config(StaticWearLevelling::Threshold, DynamicWearLevelling::LeastErased), 60);
     assert!(spread(&without) > 90, "cold data stays where it is: {:?}", without.erase_histogram());
-    // The superblocks of a unit are a few erasures apart, and so are the units, because no data goes from one to another.
+    // The superblocks of a unit are a few erasures apart, and so are the units, because no data goes from one to
+    // another.
     assert!(spread(&with) < 15, "{:?}", with.erase_histogram());
     let [without, with] = [without, with].map(|drive| drive.counters().flash.unwrap());
     assert_eq!((without.wear_levelling_bytes_moved, without.wear_levelling_runs), (ByteSize(0), 0));
@@ -328,8 +329,9 @@ fn in_the_foreground_a_read_waits_until_its_die_is_clean_and_nothing_is_collecte
     assert!(background.counters().flash.unwrap().erases > 0, "collected as soon as it was low");
 }
 
-/// Units that hold nothing but valid data, beside units of garbage that the same pages may go to: pages written one by one
-/// alternate between two channels, so that every second unit of each channel gets all of them, and then more than it holds.
+/// Units that hold nothing but valid data, beside units of garbage that the same pages may go to: pages written one by
+/// one alternate between two channels, so that every second unit of each channel gets all of them, and then more than
+/// it holds.
 #[test]
 fn in_the_foreground_a_page_whose_unit_has_nothing_to_gain_makes_another_unit_collect() {
     let mut config = drive(true);

@@ -99,8 +99,8 @@ fn drives() -> Vec<DeviceConfig> {
                 ..SlcCacheConfig::default()
             });
         }),
-        // Programs fail now and then: what was to be in a superpage is still in the buffer, pages that begin in it and end
-        // in the next one among it.
+        // Programs fail now and then: what was to be in a superpage is still in the buffer, pages that begin in it and
+        // end in the next one among it.
         with(reducing("samsung-960-evo", compression(Codec::Zlib, 64), Some(deduplication())), |config| {
             config.flash.blocks_per_plane = 60;
             config.flash.reliability = Some(ReliabilityConfig {

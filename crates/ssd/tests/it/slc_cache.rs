@@ -20,7 +20,8 @@ const PROGRAM_NS: u64 = 660_000;
 const READ_NS: u64 = 60_000;
 const ERASE_NS: u64 = 3_500_000;
 
-/// Two channels of two dies of TLC cells, each die a unit of 64 blocks of 48 pages: 192 MiB. In SLC mode a block has 16.
+/// Two channels of two dies of TLC cells, each die a unit of 64 blocks of 48 pages: 192 MiB. In SLC mode a block has
+/// 16.
 fn drive(cache: SlcCacheConfig) -> DeviceConfig {
     let mut config = tiny("samsung-960-evo", ByteSize::mib(96), 64, ROWS);
     let flash = &mut config.flash;
@@ -94,8 +95,8 @@ fn assert_about(measured: f64, expected: f64, tolerance: f64) {
     assert!((measured / expected - 1.0).abs() < tolerance, "{measured} instead of {expected}");
 }
 
-/// The dies are what limits: each takes a page over its channel, which has time for two, and programs it. 2 %: a superblock
-/// ends at other times in other dies.
+/// The dies are what limits: each takes a page over its channel, which has time for two, and programs it. 2 %: a
+/// superblock ends at other times in other dies.
 #[test]
 fn writes_are_as_fast_as_slc_until_the_cache_is_full_and_as_slow_as_the_cells_from_then_on() {
     let (size, mut drive) = (slc_bytes(8), new(&drive(dedicated(8))));
@@ -237,8 +238,8 @@ fn a_dedicated_cache_wears_out_by_its_own_limit_and_leaves_the_drive_without_it(
     drive.check_invariants().unwrap();
 }
 
-/// The drive dies when the cells are worn, whatever wore them: a cycle in SLC mode as the share of a life that it takes. 8 %:
-/// superblocks die one by one, and the last that the drive can spare decides.
+/// The drive dies when the cells are worn, whatever wore them: a cycle in SLC mode as the share of a life that it
+/// takes. 8 %: superblocks die one by one, and the last that the drive can spare decides.
 #[test]
 fn cycles_in_slc_mode_take_less_of_a_blocks_life() {
     let limit = 6;

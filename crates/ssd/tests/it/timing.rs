@@ -40,8 +40,8 @@ fn fingerprint(preset: &str) -> (u64, u64) {
 
 #[test]
 fn the_presets_take_the_times_that_they_took_before_there_were_caches() {
-    // In what order simultaneous events of different sorts come is the event queue's rule; all but the first of these are
-    // younger than that rule, which changed which of two equal completions comes first and what jitter each draws.
+    // In what order simultaneous events of different sorts come is the event queue's rule; all but the first of these
+    // are younger than that rule, which changed which of two equal completions comes first and what jitter each draws.
     let before = [
         ("samsung-960-evo", 0xe5ed_dfb4_dc5b_f74a, 219_157_960),
         ("intel-optane-905p", 0xcca0_4419_c645_0904, 37_929_914),

@@ -1,7 +1,7 @@
 //! Misses and pages written beyond those of the classic pool, at the text's own scale.
 //!
-//! They depend on the accesses and on n_w alone, so that no drive is needed, and they shrink with the pool: of a pool of
-//! n frames a batch looks ahead 8 ÷ n of its length.
+//! They depend on the accesses and on n_w alone, so that no drive is needed, and they shrink with the pool: of a pool
+//! of n frames a batch looks ahead 8 ÷ n of its length.
 
 use flashwise_report::study::{StudyCell, StudySection, StudyTable};
 

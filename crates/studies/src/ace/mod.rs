@@ -9,8 +9,8 @@
 //! - [`published`]: the numbers of the texts; [`claims`]: beside them what is measured, and why it differs;
 //! - [`matrix`]: every drive, workload and policy; [`implied`] and [`processor`] read the same runs;
 //! - [`one_request`]: what one write costs, of which everything else follows;
-//! - [`misses`], [`scale`], [`pool_size`], [`alpha`], [`batch_size`], [`write_share`], [`prefetchers`], [`wear`]: one thing varied
-//!   at a time;
+//! - [`misses`], [`scale`], [`pool_size`], [`alpha`], [`batch_size`], [`write_share`], [`prefetchers`], [`wear`]: one
+//!   thing varied at a time;
 //! - [`tpcc`]: the five transactions;
 //! - [`run`], [`drives`], [`workload`], [`sweep`]: what all of them use.
 

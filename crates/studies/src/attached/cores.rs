@@ -1,7 +1,7 @@
 //! Which processors are whose: one half is the database's and its sessions', the other the drive's.
 //!
-//! A drive that compresses takes more of a processor than one that does not. On processors of its own that costs the database
-//! nothing, and what is measured is what a drive does that has an engine for it.
+//! A drive that compresses takes more of a processor than one that does not. On processors of its own that costs the
+//! database nothing, and what is measured is what a drive does that has an engine for it.
 
 use std::path::Path;
 

@@ -9,9 +9,9 @@
 //! [`cores`]: one half of the processors for the drive. A server's reads and writes have a way of their own to the drive, and its
 //! memory may have a bound, by control groups; where these cannot be had that is told, and measured without.
 //!
-//! The drive is a process of its own, so that what the study waits for is not served by the study, and its time on a processor
-//! is not counted as the database's. It ends with its command, and that with the pipe: the kernel closes it whatever ends the
-//! study.
+//! The drive is a process of its own, so that what the study waits for is not served by the study, and its time on a
+//! processor is not counted as the database's. It ends with its command, and that with the pipe: the kernel closes it
+//! whatever ends the study.
 
 mod cores;
 
@@ -131,8 +131,8 @@ impl Attached {
         Ok(attached)
     }
 
-    /// Keeps a server's requests apart from flushes on their way to the drive, whose reads would wait for them otherwise; why that
-    /// cannot be.
+    /// Keeps a server's requests apart from flushes on their way to the drive, whose reads would wait for them
+    /// otherwise; why that cannot be.
     ///
     /// # Errors
     /// Where the server is gone.
@@ -238,8 +238,8 @@ impl Drop for Attached {
     }
 }
 
-/// Whether answers were so late that what clients saw is the machine's rather than the drive's: the median by more than a
-/// twentieth of the kind of request that takes least, or one in a hundred by more than half of it.
+/// Whether answers were so late that what clients saw is the machine's rather than the drive's: the median by more than
+/// a twentieth of the kind of request that takes least, or one in a hundred by more than half of it.
 ///
 /// Servers think between an answer and their next request. So when the next one came says nothing here, unlike in
 /// [`flashwise_attach::Pacing`], which has to judge clients that it does not know.

@@ -1,5 +1,5 @@
-//! The page cache as a file system's metadata sees it: blocks that were used stay until others need the room, the one that
-//! was not used for longest first.
+//! The page cache as a file system's metadata sees it: blocks that were used stay until others need the room, the one
+//! that was not used for longest first.
 
 use std::collections::BTreeMap;
 

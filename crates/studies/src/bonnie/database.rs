@@ -1,7 +1,7 @@
 //! A database's accesses: 8 KiB at random places, by several threads, each of which waits for its own request.
 //!
-//! Requests go past the page cache (`O_DIRECT`), and no flush is made: what is measured is the drive and its controller.
-//! Places are multiples of the access size, uniform over the device.
+//! Requests go past the page cache (`O_DIRECT`), and no flush is made: what is measured is the drive and its
+//! controller. Places are multiples of the access size, uniform over the device.
 //!
 //! What is measured is cut into *batches* of equally many accesses, one behind the other, so that one run tells how
 //! sure its rate is. Drives collect garbage in bursts: a batch has to be longer than these.

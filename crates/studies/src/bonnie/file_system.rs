@@ -4,25 +4,25 @@
 //!   journal │ group 0: bitmap of blocks · bitmap of inodes · inode table · data │ group 1: … │ …
 //! ```
 //!
-//! **Where things are.** Groups of 128 MiB, each with 8,192 inodes of 256 bytes. A file's inode is the first free one of
-//! its directory's group, then of the next ones. A directory is a tree of blocks by the hash of the name: what an entry is
-//! found in is drawn from the hash, over as many leaves as its entries fill to three quarters.
+//! **Where things are.** Groups of 128 MiB, each with 8,192 inodes of 256 bytes. A file's inode is the first free one
+//! of its directory's group, then of the next ones. A directory is a tree of blocks by the hash of the name: what an
+//! entry is found in is drawn from the hash, over as many leaves as its entries fill to three quarters.
 //!
-//! **What an operation touches.** Creating and deleting: the bitmap of inodes, the group's descriptor, the inode's block of
-//! the table, the leaf of the directory, the directory's own inode. Deleting frees data blocks too. Looking up: the leaf and
-//! the inode's block. A block that is not in the cache is read, 4 KiB, while the program waits.
+//! **What an operation touches.** Creating and deleting: the bitmap of inodes, the group's descriptor, the inode's
+//! block of the table, the leaf of the directory, the directory's own inode. Deleting frees data blocks too. Looking
+//! up: the leaf and the inode's block. A block that is not in the cache is read, 4 KiB, while the program waits.
 //!
-//! **Journal.** Blocks that change gather in a transaction. It commits when it is 5 s old, holds a quarter of the journal,
-//! or is asked to be durable: data first (ordered mode), then a descriptor and the blocks in the journal one after the
-//! other, a flush, and the commit block with force unit access. Their places on the drive are written when the journal
-//! needs the room, sorted and with neighbours as one request, or when a block leaves memory.
+//! **Journal.** Blocks that change gather in a transaction. It commits when it is 5 s old, holds a quarter of the
+//! journal, or is asked to be durable: data first (ordered mode), then a descriptor and the blocks in the journal one
+//! after the other, a flush, and the commit block with force unit access. Their places on the drive are written when
+//! the journal needs the room, sorted and with neighbours as one request, or when a block leaves memory.
 //!
 //! Source: Mathur et al., *The new ext4 filesystem*, Ottawa Linux Symposium 2007, sections 2 and 3; the kernel's
 //! documentation of ext4's disk layout.
 //!
-//! **Simplified.** The program waits for a commit, where the kernel lets it go on with the next transaction. Superblock,
-//! time stamps in lookups, inode lists of orphans and delayed allocation are left out; a leaf that is split is counted by
-//! the number of leaves alone.
+//! **Simplified.** The program waits for a commit, where the kernel lets it go on with the next transaction.
+//! Superblock, time stamps in lookups, inode lists of orphans and delayed allocation are left out; a leaf that is split
+//! is counted by the number of leaves alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 

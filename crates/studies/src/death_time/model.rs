@@ -87,7 +87,8 @@ fn in_writes(shape: Shape, limits: &[f64]) -> Vec<u32> {
     limits.iter().map(|limit| (limit * f64::from(shape.pages())) as u32).collect()
 }
 
-/// The limits of NoDaP's groups, in multiples of the pages, found on a drive of 512 blocks of 32 slots and another trace.
+/// The limits of NoDaP's groups, in multiples of the pages, found on a drive of 512 blocks of 32 slots and another
+/// trace.
 pub(super) fn nodap_limits(scale: &Scale, fill: f64, workload: Workload, seed: u64) -> Result<Vec<f64>, StudyError> {
     let shape = Shape::with_fill(512, 32, fill)?;
     let trace = workload.trace(shape, 6 * shape.pages() as usize, seed ^ 0x5eed);

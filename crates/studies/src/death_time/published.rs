@@ -1,8 +1,8 @@
 //! What was published, in numbers.
 //!
 //! Source: G. Haas et al., *SSD-iq: Uncovering the Hidden Side of SSD Performance*, PVLDB 18(11), 2025, the data of its
-//! simulator in the authors' repository `gabriel-haas/ssdiq-pub`, `paper/plotzone.csv`. That the curves against skew are
-//! of a fill of 0.875 is inferred from the uniform ones.
+//! simulator in the authors' repository `gabriel-haas/ssdiq-pub`, `paper/plotzone.csv`. That the curves against skew
+//! are of a fill of 0.875 is inferred from the uniform ones.
 
 /// Write amplification with a share of the writes on the rest of the pages.
 pub(super) struct Skew {

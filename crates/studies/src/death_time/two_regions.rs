@@ -1,8 +1,8 @@
 //! 2R in its FIFO form, on a simulated drive: the one whose curve SSD-iq's authors published.
 //!
-//! The drive has one plane, whose blocks are its superblocks, and a write begins when it is at rest. The trace is the one of the model's
-//! runs, for longer: with much skew, cold pages that the fill left among the hot ones take dozens of overwrites to come to
-//! rest in the region of what was moved, and what is measured depends on when.
+//! The drive has one plane, whose blocks are its superblocks, and a write begins when it is at rest. The trace is the
+//! one of the model's runs, for longer: with much skew, cold pages that the fill left among the hot ones take dozens of
+//! overwrites to come to rest in the region of what was moved, and what is measured depends on when.
 
 use std::ops::Range;
 
@@ -31,7 +31,8 @@ pub(super) struct Measurement {
 }
 
 pub(super) fn measure(options: &StudyOptions, progress: Progress<'_>) -> Result<Measurement, StudyError> {
-    // The authors' blocks have 2,048 pages; those of the model's runs are so small that each value would be lower by 4 %.
+    // The authors' blocks have 2,048 pages; those of the model's runs are so small that each value would be lower by 4
+    // %.
     let (blocks, pages_per_block, runs) = if options.quick { (200, 256, 2) } else { (1_000, 512, 3) };
     let shape = Shape::with_fill(blocks, pages_per_block, FILL)?;
     let seeds = |n| (0..runs).map(move |run| (n, options.seed.wrapping_add(run)));

@@ -1,4 +1,5 @@
-//! The two generations of drives, the newer one with and without what its controller reduces, and the arrays that the text makes of eight of them.
+//! The two generations of drives, the newer one with and without what its controller reduces, and the arrays that the
+//! text makes of eight of them.
 
 use flashwise_array::{ArrayConfig, Level, SimulatedArray};
 use flashwise_block::{BlockDevice, ByteSize, Request};
@@ -27,8 +28,8 @@ pub(super) enum Generation {
 pub(super) enum State {
     /// Written once, in order.
     Filled,
-    /// Overwritten at random until the garbage collection was steady, as after months behind a controller that passes on no
-    /// trim.
+    /// Overwritten at random until the garbage collection was steady, as after months behind a controller that passes
+    /// on no trim.
     Steady,
 }
 

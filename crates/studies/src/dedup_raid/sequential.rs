@@ -25,7 +25,8 @@ pub(super) fn measure(options: &StudyOptions, progress: Progress<'_>) -> Result<
         .into_iter()
         .flat_map(|generation| [State::Filled, State::Steady].map(|state| (generation, state)))
         .collect();
-    // Where data takes little room, collection has much, and what was written before hardly matters: told by the last two.
+    // Where data takes little room, collection has much, and what was written before hardly matters: told by the last
+    // two.
     let reducing = [(Generation::MlcHalf, State::Filled), (Generation::MlcTenth, State::Filled)];
     let overwritten = (!options.quick).then_some((Generation::MlcTenth, State::Steady));
     let cells: Vec<_> = cells.into_iter().chain(reducing).chain(overwritten).collect();

@@ -5,8 +5,9 @@
 //!   round by round, the fill factors in turns:  nothing cached ─▶ server in its memory cgroup ─▶ N transactions, CHECKPOINT
 //! ```
 //!
-//! The databases age side by side, so that a round of one stands beside the round of another at the same age. The checkpoint
-//! is counted: pages that were changed have to be written some time. Transactions a second are those of the drive's clock.
+//! The databases age side by side, so that a round of one stands beside the round of another at the same age. The
+//! checkpoint is counted: pages that were changed have to be written some time. Transactions a second are those of the
+//! drive's clock.
 
 use std::time::{Duration, Instant};
 
@@ -123,8 +124,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The load is not logged; what else is set is so for the rounds too.
 const LOADING: [(&str, &str); 4] =
     [("wal_level", "minimal"), ("max_wal_senders", "0"), ("max_wal_size", "1GB"), ("maintenance_work_mem", "128MB")];
-/// Beside the defaults: a page cache that is the memory cgroup's rather than the server's, and no surprises in the midst of
-/// a round; its checkpoint is asked for.
+/// Beside the defaults: a page cache that is the memory cgroup's rather than the server's, and no surprises in the
+/// midst of a round; its checkpoint is asked for.
 const SETTINGS: [(&str, &str); 6] = [
     ("shared_buffers", "16MB"),
     ("max_wal_size", "1GB"),
@@ -134,8 +135,8 @@ const SETTINGS: [(&str, &str); 6] = [
     ("max_connections", "80"),
 ];
 
-/// Timers of the server's, ms, which run on the machine's clock: they are as much longer as the drive's world is slowed down, or as
-/// long as the server lets them be.
+/// Timers of the server's, ms, which run on the machine's clock: they are as much longer as the drive's world is slowed
+/// down, or as long as the server lets them be.
 const TIMERS: [(&str, f64); 2] = [("bgwriter_delay", 200.0), ("wal_writer_delay", 200.0)];
 const LONGEST_MS: f64 = 10_000.0;
 

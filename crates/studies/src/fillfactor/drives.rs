@@ -1,5 +1,5 @@
-//! The two drives: `examples/compressing.toml` without deduplication, and the same without compression. They have the same
-//! flash, all of which a drive that does not compress needs.
+//! The two drives: `examples/compressing.toml` without deduplication, and the same without compression. They have the
+//! same flash, all of which a drive that does not compress needs.
 
 use flashwise_ssd::DeviceConfig;
 

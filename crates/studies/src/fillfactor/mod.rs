@@ -9,10 +9,10 @@
 //! - [`crate::attached`]: a drive as a disk for as long as it is needed, and what the server may use;
 //! - [`claims`], [`sections`]: what comes out.
 //!
-//! **Time.** A drive answers when it would, its world slowed down so far that the database's processors are to it what 32 are
-//! to a drive in real time: the text's server has as many. So neither the processors nor the drive is made the bottleneck by
-//! the machine that this runs on, and answers that come late by a tenth of a millisecond are late by a thirtieth of that on
-//! the drive's clock. How late they were is told.
+//! **Time.** A drive answers when it would, its world slowed down so far that the database's processors are to it what
+//! 32 are to a drive in real time: the text's server has as many. So neither the processors nor the drive is made the
+//! bottleneck by the machine that this runs on, and answers that come late by a tenth of a millisecond are late by a
+//! thirtieth of that on the drive's clock. How late they were is told.
 //!
 //! Source: ScaleFlux's text on its CSD 2000.
 

@@ -1,10 +1,10 @@
 //! Machado et al. (ERAD 2015): what the internal organisation of an SSD costs, in DiskSim's SSD model.
 //!
-//! The poster simulates drives of 32 and 4 GB with two cleaning policies and thresholds of free blocks of 5, 50 and 90 %,
-//! 300 synchronous requests a run, 8 KiB to 4 MiB, and finds garbage collection to cost 5.5 to 7 %, the threshold to
-//! matter most, no difference between the policies, and random reads that look like writes. The drives here are drives of
-//! elements ([`flashwise_ssd::config::ElementConfig`]), which agree with DiskSim's model to the digit (see the tests of
-//! `crates/ssd`).
+//! The poster simulates drives of 32 and 4 GB with two cleaning policies and thresholds of free blocks of 5, 50 and 90
+//! %, 300 synchronous requests a run, 8 KiB to 4 MiB, and finds garbage collection to cost 5.5 to 7 %, the threshold to
+//! matter most, no difference between the policies, and random reads that look like writes. The drives here are drives
+//! of elements ([`flashwise_ssd::config::ElementConfig`]), which agree with DiskSim's model to the digit (see the tests
+//! of `crates/ssd`).
 //!
 //! - [`grid`]: the poster's own grid;
 //! - [`random_read`]: what makes a random read look like a write;

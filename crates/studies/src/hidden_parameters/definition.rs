@@ -1,8 +1,8 @@
 //! What k is when it is read from the same curve in another way: as an eye does that looks for the end of growth.
 //!
-//! The fitted knee is where a line of constant latency meets the plateau. A soft knee, requests that meet on a die, reaches
-//! its plateau later. So the depth is given, too, at which throughput first has 90, 95 and 99 % of its largest value,
-//! interpolated between the depths that were tried, on logarithms.
+//! The fitted knee is where a line of constant latency meets the plateau. A soft knee, requests that meet on a die,
+//! reaches its plateau later. So the depth is given, too, at which throughput first has 90, 95 and 99 % of its largest
+//! value, interpolated between the depths that were tried, on logarithms.
 
 use flashwise_block::Operation;
 use flashwise_profile::{Parameters, ThroughputCurve, ThroughputPoint, published_asymmetries};
@@ -15,7 +15,8 @@ use crate::StudyError;
 /// Shares of the largest throughput, per cent.
 const SHARES: [u32; 3] = [90, 95, 99];
 
-/// The depth at which a curve first has this share of its largest value; `None` where it has it from its first point on.
+/// The depth at which a curve first has this share of its largest value; `None` where it has it from its first point
+/// on.
 fn depth_at(points: &[ThroughputPoint], share: f64) -> Option<f64> {
     let wanted = share * points.iter().map(|point| point.iops).fold(0.0, f64::max);
     let at = points.iter().position(|point| point.iops >= wanted)?;

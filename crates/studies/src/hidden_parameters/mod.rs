@@ -5,10 +5,10 @@
 //!                                                                                             └─▶ k by another definition
 //! ```
 //!
-//! Kakaraparthy et al. give write unit, stripe, chunk, hot locations and page of four drives; Papon and Athanassoulis give
-//! asymmetry α and concurrency k of reads and writes, at 4 and 8 KiB, of five. The presets were fitted to these figures in
-//! structure and timing; the learner sees neither preset nor figure. So what is tested is whether such a structure can
-//! show all of a drive's figures at once, and whether the probes find what is there.
+//! Kakaraparthy et al. give write unit, stripe, chunk, hot locations and page of four drives; Papon and Athanassoulis
+//! give asymmetry α and concurrency k of reads and writes, at 4 and 8 KiB, of five. The presets were fitted to these
+//! figures in structure and timing; the learner sees neither preset nor figure. So what is tested is whether such a
+//! structure can show all of a drive's figures at once, and whether the probes find what is there.
 //!
 //! - [`layout`]: the four drives;
 //! - [`concurrency`]: the five drives;

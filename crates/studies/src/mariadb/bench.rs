@@ -6,8 +6,8 @@
 //!   a piece of work: counters, drive's clock, processor before and after; reads by their numbers in the trace
 //! ```
 //!
-//! Databases of one comparison are attached at the same time and take turns, piece by piece. The trace of each is read when all
-//! is done; it tells how long the client waited for the drive whatever the machine did meanwhile.
+//! Databases of one comparison are attached at the same time and take turns, piece by piece. The trace of each is read
+//! when all is done; it tells how long the client waited for the drive whatever the machine did meanwhile.
 
 use std::ops::Range;
 use std::path::Path;
@@ -37,8 +37,8 @@ const LOADING: [(&str, &str); 4] = [
     ("innodb-flush-log-at-trx-commit", "0"),
     ("innodb-doublewrite", "OFF"),
 ];
-/// Beside the defaults: a buffer pool that holds a part of the data, as small as MariaDB has it with pages of 64 KiB, and nothing
-/// that works by itself in the midst of a piece of work.
+/// Beside the defaults: a buffer pool that holds a part of the data, as small as MariaDB has it with pages of 64 KiB,
+/// and nothing that works by itself in the midst of a piece of work.
 pub(super) const SETTINGS: [(&str, &str); 8] = [
     ("innodb-buffer-pool-size", "24M"),
     ("innodb-lru-scan-depth", "100"),

@@ -5,15 +5,15 @@
 //!   contained  │ … txn 7 │ padding  ┆ txn 8 │ txn 9 │ …            and txn 9 the second of them again
 //! ```
 //!
-//! A transaction is a group of events: it begins with its GTID and ends where the next thing begins. Where each transaction is
-//! synced by itself, the file system writes the pages that it touches, the last of them again with the next one. A transaction
-//! that would lie in more pages than it has to is put off to the next page's start.
+//! A transaction is a group of events: it begins with its GTID and ends where the next thing begins. Where each
+//! transaction is synced by itself, the file system writes the pages that it touches, the last of them again with the
+//! next one. A transaction that would lie in more pages than it has to is put off to the next page's start.
 //!
-//! The server cannot pad. What it writes to is told by the drive's trace, what would be written with padding is worked out from the
-//! positions in the log, and both are played on simulated drives.
+//! The server cannot pad. What it writes to is told by the drive's trace, what would be written with padding is worked
+//! out from the positions in the log, and both are played on simulated drives.
 //!
-//! Sources: Kakaraparthy et al., PVLDB 13(4), 2019 (contain-write-in-flash-page). MariaDB's binary log, version 4: events with a
-//! header of 19 bytes, <https://mariadb.com/kb/en/2-binlog-event-header/>.
+//! Sources: Kakaraparthy et al., PVLDB 13(4), 2019 (contain-write-in-flash-page). MariaDB's binary log, version 4:
+//! events with a header of 19 bytes, <https://mariadb.com/kb/en/2-binlog-event-header/>.
 
 use std::ops::Range;
 
@@ -29,8 +29,8 @@ const MAGIC: [u8; 4] = *b"\xfebin";
 const HEADER: usize = 19;
 /// The event that a transaction begins with.
 const GTID: u8 = 162;
-/// Events that belong to no transaction: the end of a server's or a file's, the file's head, what earlier files had, and up to
-/// where a crash would read.
+/// Events that belong to no transaction: the end of a server's or a file's, the file's head, what earlier files had,
+/// and up to where a crash would read.
 const BETWEEN: [u8; 5] = [3, 4, 15, 161, 163];
 
 /// The transactions of a binary log, as ranges of its bytes.
@@ -129,10 +129,11 @@ impl Written<'_> {
         to_log.map(|(at, length)| pages(at, length, page)).sum()
     }
 
-    /// All that was written, the log at a place of its own behind `base`: as it was, or with its transactions contained in pages.
+    /// All that was written, the log at a place of its own behind `base`: as it was, or with its transactions contained
+    /// in pages.
     ///
-    /// Each transaction is synced by itself, so that one write to the log is one transaction, in their order; what there is more of
-    /// writes comes first, and is the file's head.
+    /// Each transaction is synced by itself, so that one write to the log is one transaction, in their order; what
+    /// there is more of writes comes first, and is the file's head.
     fn steps(&self, base: u64, page: u64, is_padded: bool, is_alone: bool) -> Vec<Step> {
         let padded = padded(self.transactions, page);
         let of_head = self.trace.iter().filter(|request| self.in_log(request).is_some()).count();
@@ -218,7 +219,8 @@ mod tests {
             for _ in 0..300 {
                 let (at, length) = (random.random_range(0..3 * page), random.random_range(1..3 * page));
                 assert_eq!(pages(at, length, page), naive_pages(at, length, page), "{length} at {at}");
-                // The first place from there on with as few pages as there can be, if only page starts count as other places.
+                // The first place from there on with as few pages as there can be, if only page starts count as other
+                // places.
                 let fewest = naive_pages(0, length, page);
                 let places = std::iter::once(at).chain((at..at + 2 * page).filter(|at| at % page == 0));
                 let best = places.into_iter().find(|&at| naive_pages(at, length, page) == fewest).unwrap();

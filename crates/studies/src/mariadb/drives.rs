@@ -11,7 +11,8 @@ use crate::StudyError;
 /// SSD-S and SSD-T of the text.
 const SAMSUNG: &str = "samsung-960-evo";
 const TOSHIBA: &str = "toshiba-xg5";
-/// Of the capacity and of the blocks of the presets, this share is simulated: a mounted drive keeps its tables in memory.
+/// Of the capacity and of the blocks of the presets, this share is simulated: a mounted drive keeps its tables in
+/// memory.
 const SHARE: u64 = 12;
 
 /// What a drive hides, as it was learned.

@@ -1,7 +1,7 @@
 //! The text's key-value workload: keys in random order into a table, then rounds of inserts and of SELECTs by key.
 //!
-//! Source: Kakaraparthy et al., PVLDB 13(4), 2019: table KV (K INT PRIMARY KEY, V CHAR(100)), 10 million rows to begin with, 100
-//! rounds of 50,000 inserts and 50,000 SELECTs. Here all of it is divided, and so is the buffer pool.
+//! Source: Kakaraparthy et al., PVLDB 13(4), 2019: table KV (K INT PRIMARY KEY, V CHAR(100)), 10 million rows to begin
+//! with, 100 rounds of 50,000 inserts and 50,000 SELECTs. Here all of it is divided, and so is the buffer pool.
 
 use mysql::Conn;
 use mysql::prelude::Queryable;

@@ -12,9 +12,9 @@
 //! - [`drives`]: the text's drives, smaller;
 //! - [`claims`], [`sections`]: what comes out.
 //!
-//! **Time.** A drive answers when it would, its world slowed down, so that a busy machine answers late by little on the drive's
-//! clock. SELECTs are judged by the time during which the drive had a read of theirs, from the trace: that does not depend on
-//! the machine. The server's time on a processor is measured beside it.
+//! **Time.** A drive answers when it would, its world slowed down, so that a busy machine answers late by little on the
+//! drive's clock. SELECTs are judged by the time during which the drive had a read of theirs, from the trace: that does
+//! not depend on the machine. The server's time on a processor is measured beside it.
 //!
 //! Source: A. Kakaraparthy, J. M. Patel, K. Park, B. P. Kroth, PVLDB 13(4), 2019.
 

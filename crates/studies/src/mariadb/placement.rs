@@ -4,12 +4,13 @@
 //!   file ── extents (FIEMAP) ──▶ block device ── + where it begins on the drive ──▶ drive: hot location, or not
 //! ```
 //!
-//! Without a patch three things can be chosen: the page size of an instance; where on the drive its file system begins (a
-//! partition, a loop device with an offset); and how long the longest request is that the kernel sends (`max_sectors_kb`), which
-//! cuts a page into two writes. A file that is written anew from outside can be written in any lengths, while no server runs.
+//! Without a patch three things can be chosen: the page size of an instance; where on the drive its file system begins
+//! (a partition, a loop device with an offset); and how long the longest request is that the kernel sends
+//! (`max_sectors_kb`), which cuts a page into two writes. A file that is written anew from outside can be written in
+//! any lengths, while no server runs.
 //!
-//! Source: Kakaraparthy et al., PVLDB 13(4), 2019: pages as long as a chunk that begin at hot locations; their patch moves every
-//! position in a table's file by half a page.
+//! Source: Kakaraparthy et al., PVLDB 13(4), 2019: pages as long as a chunk that begin at hot locations; their patch
+//! moves every position in a table's file by half a page.
 
 use std::path::Path;
 
@@ -49,8 +50,8 @@ pub(super) enum Writes {
     Whole,
     /// The kernel cuts requests where they are longer than half a chunk.
     Halved,
-    /// As [`Self::Whole`], and before the server starts the table is written anew in long requests that begin in the middle of
-    /// a page.
+    /// As [`Self::Whole`], and before the server starts the table is written anew in long requests that begin in the
+    /// middle of a page.
     Bulk,
 }
 

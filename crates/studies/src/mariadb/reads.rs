@@ -177,13 +177,15 @@ impl Reads {
         self.variants.iter().find(|shown| shown.variant.name == name).ok_or(StudyError::Lost)
     }
 
-    /// How many times as many SELECTs a second a variant does as another one, round by round, by the drive's time alone.
+    /// How many times as many SELECTs a second a variant does as another one, round by round, by the drive's time
+    /// alone.
     pub(super) fn gain(&self, name: &str, against: &str) -> Result<Measured, StudyError> {
         self.ratio(name, against, |shown, piece| shown.ended.waited_s(piece))
     }
 
-    /// The same where the server's time on a processor, as it was on this machine, comes to the drive's. It is that of its own page
-    /// size's mean: where a page lies is nothing to a processor, and what else the machine did is in each piece.
+    /// The same where the server's time on a processor, as it was on this machine, comes to the drive's. It is that of
+    /// its own page size's mean: where a page lies is nothing to a processor, and what else the machine did is in each
+    /// piece.
     pub(super) fn gain_with_processor(&self, name: &str, against: &str) -> Result<Measured, StudyError> {
         self.ratio(name, against, |shown, piece| shown.ended.waited_s(piece) + self.processor_s_of(shown.variant.page))
     }
@@ -198,7 +200,8 @@ impl Reads {
         mean(&alike.flat_map(|shown| &shown.selects).map(|piece| piece.processor_s).collect::<Vec<_>>()).value
     }
 
-    /// And as the client saw it on the drive's clock, to which processors are as many times as fast as it is slowed down.
+    /// And as the client saw it on the drive's clock, to which processors are as many times as fast as it is slowed
+    /// down.
     pub(super) fn gain_seen(&self, name: &str, against: &str) -> Result<Measured, StudyError> {
         self.ratio(name, against, |_, piece| piece.seconds)
     }
@@ -215,8 +218,8 @@ impl Reads {
         Ok(mean(&ratios))
     }
 
-    /// How many times as many operations of a mix a second, repetition by repetition, as the client saw it; `is_real` with
-    /// processors that are no faster than this machine's.
+    /// How many times as many operations of a mix a second, repetition by repetition, as the client saw it; `is_real`
+    /// with processors that are no faster than this machine's.
     pub(super) fn mix_gain(
         &self,
         mix: usize,
@@ -231,8 +234,8 @@ impl Reads {
         Ok(mean(&a.iter().zip(&b).map(|(a, b)| b / a).collect::<Vec<_>>()))
     }
 
-    /// How long a piece of work would have taken with processors that are not faster than this machine's: the server's part
-    /// of it counts in full.
+    /// How long a piece of work would have taken with processors that are not faster than this machine's: the server's
+    /// part of it counts in full.
     pub(super) fn real_seconds(&self, piece: &Piece) -> f64 {
         piece.seconds + piece.processor_s * (1.0 - 1.0 / self.time_scale)
     }

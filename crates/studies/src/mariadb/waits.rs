@@ -1,7 +1,8 @@
-//! How long somebody waited who asks for one thing after the other: the time during which the drive had one of his requests.
+//! How long somebody waited who asks for one thing after the other: the time during which the drive had one of his
+//! requests.
 //!
-//! A page that the kernel cuts in two is waited for as long as the later half takes, not for the sum. Times are those of the
-//! drive's clock, so that a machine that answers late does not change them.
+//! A page that the kernel cuts in two is waited for as long as the later half takes, not for the sum. Times are those
+//! of the drive's clock, so that a machine that answers late does not change them.
 
 use flashwise_block::Nanos;
 use flashwise_trace::TraceRecord;

@@ -1,7 +1,8 @@
 //! YCSB's mixes A to F from a client of our own.
 //!
-//! Rows of 1 KiB: a key and ten fields of 100 letters. Which row an operation is of follows YCSB's distributions: zipfian with
-//! an exponent of 0.99, whose popular rows are scattered over the table; in D, the latest rows. A scan is of 1 to 100 rows.
+//! Rows of 1 KiB: a key and ten fields of 100 letters. Which row an operation is of follows YCSB's distributions:
+//! zipfian with an exponent of 0.99, whose popular rows are scattered over the table; in D, the latest rows. A scan is
+//! of 1 to 100 rows.
 //!
 //! Source: B. F. Cooper et al., Benchmarking Cloud Serving Systems with YCSB, SoCC 2010, and its core workloads.
 

@@ -1,7 +1,7 @@
 //! The writes that are worst for greedy: always a page of the fullest block.
 //!
-//! So all sealed blocks come to have about the same number of valid pages, their mean, and no block is ever much emptier
-//! than that when one has to be emptied.
+//! So all sealed blocks come to have about the same number of valid pages, their mean, and no block is ever much
+//! emptier than that when one has to be emptied.
 
 use super::{Algorithm, Drive, Shape};
 

@@ -59,8 +59,8 @@ impl Frontier {
         (block != NONE).then_some(block)
     }
 
-    /// Empties a block into the groups that its pages are told, and erases it. `placed` is told each page, the block that
-    /// it went to, and the group of that block if it is full now and was sealed.
+    /// Empties a block into the groups that its pages are told, and erases it. `placed` is told each page, the block
+    /// that it went to, and the group of that block if it is full now and was sealed.
     ///
     /// Where a group has no open block and none is clean, the page goes to any open block. There is one: a block is
     /// emptied only while another one is clean, whose slots alone are as many as the pages to be moved.

@@ -29,7 +29,8 @@ pub struct PredictionError {
 }
 
 impl PredictionError {
-    /// Predicted deaths for true ones. A page that is never written again is predicted so, unless it is among the swapped.
+    /// Predicted deaths for true ones. A page that is never written again is predicted so, unless it is among the
+    /// swapped.
     pub fn predictions(&self, deaths: &[u32], seed: u64) -> Vec<u32> {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let lives = (0_u32..).zip(deaths).map(|(time, &death)| match death {

@@ -1,12 +1,12 @@
-//! Greedy: one open block; when no clean block is left but the one kept for moves, the sealed block with the fewest valid
-//! pages is emptied into it.
+//! Greedy: one open block; when no clean block is left but the one kept for moves, the sealed block with the fewest
+//! valid pages is emptied into it.
 //!
 //! # What it can cost at most
 //! Let *M* be the number of blocks, *B* the slots of a block, *U* the pages, and `v* = ⌊U ÷ (M − 1)⌋`. A block is
 //! emptied only when the open one is full and one block is clean: the *U* valid pages, or fewer, are then in *M* − 1
-//! sealed blocks, so that the emptiest has `v*` at most, and `v* < B` because `U < (M − 1)·B` ([`Shape::new`]). The clean
-//! block takes these pages; at least `B − v*` of its slots stay clean, all of which the host writes to before a block is
-//! emptied again. So with *g* blocks emptied in *n* writes, `(g − 1)·(B − v*) ≤ n`, and
+//! sealed blocks, so that the emptiest has `v*` at most, and `v* < B` because `U < (M − 1)·B` ([`Shape::new`]). The
+//! clean block takes these pages; at least `B − v*` of its slots stay clean, all of which the host writes to before a
+//! block is emptied again. So with *g* blocks emptied in *n* writes, `(g − 1)·(B − v*) ≤ n`, and
 //!
 //! ```text
 //!   rewrites ≤ g·v* ≤ v*·(1 + ⌊n ÷ (B − v*)⌋)              per write, about ρ ÷ (1 − ρ)

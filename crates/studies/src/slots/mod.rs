@@ -1,11 +1,12 @@
 //! Placement by time of death: a pure model of a drive's slots and blocks, and algorithms for it.
 //!
 //! # The model
-//! A drive has *M* blocks of *B* slots, and *U* logical pages lie on it. A slot is *clean*, *valid* (it holds the newest
-//! version of a page) or *invalid*. Writing a page takes a clean slot of any block and makes the page's older slot invalid. A
-//! block is erased as a whole, and only when it holds no valid page: those are moved to clean slots first. Each move is a
-//! *rewrite*. The aim is few rewrites in *n* writes; write amplification is (*n* + rewrites) ÷ *n*. There is no other
-//! memory: a page that is moved needs a slot to go to. Time is counted in writes, and nothing takes time.
+//! A drive has *M* blocks of *B* slots, and *U* logical pages lie on it. A slot is *clean*, *valid* (it holds the
+//! newest version of a page) or *invalid*. Writing a page takes a clean slot of any block and makes the page's older
+//! slot invalid. A block is erased as a whole, and only when it holds no valid page: those are moved to clean slots
+//! first. Each move is a *rewrite*. The aim is few rewrites in *n* writes; write amplification is (*n* + rewrites) ÷
+//! *n*. There is no other memory: a page that is moved needs a slot to go to. Time is counted in writes, and nothing
+//! takes time.
 //!
 //! The *death* of what a write writes is the next write of the same page. Pages that die together should lie together.
 //!
@@ -28,9 +29,9 @@
 //! Each bound is proved in its algorithm's module and tested against [`least_rewrites`], which tries everything.
 //!
 //! # Source
-//! T. Lange, J. Naor, G. Yadgar: "Offline and Online Algorithms for SSD Management", Proc. ACM Meas. Anal. Comput. Syst. 5(3)
-//! (SIGMETRICS), 2021; CACM 66(7), 2023. The model and what is claimed are from the abstracts; the full text was not at
-//! hand, so algorithms, bounds and proofs are derived here and say so.
+//! T. Lange, J. Naor, G. Yadgar: "Offline and Online Algorithms for SSD Management", Proc. ACM Meas. Anal. Comput.
+//! Syst. 5(3) (SIGMETRICS), 2021; CACM 66(7), 2023. The model and what is claimed are from the abstracts; the full text
+//! was not at hand, so algorithms, bounds and proofs are derived here and say so.
 //!
 //! # Adding an algorithm
 //!

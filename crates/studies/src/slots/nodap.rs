@@ -7,9 +7,9 @@
 //!                    more ─▶ group N
 //! ```
 //!
-//! The next block to be emptied is one of groups 1 … N − 1 whose pages have all died; only when there is none, the emptiest
-//! block of group N. Number and limits of the groups are found by trying them out: [`search`] tries every set of
-//! limits out of a grid, for 2, 3, … groups, until one more group gains less than 5 %.
+//! The next block to be emptied is one of groups 1 … N − 1 whose pages have all died; only when there is none, the
+//! emptiest block of group N. Number and limits of the groups are found by trying them out: [`search`] tries every set
+//! of limits out of a grid, for 2, 3, … groups, until one more group gains less than 5 %.
 //!
 //! # Expired, but since when?
 //! The text calls a block expired, hence dead, once more time than its group's limit *r* has passed since its *first*
@@ -101,8 +101,8 @@ impl Algorithm for NoDaP<'_> {
     }
 }
 
-/// The limits that [`NoDaP`] has the fewest rewrites with on a trace, from write `from` on: all subsets of `grid` of one
-/// limit, of two, and so on, at most `limits_max`, until one more gains less than 5 % of the pages programmed.
+/// The limits that [`NoDaP`] has the fewest rewrites with on a trace, from write `from` on: all subsets of `grid` of
+/// one limit, of two, and so on, at most `limits_max`, until one more gains less than 5 % of the pages programmed.
 ///
 /// # Errors
 /// As [`run`].

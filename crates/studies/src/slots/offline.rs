@@ -4,8 +4,9 @@
 //! Each group of a [`Wheel`] has blocks of its own. A page goes to the group of its death.
 //!
 //! - When an epoch has passed, all pages in the blocks of its group have died: they are erased.
-//! - When an epoch begins with which a span of a higher level begins, the blocks of that span's group are emptied one after
-//!   the other: their pages, which all die within the span, go to groups of lower levels. These are all the rewrites.
+//! - When an epoch begins with which a span of a higher level begins, the blocks of that span's group are emptied one
+//!   after the other: their pages, which all die within the span, go to groups of lower levels. These are all the
+//!   rewrites.
 //!
 //! Pages that nobody writes again have a group that is never emptied.
 //!
@@ -33,10 +34,10 @@
 //!
 //! # How much room it takes
 //! Only the present epoch's group has pages that died but for a block that is being emptied, because a page dies in its
-//! own epoch and no earlier. All that was ever written to the present epoch's group dies in this epoch, and an epoch has
-//! *L* writes, each of which kills one page at most. So valid and invalid pages are `U + L` at most, beside one block
-//! that is being emptied; of the groups in use, `G = ℓ·f + 2` ([`Wheel::groups_in_use`]), each has at most one block that
-//! is not full. There is always a clean block where one is needed if
+//! own epoch and no earlier. All that was ever written to the present epoch's group dies in this epoch, and an epoch
+//! has *L* writes, each of which kills one page at most. So valid and invalid pages are `U + L` at most, beside one
+//! block that is being emptied; of the groups in use, `G = ℓ·f + 2` ([`Wheel::groups_in_use`]), each has at most one
+//! block that is not full. There is always a clean block where one is needed if
 //!
 //! ```text
 //!   U + L + G·(B − 1) + B ≤ N                                               (4)
@@ -44,9 +45,9 @@
 //!
 //! # Why that is near the optimum
 //! Half of the spare slots `S = N − U` for *L*, and the other half for the groups of two levels, make `f ≈ S ÷ 4B`, and
-//! `rewrites ÷ n` at most about `8·U·B ÷ S² = 8ρ ÷ ((1 − ρ)²·M)` with *M* blocks: nothing in comparison with *n* when *M* is
-//! large, at any fill below 1. No algorithm programs fewer than *n* pages, so that the pages programmed are within this
-//! share of the least possible. For small drives (4) leaves no room, and [`Offline::new`] says so.
+//! `rewrites ÷ n` at most about `8·U·B ÷ S² = 8ρ ÷ ((1 − ρ)²·M)` with *M* blocks: nothing in comparison with *n* when
+//! *M* is large, at any fill below 1. No algorithm programs fewer than *n* pages, so that the pages programmed are
+//! within this share of the least possible. For small drives (4) leaves no room, and [`Offline::new`] says so.
 //!
 //! *L*, *f* and *ℓ* are chosen, among those that (4) allows, so that (2) is least.
 //!

@@ -1,12 +1,12 @@
 //! Online: predictions say when each page dies; they may be wrong in any way.
 //!
 //! # The algorithm
-//! A page, written or moved, goes to the open block of the group of its predicted death in a [`Wheel`]. Nothing is moved
-//! before room is needed: then, of the sealed blocks, the emptiest is emptied; among equals one whose predictions have
-//! all passed. A page that is overdue is expected to stay so once more as long as it has been.
+//! A page, written or moved, goes to the open block of the group of its predicted death in a [`Wheel`]. Nothing is
+//! moved before room is needed: then, of the sealed blocks, the emptiest is emptied; among equals one whose predictions
+//! have all passed. A page that is overdue is expected to stay so once more as long as it has been.
 //!
-//! Let `v*` and *B* be as for [`Greedy`](super::Greedy), *t* the writes so far and *R* the rewrites so far. When a page's
-//! group has no open block and no block can be opened without using the last clean one:
+//! Let `v*` and *B* be as for [`Greedy`](super::Greedy), *t* the writes so far and *R* the rewrites so far. When a
+//! page's group has no open block and no block can be opened without using the last clean one:
 //!
 //! ```text
 //!   v = valid pages of the chosen block
@@ -20,20 +20,21 @@
 //!   R ≤ v*·⌊t ÷ (B − v*)⌋ + v* + B     at any time: greedy's guarantee and one block      (1)
 //! ```
 //!
-//! Only steps move pages. After a *predicted* step (1) holds by its condition. At a *greedy* step no block is open, one is
-//! clean, and *M* − 1 are sealed; so the emptiest has `v*` valid pages at most, and at least `B − v*` clean slots are left in
-//! open blocks afterwards. Look at a row of greedy steps with no predicted step between them. Before the first, *R* is 0 or
-//! what a predicted step left, at most `v*·⌊t ÷ (B − v*)⌋ + B`, and it grows by `v*` at most: (1) holds. Before each
-//! further one, no block is open: the host has written all those clean slots, `B − v*` writes or more, so that the right
-//! side of (1) has grown by `v*` or more since the last step, and *R* grows by `v*` at most: (1) holds again. ∎
+//! Only steps move pages. After a *predicted* step (1) holds by its condition. At a *greedy* step no block is open, one
+//! is clean, and *M* − 1 are sealed; so the emptiest has `v*` valid pages at most, and at least `B − v*` clean slots
+//! are left in open blocks afterwards. Look at a row of greedy steps with no predicted step between them. Before the
+//! first, *R* is 0 or what a predicted step left, at most `v*·⌊t ÷ (B − v*)⌋ + B`, and it grows by `v*` at most: (1)
+//! holds. Before each further one, no block is open: the host has written all those clean slots, `B − v*` writes or
+//! more, so that the right side of (1) has grown by `v*` or more since the last step, and *R* grows by `v*` at most:
+//! (1) holds again. ∎
 //!
-//! The guarantee is that of greedy's worst case, about ρ ÷ (1 − ρ) rewrites a write. On kinder traffic greedy itself does
-//! better than its guarantee, and wrong predictions may cost anything in between.
+//! The guarantee is that of greedy's worst case, about ρ ÷ (1 − ρ) rewrites a write. On kinder traffic greedy itself
+//! does better than its guarantee, and wrong predictions may cost anything in between.
 //!
 //! # What is whose
 //! Lange, Naor and Yadgar (SIGMETRICS 2021): an online algorithm with predictions of each page's next write, which gets
-//! better as their error shrinks and never does worse than greedy's guarantee. Its text was not at hand; groups, rule and
-//! proof are our own.
+//! better as their error shrinks and never does worse than greedy's guarantee. Its text was not at hand; groups, rule
+//! and proof are our own.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -183,8 +184,8 @@ impl<P: FnMut(u32, u32) -> u32> Algorithm for Online<P> {
     }
 }
 
-/// Groups for a drive: open blocks take a quarter of the spare blocks, half full on average, and an epoch kills half of the
-/// spare slots. Two levels, so that long lives are told apart as well.
+/// Groups for a drive: open blocks take a quarter of the spare blocks, half full on average, and an epoch kills half of
+/// the spare slots. Two levels, so that long lives are told apart as well.
 fn wheel(shape: Shape) -> Wheel {
     let spare = shape.slots() - shape.pages();
     let open = spare / shape.slots_per_block() / 4;

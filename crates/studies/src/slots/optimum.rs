@@ -1,11 +1,11 @@
 //! The least number of rewrites that any algorithm can have, by trying everything; for the smallest of drives.
 //!
-//! States are followed write by write, each with the fewest rewrites that lead to it. It is enough to look at algorithms that
-//! do nothing but empty whole blocks just before a write and erase at once what holds no valid page:
+//! States are followed write by write, each with the fewest rewrites that lead to it. It is enough to look at
+//! algorithms that do nothing but empty whole blocks just before a write and erase at once what holds no valid page:
 //!
 //! - *Erasing at once* costs nothing, and whatever can be done with other slots can be done with clean ones.
-//! - *Moving a page before its block is erased* can wait until then, with the slot that it went to left clean. If the page
-//!   dies meanwhile or is moved once more, a move is saved; if its block is never erased, the page can stay.
+//! - *Moving a page before its block is erased* can wait until then, with the slot that it went to left clean. If the
+//!   page dies meanwhile or is moved once more, a move is saved; if its block is never erased, the page can stay.
 //!
 //! Slots of a block are alike, and so are blocks: a state is a sorted list of what each block holds.
 
@@ -129,18 +129,19 @@ mod tests {
         assert_eq!(least_rewrites(shape, &[0, 1].repeat(6)), 0);
     }
 
-    /// Three blocks of two slots, page 0 is written once and the other two again and again. Page 0 lies alone in a block or
-    /// with another page; the slot beside it can be used once. The other two blocks hold pages 1 and 2, and each of them
-    /// is empty when both have been written: nothing ever has to be moved.
+    /// Three blocks of two slots, page 0 is written once and the other two again and again. Page 0 lies alone in a
+    /// block or with another page; the slot beside it can be used once. The other two blocks hold pages 1 and 2, and
+    /// each of them is empty when both have been written: nothing ever has to be moved.
     #[test]
     fn a_page_that_lives_long_is_left_where_it_is() {
         let shape = Shape::new(3, 2, 3).unwrap();
         assert_eq!(least_rewrites(shape, &[0, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2]), 0);
     }
 
-    /// Two blocks of three slots, page 1 written once and page 0 ever after. Page 1 keeps its block A for ever, with room for
-    /// two more versions; block B takes three at a time and is empty whenever page 0 is in A. So B A is filled 3 + 1 + 3 + 1 +
-    /// 3 times, and eleven writes of page 0 are free. The twelfth is not; one move of page 1 to B, while B has room, frees A.
+    /// Two blocks of three slots, page 1 written once and page 0 ever after. Page 1 keeps its block A for ever, with
+    /// room for two more versions; block B takes three at a time and is empty whenever page 0 is in A. So B A is filled
+    /// 3 + 1 + 3 + 1 + 3 times, and eleven writes of page 0 are free. The twelfth is not; one move of page 1 to B,
+    /// while B has room, frees A.
     #[test]
     fn a_page_that_is_in_the_way_has_to_be_moved() {
         let shape = Shape::new(2, 3, 2).unwrap();

@@ -4,8 +4,8 @@ use super::{Counts, DeathTimeError, Drive, Shape};
 
 /// An algorithm: where a written page goes, which block is emptied, where its pages go.
 ///
-/// It does so by the steps of [`Drive`], which hold it to the model. What it knows of the future it was given when it was
-/// made.
+/// It does so by the steps of [`Drive`], which hold it to the model. What it knows of the future it was given when it
+/// was made.
 pub trait Algorithm {
     /// Lists of sealed blocks that it needs.
     fn lists(&self) -> u32 {

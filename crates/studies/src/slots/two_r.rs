@@ -5,8 +5,8 @@
 //! have so much to gain, the moved pages' at equal counts. It is the rule of
 //! [`GcPolicy::TwoR`](flashwise_ssd::config::GcPolicy::TwoR) of the simulated drive.
 //!
-//! Source: Haas et al., "SSD-iq: Uncovering the Hidden Side of SSD Performance", PVLDB 18(11), 2025, in its greedy form.
-//! The curve that they publish is that of a FIFO form.
+//! Source: Haas et al., "SSD-iq: Uncovering the Hidden Side of SSD Performance", PVLDB 18(11), 2025, in its greedy
+//! form. The curve that they publish is that of a FIFO form.
 
 use super::frontier::Frontier;
 use super::{Algorithm, Drive, Shape};

@@ -1,7 +1,7 @@
 //! Groups by time of death: a hierarchical timing wheel.
 //!
-//! Time is counted in writes and cut into epochs of `epoch` writes. Level 0 has a group for each of the next epochs, level
-//! 1 one for each span of `fan_out` epochs, level 2 for `fan_out²`, and so on:
+//! Time is counted in writes and cut into epochs of `epoch` writes. Level 0 has a group for each of the next epochs,
+//! level 1 one for each span of `fan_out` epochs, level 2 for `fan_out²`, and so on:
 //!
 //! ```text
 //!   now
@@ -16,9 +16,9 @@
 //! pages of a group die in the *same* span, whenever they were written.
 //!
 //! # A page of a high level lives long
-//! Level *i* > 0 is needed only where level *i* − 1 does not reach: where the spans of `f^(i−1)` epochs of now and of the
-//! death are more than *f* apart. Then the epochs are more than `f^i` apart, and death is more than `f^i · epoch` writes
-//! away:
+//! Level *i* > 0 is needed only where level *i* − 1 does not reach: where the spans of `f^(i−1)` epochs of now and of
+//! the death are more than *f* apart. Then the epochs are more than `f^i` apart, and death is more than `f^i · epoch`
+//! writes away:
 //!
 //! ```text
 //!   level ≥ i  ⇒  life > f^i · epoch                                        (1)

@@ -13,8 +13,8 @@ use crate::verdict::verdict;
 const ADDRESSED: [f64; 2] = [740.0, 905.0];
 const STORED: [f64; 2] = [178.0, 189.0];
 
-/// Flash bytes ÷ bytes that are there at the end, from which on a log is written again and again. Of the sixteen blocks of
-/// a superpage the last is written twice wherever the others are absorbed: 1.06.
+/// Flash bytes ÷ bytes that are there at the end, from which on a log is written again and again. Of the sixteen blocks
+/// of a superpage the last is written twice wherever the others are absorbed: 1.06.
 const AGAIN: f64 = 1.2;
 
 /// `+6.1 ± 0.2 %`.

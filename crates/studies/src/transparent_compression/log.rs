@@ -329,7 +329,8 @@ mod tests {
         assert_eq!((sparse.flash, sparse.physical, sparse.logical), (576.0, 576.0, 4096.0));
         let packed = run(Drive::COMPRESSES, Form::Packed, Record::Noise, 512, 0);
         assert_eq!(packed.logical, 512.0);
-        // 512, 1024 … 4096 bytes: 2304 on average; zlib's fixed code takes nine bits a byte at most, and then a granule.
+        // 512, 1024 … 4096 bytes: 2304 on average; zlib's fixed code takes nine bits a byte at most, and then a
+        // granule.
         assert!((2304.0..=2304.0 * 9.0 / 8.0 + 64.0).contains(&packed.written), "{}", packed.written);
         assert_eq!(packed.flash, packed.written - packed.absorbed);
     }
@@ -345,8 +346,8 @@ mod tests {
     #[test]
     fn a_protected_buffer_takes_in_what_is_written_again_and_an_unprotected_one_pads() {
         let packed = |drive| run(drive, Form::Packed, Record::HalfZeros, 512, 0);
-        // Eight commits a block, of which the flash sees one; but the first version of a superpage's sixteenth block fills
-        // it, so that this block is programmed twice.
+        // Eight commits a block, of which the flash sees one; but the first version of a superpage's sixteenth block
+        // fills it, so that this block is programmed twice.
         assert_eq!(packed(Drive::Protected).flash, 512.0 * 17.0 / 16.0);
         assert_eq!(packed(Drive::Unprotected).flash, 65_536.0);
         assert_eq!(packed(Drive::UnprotectedByPage).flash, 4096.0);

@@ -1,9 +1,9 @@
 //! Pages of real SQLite with room left in them.
 //!
-//! SQLite knows no fill factor. A table is loaded with more rows than are wanted, in the order of their keys, which fills
-//! its pages; then the superfluous ones, evenly spread, are deleted. SQLite merges pages only when more than two thirds
-//! of one are free, so that down to a fill factor of 50 % the wanted rows stay on the more pages. With `secure_delete`
-//! the freed room is zeros, without it the old bytes stay there.
+//! SQLite knows no fill factor. A table is loaded with more rows than are wanted, in the order of their keys, which
+//! fills its pages; then the superfluous ones, evenly spread, are deleted. SQLite merges pages only when more than two
+//! thirds of one are free, so that down to a fill factor of 50 % the wanted rows stay on the more pages. With
+//! `secure_delete` the freed room is zeros, without it the old bytes stay there.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! No bytes end the program: every parser is fed with mutations of good samples, and with what was made to hurt.
 //!
-//! The mutations are seeded: a failure names the sample and the seed, and happens again. `FLASHWISE_FUZZ_CASES` sets their
-//! number a sample, 300 by default: a few seconds altogether.
+//! The mutations are seeded: a failure names the sample and the seed, and happens again. `FLASHWISE_FUZZ_CASES` sets
+//! their number a sample, 300 by default: a few seconds altogether.
 
 use std::io::{Cursor, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};

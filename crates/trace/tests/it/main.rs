@@ -1,5 +1,5 @@
-//! The integration tests of `flashwise-trace`, in one program: each file of this folder is a module, and what they share is
-//! compiled once.
+//! The integration tests of `flashwise-trace`, in one program: each file of this folder is a module, and what they
+//! share is compiled once.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
 
 mod blktrace_files;

@@ -43,8 +43,8 @@ fn the_traces_of_mqsim_are_recognised() {
     }
 }
 
-/// Of the second one it is said that its words are big-endian; 38 % of them follow the one before as little-endian ones, and
-/// none as big-endian ones.
+/// Of the second one it is said that its words are big-endian; 38 % of them follow the one before as little-endian
+/// ones, and none as big-endian ones.
 #[test]
 fn packed_page_numbers_are_recognised_with_their_order_of_bytes() {
     for (name, compression, requests, addresses) in [

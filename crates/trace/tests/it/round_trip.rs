@@ -92,8 +92,8 @@ prop_compose! {
     }
 }
 
-/// Records in the order of their times, at distinct addresses: the kernel never has two requests at one place in flight,
-/// and pairs them by it.
+/// Records in the order of their times, at distinct addresses: the kernel never has two requests at one place in
+/// flight, and pairs them by it.
 fn traces() -> impl Strategy<Value = Vec<TraceRecord>> {
     prop::collection::vec(records(), 1..60).prop_map(|mut records| {
         records.sort_by_key(|record| record.at);

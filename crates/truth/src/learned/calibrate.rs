@@ -22,7 +22,8 @@ const NEAR: f64 = 0.01;
 /// Requests asked each time.
 const ASKED: usize = 9;
 const SHORT_READ: u64 = 4096;
-/// Bytes a second of a channel of which nothing is known: ONFI's NV-DDR2 and above; as fast as the link where that is more.
+/// Bytes a second of a channel of which nothing is known: ONFI's NV-DDR2 and above; as fast as the link where that is
+/// more.
 const CHANNEL: f64 = 800e6;
 /// Bytes a second of links and channels that are believed.
 const RATES: (f64, f64) = (20e6, 16e9);

@@ -13,8 +13,9 @@
 //! | chunk of at least a write unit | a die programs by itself, pieces of a chunk go from channel to channel |
 //! | chunk shorter than the unit | all dies of a unit program together, neighbouring pages on different channels |
 //!
-//! Then the times are set so that the drive answers three questions as the profile's curves do: a read of 4 KiB, a durable
-//! write of one unit, a long read; each alone, on a drive that was written in order. [`Calibrated`] tells how near it came.
+//! Then the times are set so that the drive answers three questions as the profile's curves do: a read of 4 KiB, a
+//! durable write of one unit, a long read; each alone, on a drive that was written in order. [`Calibrated`] tells how
+//! near it came.
 //!
 //! What it is not: the drive. Caches, the policies of garbage collection and everything that no figure speaks of are
 //! defaults. It is good for comparing two ways of doing the same work, as the audit does, and for no more.
@@ -135,7 +136,8 @@ mod tests {
                 (p.write_unit_bytes.known(), p.chunk_bytes.known(), p.hot_location.known())
             };
             assert_eq!(told(&truth), told(&profile.parameters), "{}", profile.device.name);
-            // Where all channels program together, how data was written makes less of a difference than on the real one.
+            // Where all channels program together, how data was written makes less of a difference than on the real
+            // one.
             if profile.parameters.chunk_bytes == profile.parameters.stripe_bytes {
                 assert_eq!(truth.stripe_bytes.known(), profile.parameters.stripe_bytes.known());
             }

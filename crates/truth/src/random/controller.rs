@@ -1,8 +1,8 @@
 //! The controller of a random drive.
 //!
-//! A write buffer that holds the open superpages and the largest request at least, and up to eight times as much; caches
-//! of 1 to 16 MiB, scaled down with the capacity. Capacitors are usual in drives for data centres and rare in those for
-//! clients, which SATA stands for. One drive in sixteen writes through.
+//! A write buffer that holds the open superpages and the largest request at least, and up to eight times as much;
+//! caches of 1 to 16 MiB, scaled down with the capacity. Capacitors are usual in drives for data centres and rare in
+//! those for clients, which SATA stands for. One drive in sixteen writes through.
 
 use super::draw::Draws;
 use flashwise_ssd::DeviceConfig;

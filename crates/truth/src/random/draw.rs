@@ -1,7 +1,7 @@
 //! Draws by name: each decision has a generator of its own, seeded with the drive's seed and the decision's key.
 //!
-//! So a decision that is added later leaves all the others as they were. Numbers are made from the generator's 64 bits by
-//! integer arithmetic and `libm`, the same on every machine and with every version of the library that draws.
+//! So a decision that is added later leaves all the others as they were. Numbers are made from the generator's 64 bits
+//! by integer arithmetic and `libm`, the same on every machine and with every version of the library that draws.
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;

@@ -1,10 +1,10 @@
 //! The medium of a random drive.
 //!
-//! Flash: array times in the ranges that the configurations shipped with simulators and the presets span for the kind of
-//! cell (the Samsung preset's TLC 45 and 660 µs, the Toshiba's 60 and 240, the Micron's MLC 90 and 450, MQSim's MLC 75
-//! and 750 with 3.8 ms of erase, DiskSim's SLC 25 and 200 with 1.5 ms), evenly in their logarithms. Where page types
-//! differ, later ones are slower; their mean is the single time. What all planes hold of one row is at most 1 MiB, so that
-//! a small drive has many superblocks in each unit.
+//! Flash: array times in the ranges that the configurations shipped with simulators and the presets span for the kind
+//! of cell (the Samsung preset's TLC 45 and 660 µs, the Toshiba's 60 and 240, the Micron's MLC 90 and 450, MQSim's MLC
+//! 75 and 750 with 3.8 ms of erase, DiskSim's SLC 25 and 200 with 1.5 ms), evenly in their logarithms. Where page types
+//! differ, later ones are slower; their mean is the single time. What all planes hold of one row is at most 1 MiB, so
+//! that a small drive has many superblocks in each unit.
 //!
 //! Media in place: some µs for a read or a granule's write, no erase, after the Optane preset.
 

@@ -1,8 +1,8 @@
 //! The flash translation layer of a random drive.
 //!
 //! Placement: mostly by stripe, which is what the drives of the published table show; by address alone in one of the 24
-//! orders of Tavakkol et al. (ACM TOMPECS 1(2), 2016), whose drives have internal volumes; or dynamic. Superpages span the
-//! planes of a die, or several dies or channels as on the Toshiba and the Micron, up to 256 KiB.
+//! orders of Tavakkol et al. (ACM TOMPECS 1(2), 2016), whose drives have internal volumes; or dynamic. Superpages span
+//! the planes of a die, or several dies or channels as on the Toshiba and the Micron, up to 256 KiB.
 //!
 //! Collection: greedy is what most drives are thought to do; every other policy of the simulator comes now and then.
 

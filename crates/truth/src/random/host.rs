@@ -1,8 +1,8 @@
 //! The host's side of a random drive.
 //!
-//! SATA: native command queuing to depth 32, half duplex, the three line rates of the standard, slow firmware (the Micron
-//! preset takes 62,000 commands a second). NVMe: PCI Express generations 3 to 5 with two or four lanes, queue depths as
-//! drives report them (MQES), firmware that takes 300,000 to 3 million commands a second.
+//! SATA: native command queuing to depth 32, half duplex, the three line rates of the standard, slow firmware (the
+//! Micron preset takes 62,000 commands a second). NVMe: PCI Express generations 3 to 5 with two or four lanes, queue
+//! depths as drives report them (MQES), firmware that takes 300,000 to 3 million commands a second.
 
 use super::draw::Draws;
 use flashwise_ssd::config::{Arbitration, ArbitrationWeights, DataTransfer, HostConfig, Interface};

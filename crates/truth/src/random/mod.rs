@@ -26,13 +26,13 @@
 //! | content | 10 % of flash compress, deduplicate, or both |
 //!
 //! **How plausible.** Ranges and kinds are those of the presets (`devices/*.toml`), of the configurations that MQSim
-//! (Tavakkol et al., FAST 2018) and DiskSim's SSD model (Agrawal et al., USENIX ATC 2008) ship with, and of the drives in
-//! Kakaraparthy et al., PVLDB 13(4), 2019; the shares are chosen so that 200 drives have each feature often enough to be
-//! counted. Each is said where it is drawn.
+//! (Tavakkol et al., FAST 2018) and DiskSim's SSD model (Agrawal et al., USENIX ATC 2008) ship with, and of the drives
+//! in Kakaraparthy et al., PVLDB 13(4), 2019; the shares are chosen so that 200 drives have each feature often enough
+//! to be counted. Each is said where it is drawn.
 //!
-//! **Scaled down.** A drive has 1 to 8 GiB and blocks of 32 pages and more, so that some seconds of simulation fill it and
-//! bring its garbage collection into a steady state; caches are scaled with it. Nothing that a figure speaks of depends on
-//! the capacity alone.
+//! **Scaled down.** A drive has 1 to 8 GiB and blocks of 32 pages and more, so that some seconds of simulation fill it
+//! and bring its garbage collection into a steady state; caches are scaled with it. Nothing that a figure speaks of
+//! depends on the capacity alone.
 //!
 //! **Not drawn**: block-mapping FTLs and elements, whose figures are other ones; MQSim's peculiar triggers; several
 //! queues with priorities; wear-out.

@@ -1,9 +1,9 @@
 //! What a random drive does to store less.
 //!
-//! Compression after ScaleFlux's CSD 2000 (4 KiB by itself, in granules), deduplication after CAFTL (Chen, Luo and Zhang,
-//! FAST 2011), both as SandForce's controllers are said to have. What the engines take is in the range of what is published
-//! of deflate in hardware and of hashes. A drive of that kind has its maps in memory that outlives a power cut, and no other
-//! cache; drives that offer more than they have room for are not drawn.
+//! Compression after ScaleFlux's CSD 2000 (4 KiB by itself, in granules), deduplication after CAFTL (Chen, Luo and
+//! Zhang, FAST 2011), both as SandForce's controllers are said to have. What the engines take is in the range of what
+//! is published of deflate in hardware and of hashes. A drive of that kind has its maps in memory that outlives a power
+//! cut, and no other cache; drives that offer more than they have room for are not drawn.
 
 use super::draw::Draws;
 use flashwise_ssd::DeviceConfig;

@@ -1,9 +1,9 @@
 //! Cells of a random drive that are written with one bit first.
 //!
 //! Most drives of cells with three or four bits have such a cache, in blocks of its own, in free ones, or in both (the
-//! makers' data sheets say that there is one, and seldom more). Here it is 3 to 35 % of the blocks, so that the fill of a
-//! drive shows it. Sensing and programming take the part of the full cells' times that data sheets of cells with one bit and
-//! with more have between them.
+//! makers' data sheets say that there is one, and seldom more). Here it is 3 to 35 % of the blocks, so that the fill of
+//! a drive shows it. Sensing and programming take the part of the full cells' times that data sheets of cells with one
+//! bit and with more have between them.
 
 use super::draw::{Draws, rounded};
 use flashwise_ssd::DeviceConfig;

@@ -37,7 +37,8 @@ fn a_seed_gives_the_same_file_for_ever() {
     }
 }
 
-/// Runs the mix on a filled drive; of those that theory covers, every tenth starts in the midst of its garbage collection.
+/// Runs the mix on a filled drive; of those that theory covers, every tenth starts in the midst of its garbage
+/// collection.
 fn run(seed: u64, workload: &Workload) {
     let config = random_device(seed).unwrap();
     let new = || SimulatedSsd::new(config.clone(), seed).unwrap();

@@ -152,7 +152,8 @@ fn what_a_drive_acknowledges_ahead_of_its_flash_is_its_write_buffer() {
         let Some(expected) = expected else { continue };
         let mut drive = SimulatedSsd::new(config.clone(), 1).unwrap();
         let (mut most, length) = (0, 64 << 10);
-        // An engine slows the host: flash may take two thirds of what comes, and the buffer is full after three lengths.
+        // An engine slows the host: flash may take two thirds of what comes, and the buffer is full after three
+        // lengths.
         let lengths = if config.reduction.is_some() { 4 } else { 2 };
         for n in 0..lengths * expected / length + 64 {
             let at = n * length % (config.capacity_bytes / length * length);

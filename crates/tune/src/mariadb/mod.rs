@@ -14,8 +14,8 @@
 //! - `apply.rs`: all of the proposals that act at once, or none.
 //!
 //! # Limits
-//! MariaDB 10.6 to 11.8, of which 10.11 is tested; connections without TLS. A measurement compares all proposals together with
-//! none, and leaves out what only a new instance can have. The page size is told, and never changed.
+//! MariaDB 10.6 to 11.8, of which 10.11 is tested; connections without TLS. A measurement compares all proposals
+//! together with none, and leaves out what only a new instance can have. The page size is told, and never changed.
 
 mod apply;
 mod measure;
@@ -61,8 +61,8 @@ pub struct MariadbOptions {
 /// Proposes settings for a drive; measures and applies them where that is asked for.
 ///
 /// # Errors
-/// When the options make no sense, the server does not answer or refuses a statement, or the measurement fails. The server
-/// is changed only where that is asked for, and where a measurement is asked for too, only if that shows a gain.
+/// When the options make no sense, the server does not answer or refuses a statement, or the measurement fails. The
+/// server is changed only where that is asked for, and where a measurement is asked for too, only if that shows a gain.
 pub fn tune_mariadb(options: &MariadbOptions, progress: &mut dyn Progress) -> Result<ServerTuning, TuneError> {
     if options.apply && options.server.is_none() {
         return Err(TuneError::Options("--apply needs a server: name it with --socket or --dsn".to_owned()));
@@ -132,8 +132,8 @@ fn variable_statements(name: &str, now: &Variable, value: &str) -> Statements {
     Statements { new_value: value.to_owned(), takes_effect: now.effect.name(), apply, undo }
 }
 
-/// The server lets no capacity be above its maximum: it changes the other one, unasked. So what would be lower is set first,
-/// and a capacity above a maximum that stays is not set at all.
+/// The server lets no capacity be above its maximum: it changes the other one, unasked. So what would be lower is set
+/// first, and a capacity above a maximum that stays is not set at all.
 fn order_capacities(judged: &mut Judged, variables: &Variables) {
     let number = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
     let at = |name: &str| judged.proposals.iter().position(|proposal| proposal.name == name);

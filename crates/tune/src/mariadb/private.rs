@@ -1,6 +1,7 @@
 //! A MariaDB server of one's own: instances in a new directory, reached over a socket in another, both gone at the end.
 //!
-//! It listens at no port and reads no option file. As root it is run as the user `mysql`, or as `nobody` where there is none.
+//! It listens at no port and reads no option file. As root it is run as the user `mysql`, or as `nobody` where there is
+//! none.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -39,10 +39,11 @@ impl Effect {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Variables(pub(super) BTreeMap<String, Variable>);
 
-/// Every variable that a rule reads or proposes, with the default of 10.11 and the effect of a change there. MariaDB knows no
-/// way to change the page size of an instance.
+/// Every variable that a rule reads or proposes, with the default of 10.11 and the effect of a change there. MariaDB
+/// knows no way to change the page size of an instance.
 ///
-/// Source: MariaDB documentation, "InnoDB System Variables"; a test holds the table against a server, where there is one.
+/// Source: MariaDB documentation, "InnoDB System Variables"; a test holds the table against a server, where there is
+/// one.
 pub(super) const KNOWN: [(&str, &str, Effect); 10] = [
     ("innodb_doublewrite", "ON", Effect::Restart),
     ("innodb_flush_neighbors", "1", Effect::AtOnce),

@@ -104,8 +104,8 @@ fn the_table_of_defaults_is_that_of_a_real_server() {
     }
 }
 
-/// A server that starts removes temporary tables from its directory for them: those of another one were lost, which broke the
-/// making of an instance beside it.
+/// A server that starts removes temporary tables from its directory for them: those of another one were lost, which
+/// broke the making of an instance beside it.
 #[test]
 fn a_private_server_leaves_the_temporary_tables_of_others_alone() {
     let others = std::env::temp_dir().join(format!("#sql-temptable-flashwise-{}.MAI", std::process::id()));

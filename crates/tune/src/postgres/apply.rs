@@ -1,7 +1,7 @@
 //! Doing what was proposed to a server: all of it, or nothing.
 //!
-//! `ALTER SYSTEM` writes `postgresql.auto.conf`; the server reads it again at `pg_reload_conf`. Afterwards the values are read
-//! back. A statement that fails takes back those before it.
+//! `ALTER SYSTEM` writes `postgresql.auto.conf`; the server reads it again at `pg_reload_conf`. Afterwards the values
+//! are read back. A statement that fails takes back those before it.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};

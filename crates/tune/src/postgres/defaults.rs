@@ -1,7 +1,8 @@
 //! What PostgreSQL does unless told otherwise, for the versions that are known.
 //!
-//! Source: the pages "Resource Consumption", "Write Ahead Log" and "Query Planning" of the documentation of each version,
-//! and its release notes: 18 made both I/O concurrencies 16. A test holds the table against a server, where there is one.
+//! Source: the pages "Resource Consumption", "Write Ahead Log" and "Query Planning" of the documentation of each
+//! version, and its release notes: 18 made both I/O concurrencies 16. A test holds the table against a server, where
+//! there is one.
 
 use super::settings::{Setting, Settings};
 use crate::TuneError;

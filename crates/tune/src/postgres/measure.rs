@@ -1,7 +1,7 @@
 //! The work on which old and new settings are compared: pgbench's, or the user's own.
 //!
-//! A round: start, the system's cache emptied, pgbench for a time, CHECKPOINT; transactions ÷ time of both; stop. The checkpoint is
-//! counted: settings that only put writes off win nothing. [`crate::servers`] has the rounds.
+//! A round: start, the system's cache emptied, pgbench for a time, CHECKPOINT; transactions ÷ time of both; stop. The
+//! checkpoint is counted: settings that only put writes off win nothing. [`crate::servers`] has the rounds.
 
 use std::path::PathBuf;
 use std::time::Instant;

@@ -14,8 +14,8 @@
 //! - `tpcc/`: the tables and transactions of sysbench-tpcc, for studies.
 //!
 //! # Limits
-//! Versions 13 to 18, of which 15 is tested; pages of 8 KiB; connections without TLS. A measurement compares all proposals
-//! together with none.
+//! Versions 13 to 18, of which 15 is tested; pages of 8 KiB; connections without TLS. A measurement compares all
+//! proposals together with none.
 
 mod apply;
 mod defaults;
@@ -71,8 +71,8 @@ pub struct PostgresOptions {
 /// Proposes settings for a drive; measures and applies them where that is asked for.
 ///
 /// # Errors
-/// When the options make no sense, the server does not answer or refuses a statement, or the measurement fails. The server
-/// is changed only where that is asked for, and where a measurement is asked for too, only if that shows a gain.
+/// When the options make no sense, the server does not answer or refuses a statement, or the measurement fails. The
+/// server is changed only where that is asked for, and where a measurement is asked for too, only if that shows a gain.
 pub fn tune_postgres(options: &PostgresOptions, progress: &mut dyn Progress) -> Result<ServerTuning, TuneError> {
     if options.apply && options.dsn.is_none() {
         return Err(TuneError::Options("--apply needs a server: name it with --dsn".to_owned()));

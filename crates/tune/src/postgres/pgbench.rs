@@ -1,7 +1,7 @@
 //! pgbench's own tables and transactions, like TPC-B, on a private server.
 //!
-//! Each transaction updates an account, a teller and a branch by their keys, none of which is in an index that changes, and adds a
-//! row to a history. Source: PostgreSQL's documentation of pgbench.
+//! Each transaction updates an account, a teller and a branch by their keys, none of which is in an index that changes,
+//! and adds a row to a history. Source: PostgreSQL's documentation of pgbench.
 
 use std::time::Instant;
 

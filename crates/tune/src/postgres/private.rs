@@ -1,4 +1,5 @@
-//! A PostgreSQL server of one's own: a cluster in a new directory, reached over a socket in another, both gone at the end.
+//! A PostgreSQL server of one's own: a cluster in a new directory, reached over a socket in another, both gone at the
+//! end.
 //!
 //! It listens at no port. As root it is run as the user `postgres`, or as `nobody` where there is none.
 

@@ -1,4 +1,5 @@
-//! What is proposed for a server, what is left alone, and what was measured: the parts of documents that databases share.
+//! What is proposed for a server, what is left alone, and what was measured: the parts of documents that databases
+//! share.
 
 use serde::{Deserialize, Serialize};
 
@@ -108,8 +109,8 @@ pub struct LeftAlone {
     pub name: String,
     /// What it is.
     pub value: String,
-    /// Whether it is right for the drive (`fits`), the figures do not tell (`cannot-tell`), it was to be left (`skipped`),
-    /// or is set elsewhere (`overridden`).
+    /// Whether it is right for the drive (`fits`), the figures do not tell (`cannot-tell`), it was to be left
+    /// (`skipped`), or is set elsewhere (`overridden`).
     pub verdict: String,
     /// Why.
     pub reason: String,

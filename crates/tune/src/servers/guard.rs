@@ -4,8 +4,8 @@
 //!   flashwise ──pipe──▶ sh: mktemp -d; wait for the end of input; end processes whose working directory is in it; rm -rf
 //! ```
 //!
-//! The kernel closes the pipe whatever ends flashwise, and the shell is in a process group of its own, so that Ctrl-C does
-//! not reach it. It has made the directory itself: there is none that it does not know of.
+//! The kernel closes the pipe whatever ends flashwise, and the shell is in a process group of its own, so that Ctrl-C
+//! does not reach it. It has made the directory itself: there is none that it does not know of.
 
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::process::CommandExt;

@@ -1,4 +1,5 @@
-//! Where private servers of one database live: a directory for their data and one for their sockets, both gone at the end.
+//! Where private servers of one database live: a directory for their data and one for their sockets, both gone at the
+//! end.
 //!
 //! As root they are run as a user of their own.
 
@@ -26,8 +27,8 @@ pub(crate) struct PrivatePlace {
 }
 
 impl PrivatePlace {
-    /// In a directory; in the one for temporary files where none is given. Sockets are always there, as their paths have to be
-    /// short. `name` is how the names of both begin.
+    /// In a directory; in the one for temporary files where none is given. Sockets are always there, as their paths
+    /// have to be short. `name` is how the names of both begin.
     ///
     /// # Errors
     /// When no directory can be made.

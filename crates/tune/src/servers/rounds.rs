@@ -5,8 +5,8 @@
 //!                  └─▶ instance with the new settings ─▶      round 2, 3         …
 //! ```
 //!
-//! The instances age side by side, and are the same to the byte at the start. Which one is first changes from pair to pair, so
-//! that drift is no gain.
+//! The instances age side by side, and are the same to the byte at the start. Which one is first changes from pair to
+//! pair, so that drift is no gain.
 
 use std::path::{Path, PathBuf};
 

@@ -101,8 +101,8 @@ impl Judged {
 type Act<'a, T> = &'a mut dyn FnMut(&[SettingProposal]) -> Result<T, TuneError>;
 
 impl ServerTuning {
-    /// Measures the proposals that a private server can be started with, and applies all of them, each where it is given how. What
-    /// was measured is applied only if it pays.
+    /// Measures the proposals that a private server can be started with, and applies all of them, each where it is
+    /// given how. What was measured is applied only if it pays.
     ///
     /// # Errors
     /// When the measurement fails, or the server refuses a statement.

@@ -1,8 +1,8 @@
 //! Doing to a user's database what pays, without a moment at which it could be lost.
 //!
-//! What SQLite itself can change it changes in place: a journal mode, and a page size by `VACUUM`, which is a transaction. A
-//! layout makes a new file beside the database, whole or not at all, and leaves the database as it is. An
-//! `integrity_check` comes before and after.
+//! What SQLite itself can change it changes in place: a journal mode, and a page size by `VACUUM`, which is a
+//! transaction. A layout makes a new file beside the database, whole or not at all, and leaves the database as it is.
+//! An `integrity_check` comes before and after.
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
 //! What can be changed of a database, and what a drive's profile makes of it.
 //!
-//! Each [`Knob`] names settings that are worth a measurement; whether they pay is measured, never assumed. They are tried
-//! in the order of [`knobs`]: what needs the least first, and what another one's gain depends on before that one. Nothing
-//! here makes a commit less durable.
+//! Each [`Knob`] names settings that are worth a measurement; whether they pay is measured, never assumed. They are
+//! tried in the order of [`knobs`]: what needs the least first, and what another one's gain depends on before that one.
+//! Nothing here makes a commit less durable.
 //!
 //! # Adding a setting
 //!

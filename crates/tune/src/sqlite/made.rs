@@ -1,7 +1,7 @@
 //! Statements for a database whose own nobody gave: point SELECTs of its rows, and updates that change nothing.
 //!
-//! Tables take turns as often as they have rows. Where a row is asked for is chosen at random and the same for every run
-//! of one seed.
+//! Tables take turns as often as they have rows. Where a row is asked for is chosen at random and the same for every
+//! run of one seed.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;

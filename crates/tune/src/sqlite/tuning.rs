@@ -1,7 +1,7 @@
 //! Tuning a user's database: candidates from the drive's profile, each measured on a copy, kept where it pays.
 //!
-//! The settings are improved one after the other. A candidate's run is compared with the best one so far, round by round of
-//! the same statements; it is kept when the interval of the gain is above [`WORTH_IT`]. So each gain is what a
+//! The settings are improved one after the other. A candidate's run is compared with the best one so far, round by
+//! round of the same statements; it is kept when the interval of the gain is above [`WORTH_IT`]. So each gain is what a
 //! change brings beside those before it, and the last run is what all of them bring together.
 
 use std::path::{Path, PathBuf};

@@ -5,8 +5,8 @@
 //!        └──▶ Deck ─▶ Terminal: five transactions ─▶ Sql ─▶ a database's statements.sql
 //! ```
 //!
-//! Source: TPC Benchmark C, revision 5.11. [`Variant`] is what sysbench-tpcc does differently. What a database has of its own:
-//! its schema, its statements, and an adapter for [`Sql`]; see [`crate::sqlite`] and [`crate::postgres`].
+//! Source: TPC Benchmark C, revision 5.11. [`Variant`] is what sysbench-tpcc does differently. What a database has of
+//! its own: its schema, its statements, and an adapter for [`Sql`]; see [`crate::sqlite`] and [`crate::postgres`].
 
 mod deck;
 mod load;

@@ -1,8 +1,8 @@
 //! What TPC-C needs of a database: statements with named parameters, and transactions.
 //!
-//! A database's `statements.sql` has these parts. What a query finds is known to the next statements by the names of its
-//! columns. Known from the start are the home warehouse `:w` and the district `:d`; a customer is `:c`, for Payment of warehouse
-//! `:c_w` and district `:c_d`; an order is `:o`, the run's date `:date`.
+//! A database's `statements.sql` has these parts. What a query finds is known to the next statements by the names of
+//! its columns. Known from the start are the home warehouse `:w` and the district `:d`; a customer is `:c`, for Payment
+//! of warehouse `:c_w` and district `:c_d`; an order is `:o`, the run's date `:date`.
 //!
 //! | part | what it does |
 //! |---|---|

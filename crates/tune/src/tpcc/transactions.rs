@@ -78,7 +78,8 @@ impl<S: Sql> Terminal<S> {
         (warehouse, district)
     }
 
-    /// A customer of a district, 60 times of a hundred by last name: then the middle one of all that have it, by first name.
+    /// A customer of a district, 60 times of a hundred by last name: then the middle one of all that have it, by first
+    /// name.
     fn customer(&mut self, source: &mut Source, (warehouse, district): (u32, u32)) -> Result<(), S::Error> {
         self.set(&[("c_w", warehouse), ("c_d", district)]);
         if !source.happens(60) {

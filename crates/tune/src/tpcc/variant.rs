@@ -2,8 +2,8 @@
 //!
 //! Where both draw the same in another order, each keeps its own: a seed stands for the same run as ever.
 //!
-//! Sources: TPC Benchmark C, revision 5.11; Percona's sysbench-tpcc, whose strings are one letter again and again, which
-//! compresses as no specification says.
+//! Sources: TPC Benchmark C, revision 5.11; Percona's sysbench-tpcc, whose strings are one letter again and again,
+//! which compresses as no specification says.
 
 use super::random::{Source, Uneven};
 use super::scale::{DISTRICTS, Scale};
@@ -26,8 +26,8 @@ pub(crate) struct Line {
 
 /// The transactions.
 impl Variant {
-    /// The lines of an order. One of a hundred is delivered from another warehouse; the last item of an order that is to be
-    /// undone is none that there is.
+    /// The lines of an order. One of a hundred is delivered from another warehouse; the last item of an order that is
+    /// to be undone is none that there is.
     pub(super) fn lines(self, source: &mut Source, scale: &Scale, home: u32, count: u32, is_undone: bool) -> Vec<Line> {
         let item = |source: &mut Source| i64::from(source.uneven(Uneven::Item, 1, scale.items));
         let is_missing = |line: u32| is_undone && line == count;
@@ -93,7 +93,8 @@ impl Variant {
         }
     }
 
-    /// What is noted of a customer whose credit is bad. The specification's is put before the old text by the statement.
+    /// What is noted of a customer whose credit is bad. The specification's is put before the old text by the
+    /// statement.
     pub(super) fn credit_data(self, values: &Values) -> String {
         let [customer, district, warehouse] = ["c", "c_d", "c_w"].map(|name| values.integer(name));
         let [of_district, of_warehouse] = ["d", "w"].map(|name| values.integer(name));

@@ -1,4 +1,5 @@
-//! `tune sqlite`: what is proposed pays, what is applied is what was proposed, and nothing is done that was not asked for.
+//! `tune sqlite`: what is proposed pays, what is applied is what was proposed, and nothing is done that was not asked
+//! for.
 
 use crate::support;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,8 @@
-//! Every policy again, as its definition reads: lists of pages searched from end to end, nothing cached, nothing clever.
+//! Every policy again, as its definition reads: lists of pages searched from end to end, nothing cached, nothing
+//! clever.
 //!
-//! The pages written together are found by the rule itself: the model is copied and asked for victims while every coming
-//! request misses on a new page and writes it.
+//! The pages written together are found by the rule itself: the model is copied and asked for victims while every
+//! coming request misses on a new page and writes it.
 
 mod models;
 mod pool;

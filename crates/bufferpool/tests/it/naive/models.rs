@@ -1,4 +1,5 @@
-//! The models; index 0 of a list is the end from which pages are evicted. At the end, which policy is compared with which.
+//! The models; index 0 of a list is the end from which pages are evicted. At the end, which policy is compared with
+//! which.
 
 use std::collections::BTreeMap;
 

@@ -126,7 +126,8 @@ impl Drop for Drive {
     }
 }
 
-/// Ends the kernel's connection to a drive's file whatever happens to a test: a `sync` that hangs would hang the machine.
+/// Ends the kernel's connection to a drive's file whatever happens to a test: a `sync` that hangs would hang the
+/// machine.
 pub struct Lifeline {
     abort: Option<File>,
     fusectl: PathBuf,
@@ -185,8 +186,8 @@ pub fn assert_nothing_left(place: &Place, process: u32) {
     assert!(!place.path("on.control").exists(), "the control socket is gone");
 }
 
-/// Leaves the next loop device that somebody gets as its last user may have: few and short requests, a throttle that never acts,
-/// a long way read ahead.
+/// Leaves the next loop device that somebody gets as its last user may have: few and short requests, a throttle that
+/// never acts, a long way read ahead.
 pub fn spoil_a_loop_device() {
     let free = Command::new("losetup").arg("--find").output().unwrap();
     let free = String::from_utf8(free.stdout).unwrap();
@@ -221,8 +222,8 @@ pub fn run(program: &str, arguments: &[&str]) {
     assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The power of drive and machine. A machine without power acknowledges nothing: a flush that comes when the drive is up again
-/// finds nothing to write, though what it was to make durable is lost.
+/// The power of drive and machine. A machine without power acknowledges nothing: a flush that comes when the drive is
+/// up again finds nothing to write, though what it was to make durable is lost.
 #[derive(Default)]
 pub struct Power {
     is_off: AtomicBool,
@@ -235,9 +236,9 @@ impl Power {
     }
 }
 
-/// The power of a drive that is mounted `on` fails, and it is mounted again: nothing is acknowledged and no write is taken any
-/// more, the power is cut, `ended` waits until nobody holds the file system, it is unmounted, and what could not be written is
-/// forgotten. Gives how many requests the cut has lost, and what `ended` gives.
+/// The power of a drive that is mounted `on` fails, and it is mounted again: nothing is acknowledged and no write is
+/// taken any more, the power is cut, `ended` waits until nobody holds the file system, it is unmounted, and what could
+/// not be written is forgotten. Gives how many requests the cut has lost, and what `ended` gives.
 pub fn power_fails<T>(place: &Place, device: &str, power: &Power, ended: impl FnOnce() -> T) -> (u64, T) {
     power.is_off.store(true, Ordering::SeqCst);
     let on = place.path("on").display().to_string();

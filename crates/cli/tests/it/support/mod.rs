@@ -115,7 +115,8 @@ impl Place {
 }
 
 impl Ended {
-    /// Waits for a program that ends by itself or was told to; one that goes on all the same is killed, and is a failure.
+    /// Waits for a program that ends by itself or was told to; one that goes on all the same is killed, and is a
+    /// failure.
     pub fn of(child: Child) -> Self {
         let (ended, end) = mpsc::channel::<()>();
         let process = Pid::from_child(&child);

@@ -1,5 +1,5 @@
-//! What the tests of the learner share: a drive that counts, a listener that takes notes and can stop the work, and small
-//! simulated drives.
+//! What the tests of the learner share: a drive that counts, a listener that takes notes and can stop the work, and
+//! small simulated drives.
 
 #![allow(dead_code, reason = "each test file uses its share")]
 

@@ -6,8 +6,8 @@
 //!   read ─▶ [cache] ───────────┘
 //! ```
 //!
-//! A part of a request takes `fixed + length · per byte`, times a noise with a heavy tail; parts on different servers run
-//! at once. There are no pages, blocks, mapping or collection, and the drive tells nothing about its flash. When a
+//! A part of a request takes `fixed + length · per byte`, times a noise with a heavy tail; parts on different servers
+//! run at once. There are no pages, blocks, mapping or collection, and the drive tells nothing about its flash. When a
 //! request is done is known as it is submitted: whoever comes first is served first.
 
 use std::cmp::Reverse;

@@ -1,5 +1,5 @@
-//! A small drive whose blocks are those of theory: one plane, whose blocks are its superblocks, and writes that complete
-//! when they are on flash.
+//! A small drive whose blocks are those of theory: one plane, whose blocks are its superblocks, and writes that
+//! complete when they are on flash.
 
 use std::error::Error;
 

@@ -1,9 +1,9 @@
-//! A small drive that is overwritten at random, and what theory says of it; for the tests and for the example that prints
-//! the table in the book.
+//! A small drive that is overwritten at random, and what theory says of it; for the tests and for the example that
+//! prints the table in the book.
 //!
-//! The drive has one plane whose blocks are its superblocks, so that the blocks of theory are those of the drive. A write
-//! is followed by the next one when the drive is at rest: garbage collection has ended, and the free and open blocks are
-//! as many as the configuration says. So `fill` can be the fill of the sealed blocks, exactly.
+//! The drive has one plane whose blocks are its superblocks, so that the blocks of theory are those of the drive. A
+//! write is followed by the next one when the drive is at rest: garbage collection has ended, and the free and open
+//! blocks are as many as the configuration says. So `fill` can be the fill of the sealed blocks, exactly.
 #![allow(dead_code, reason = "each program uses its own part")]
 
 use std::error::Error;

@@ -25,8 +25,8 @@ pub enum Traffic {
     Uniform,
     /// So much of the traffic goes to so much of the drive, uniformly; the former names stream 1, the rest none.
     HotCold { traffic: f64, size: f64 },
-    /// Each page about as long after its last write as the time before, ± 10 %: so much of the traffic goes to so much of
-    /// the drive; no stream is named.
+    /// Each page about as long after its last write as the time before, ± 10 %: so much of the traffic goes to so much
+    /// of the drive; no stream is named.
     Steady { traffic: f64, size: f64 },
     /// The page of rank r with a probability of r to the power of minus this; no stream is named.
     Zipf { theta: f64 },
@@ -154,9 +154,9 @@ impl Case {
         flashwise_theory::fill_of_sealed(self.logical_pages(), blocks, pages, f64::from(FREE_BLOCKS), open)
     }
 
-    /// What greedy makes of streams that are kept apart, by theory. Each stream is a drive of its own, written uniformly;
-    /// greedy takes the emptiest block of all and so gives the streams such shares of the spare space that their
-    /// victims are equally full. Then each has the fill of the whole, and the write amplification of that.
+    /// What greedy makes of streams that are kept apart, by theory. Each stream is a drive of its own, written
+    /// uniformly; greedy takes the emptiest block of all and so gives the streams such shares of the spare space that
+    /// their victims are equally full. Then each has the fill of the whole, and the write amplification of that.
     pub fn greedy_apart(&self) -> Option<f64> {
         let state = flashwise_theory::mean_field(self.fill_of_sealed(), self.pages_per_block, Policy::Greedy);
         state.ok().map(|state| state.write_amplification)

@@ -13,10 +13,10 @@
 //! | a name that comes or goes | with the next `fsync` of the directory |
 //!
 //! Each of these requests counts. The one that was chosen, and everything after it, fails with `EIO`: the power is
-//! gone. Of what was not durable, that last request included, chance then decides what survives: each write whole, not at
-//! all, or torn at sectors of 512 bytes; a write that is lost may leave a longer file, with zeros; each truncation and
-//! hole or not; of each name the first few changes. Nothing follows from one surviving to another. What is not in the
-//! file reads as zeros: no file system shows what another file left there.
+//! gone. Of what was not durable, that last request included, chance then decides what survives: each write whole, not
+//! at all, or torn at sectors of 512 bytes; a write that is lost may leave a longer file, with zeros; each truncation
+//! and hole or not; of each name the first few changes. Nothing follows from one surviving to another. What is not in
+//! the file reads as zeros: no file system shows what another file left there.
 //!
 //! Shared memory (`-shm`) is the processes' own: it counts for nothing, and is there afterwards or not.
 

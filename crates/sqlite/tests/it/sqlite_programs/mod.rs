@@ -31,8 +31,8 @@ fn library() -> PathBuf {
 }
 
 impl Suite {
-    /// Programs, and files of SQLite's source beside them by their last names. `None`, and a line that says why, where a
-    /// program is not there.
+    /// Programs, and files of SQLite's source beside them by their last names. `None`, and a line that says why, where
+    /// a program is not there.
     pub fn find(programs: &[&str], files: &[&str]) -> Option<Self> {
         let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
         let built =

@@ -38,8 +38,8 @@ pub struct Control {
 }
 
 impl Control {
-    /// Power fails and comes back: of what was written since the last flush, arbitrary parts are there, torn at any sector
-    /// in one cut and at blocks of 4 KiB in the next.
+    /// Power fails and comes back: of what was written since the last flush, arbitrary parts are there, torn at any
+    /// sector in one cut and at blocks of 4 KiB in the next.
     pub fn power_cut(&mut self, seed: u64) {
         self.fail_at = 0;
         self.failing = false;

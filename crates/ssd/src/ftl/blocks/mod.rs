@@ -2,7 +2,8 @@
 //!
 //! They keep a small table (one entry a block) and pay with *merges*: a logical block whose pages lie in two places is
 //! brought together again in a clean block. Logical pages go round the parallel units, so that successive pages work
-//! side by side; inside a unit, [`space::Address`] says which logical block a page belongs to and where it stands in it.
+//! side by side; inside a unit, [`space::Address`] says which logical block a page belongs to and where it stands in
+//! it.
 //!
 //! ```text
 //!   logical page ─▶ unit = page mod units ─▶ logical block, offset
@@ -11,8 +12,8 @@
 //!            replacement / log blocks ◄─────────┘     newest copy wins
 //! ```
 //!
-//! An FTL decides at once and hands the flash work out as [`Step`]s ([`StepFtl`]), so a merge takes the time of its reads,
-//! programs and erases, and the host's page is programmed behind them.
+//! An FTL decides at once and hands the flash work out as [`Step`]s ([`StepFtl`]), so a merge takes the time of its
+//! reads, programs and erases, and the host's page is programmed behind them.
 
 mod fast;
 mod replacement;

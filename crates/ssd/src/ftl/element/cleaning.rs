@@ -93,7 +93,8 @@ impl Elements {
         None
     }
 
-    /// Whether cleaning a block of a plane frees anything; where the number of cleanings is limited, it does not have to.
+    /// Whether cleaning a block of a plane frees anything; where the number of cleanings is limited, it does not have
+    /// to.
     fn can_gain(&mut self, plane: u32) -> bool {
         let limited = self.rules.per_operation_max.is_some();
         self.fullness.last(plane).is_some_and(|(_, valid)| limited || valid < self.shape.data_pages)
@@ -154,8 +155,8 @@ impl Elements {
         self.wear[(plane * self.shape.blocks + row) as usize].life
     }
 
-    /// The block with valid pages that was erased longest ago, before now; the lowest row among equals. The active block
-    /// stays where it is.
+    /// The block with valid pages that was erased longest ago, before now; the lowest row among equals. The active
+    /// block stays where it is.
     fn coldest(&self, plane: u32, now_ns: u64) -> Option<u32> {
         let first = plane * self.shape.blocks;
         let active = self.planes[plane as usize].active;

@@ -1,7 +1,7 @@
 //! Sealed blocks by how many valid pages they hold.
 //!
-//! For each plane and each count a set of rows, as bits. The emptiest sealed block, among equals the one with the highest
-//! row, is the highest bit of the lowest set that has any; a page that becomes invalid moves one bit.
+//! For each plane and each count a set of rows, as bits. The emptiest sealed block, among equals the one with the
+//! highest row, is the highest bit of the lowest set that has any; a page that becomes invalid moves one bit.
 //!
 //! ```text
 //!   scan of a plane's blocks in the order of rows that keeps each one at least as empty as all kept before it:

@@ -16,12 +16,12 @@
 //! Since nothing that comes later changes what an element does with an operation, the end of each operation is known
 //! when it arrives: an element is a time at which it is free, not a queue.
 //!
-//! A move that cleaning makes stays in its plane and needs no transfer (copy-back). A page is written whole whatever part
-//! of it the host writes, without being read before. Blocks are opened in the order of their rows, round and round, each
-//! with the next sequence number of its element.
+//! A move that cleaning makes stays in its plane and needs no transfer (copy-back). A page is written whole whatever
+//! part of it the host writes, without being read before. Blocks are opened in the order of their rows, round and
+//! round, each with the next sequence number of its element.
 //!
-//! Source: Agrawal et al., "Design Tradeoffs for SSD Performance", USENIX ATC 2008; the rules are those of its simulator,
-//! the SSD model of DiskSim 4.0, with one parallel unit an element and copy-back.
+//! Source: Agrawal et al., "Design Tradeoffs for SSD Performance", USENIX ATC 2008; the rules are those of its
+//! simulator, the SSD model of DiskSim 4.0, with one parallel unit an element and copy-back.
 
 mod cleaning;
 mod fullness;
@@ -460,7 +460,8 @@ impl Elements {
         plane.next_page < self.shape.data_pages || plane.free > 1
     }
 
-    /// Writes a page to a plane's active block; gives its slot and the time of the summary pages if it was the last one.
+    /// Writes a page to a plane's active block; gives its slot and the time of the summary pages if it was the last
+    /// one.
     fn append(&mut self, plane: u32, page: u32, effects: &mut Effects<'_>) -> (u32, u64) {
         if self.planes[plane as usize].next_page == self.shape.data_pages {
             self.open_block(plane);

@@ -1,8 +1,8 @@
 //! Two regions of sealed superblocks: of what the host wrote, and of what was moved, which is colder.
 //!
-//! A policy works on one region until it has gained a superblock's worth of invalid pages there, and then chooses again:
-//! the region with the emptiest superblock, among those with that much to gain; the moved data's at equal counts. It needs
-//! moved data in superblocks of its own (`separate_open_block`).
+//! A policy works on one region until it has gained a superblock's worth of invalid pages there, and then chooses
+//! again: the region with the emptiest superblock, among those with that much to gain; the moved data's at equal
+//! counts. It needs moved data in superblocks of its own (`separate_open_block`).
 //!
 //! Source: Haas et al., "SSD-iq: Uncovering the Hidden Side of SSD Performance", PVLDB 18(11), 2025.
 

@@ -1,6 +1,7 @@
 //! 2R: greedy in [two regions](super::regions).
 //!
-//! Source: Haas et al., "SSD-iq: Uncovering the Hidden Side of SSD Performance", PVLDB 18(11), 2025, in its greedy form.
+//! Source: Haas et al., "SSD-iq: Uncovering the Hidden Side of SSD Performance", PVLDB 18(11), 2025, in its greedy
+//! form.
 
 use super::regions::Regions;
 use super::{Candidate, Choice, Context, Origin, Shape, VictimPolicy};

@@ -11,8 +11,8 @@
 //!
 //! The scan is not made: what it would pass stands in a set for each twentieth of the valid share, by age.
 //!
-//! Source: Haas et al., "SSD-iq: Uncovering the Hidden Side of SSD Performance", PVLDB 18(11), 2025, and its simulator. How the
-//! first limit and the region are chosen in this form is ours.
+//! Source: Haas et al., "SSD-iq: Uncovering the Hidden Side of SSD Performance", PVLDB 18(11), 2025, and its simulator.
+//! How the first limit and the region are chosen in this form is ours.
 
 use std::collections::BTreeSet;
 

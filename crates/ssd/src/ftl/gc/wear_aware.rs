@@ -1,9 +1,9 @@
 //! Wear-aware: greedy as DiskSim's SSD model does it, sparing superblocks that have less life left than the others.
 //!
 //! From the last candidate ([`super::disksim_greedy`]) back to the first: one whose remaining life is below
-//! `skip_ratio` of the unit's average is passed over with probability 1 − (life ÷ average) ÷ `skip_ratio`; the one where
-//! the walk ends, the first, is always taken. Where `migration_ratio` is given, a candidate whose life is below that
-//! share of the average is taken, and the coldest data of the unit moves to a worn superblock.
+//! `skip_ratio` of the unit's average is passed over with probability 1 − (life ÷ average) ÷ `skip_ratio`; the one
+//! where the walk ends, the first, is always taken. Where `migration_ratio` is given, a candidate whose life is below
+//! that share of the average is taken, and the coldest data of the unit moves to a worn superblock.
 //!
 //! Life is `lifetime_erasures` less the P/E cycles so far, and never below zero; a unit whose superblocks are all worn
 //! out spares none. What is coldest is said by [`crate::ftl::wear`].

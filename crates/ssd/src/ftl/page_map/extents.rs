@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The slots of a superblock are numbered row by row, so a page that spans two rows is a run of slots all the same. The
-//! map names its first slot. A page never spans two superblocks: the last row of one is full when the longest page would
-//! not fit any more.
+//! map names its first slot. A page never spans two superblocks: the last row of one is full when the longest page
+//! would not fit any more.
 
 use zerocopy::FromZeros;
 

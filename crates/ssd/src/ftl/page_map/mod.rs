@@ -1,8 +1,8 @@
 //! The page map: where data goes, where it is, what becomes free.
 //!
-//! A placement policy ([`crate::ftl::placement`]) names the parallel unit that a written page goes to. Inside the unit, data fills
-//! the open superpage in the order of arrival. A superpage is programmed when it is full, or padded when a flush or a
-//! forced write cannot wait.
+//! A placement policy ([`crate::ftl::placement`]) names the parallel unit that a written page goes to. Inside the unit,
+//! data fills the open superpage in the order of arrival. A superpage is programmed when it is full, or padded when a
+//! flush or a forced write cannot wait.
 
 mod checks;
 pub(crate) mod extents;
@@ -54,8 +54,8 @@ impl Cause {
     pub(crate) const COUNT: usize = 4;
 }
 
-/// Slots whose entries share a cache line, and lines of a row that are fetched ahead: of a long row the processor fetches the
-/// rest by itself, as its lines follow one another.
+/// Slots whose entries share a cache line, and lines of a row that are fetched ahead: of a long row the processor
+/// fetches the rest by itself, as its lines follow one another.
 const SLOTS_FETCHED: usize = 16;
 const ROW_FETCHES: usize = 4;
 
@@ -159,8 +159,8 @@ pub(crate) struct PageMap {
     /// Superpages with host data that are not on flash yet, in no order.
     host_superpages: Vec<u32>,
     placement: AnyPlacement,
-    /// The stream for which no unit has room, since one was looked for in all of them: whoever waits for room asks again and
-    /// again. `None` again as soon as a unit may have some.
+    /// The stream for which no unit has room, since one was looked for in all of them: whoever waits for room asks
+    /// again and again. `None` again as soon as a unit may have some.
     full: Option<Stream>,
     /// Units in which one of several streams of the host's has opened a superblock and collection has not heard of it.
     opened: Vec<u32>,
@@ -360,8 +360,9 @@ impl PageMap {
         self.placement.first_fit(logical_page, commands_of_die, fit)
     }
 
-    /// Gives a page that nobody has written a slot in which it counts as being on flash, as if it had been there before;
-    /// gives the slot and its unit, or `None` when no unit that may take it has room. Superpages must have one slot.
+    /// Gives a page that nobody has written a slot in which it counts as being on flash, as if it had been there
+    /// before; gives the slot and its unit, or `None` when no unit that may take it has room. Superpages must have one
+    /// slot.
     pub(crate) fn place_on_flash(&mut self, logical_page: u32, commands_of_die: &[u32]) -> Option<(u32, u32)> {
         debug_assert_eq!(self.geometry.slots, 1);
         let (unit, stream) = self.choose_unit(logical_page, (0, 1), 0, commands_of_die)?;
@@ -384,8 +385,8 @@ impl PageMap {
         Some((slot, unit))
     }
 
-    /// The unit that is due for a logical page, or with an `attempt` above 0 one that is asked when those before it have no
-    /// room; `None` when there are no more.
+    /// The unit that is due for a logical page, or with an `attempt` above 0 one that is asked when those before it
+    /// have no room; `None` when there are no more.
     pub(crate) fn candidate_unit(&self, logical_page: u32, attempt: u32, commands_of_die: &[u32]) -> Option<u32> {
         self.placement.unit(logical_page, attempt, commands_of_die)
     }
@@ -438,8 +439,8 @@ impl PageMap {
         Some(Placement::over(slot, superpage))
     }
 
-    /// The same for a page that takes so many slots now: it must fit into those that it has, and all of these must be in
-    /// the open superpage. What it does not need any more stays empty.
+    /// The same for a page that takes so many slots now: it must fit into those that it has, and all of these must be
+    /// in the open superpage. What it does not need any more stays empty.
     pub(crate) fn overwrite_extent_in_buffer(
         &mut self,
         logical_page: u32,
@@ -499,8 +500,8 @@ impl PageMap {
         Some(Placement::new(slot, superpage, full, false))
     }
 
-    /// Puts a logical page into the next slots of a unit's stream. What does not fit into the open superpage counts there
-    /// until that is closed, and goes to the next one then ([`Self::close_superpage`]).
+    /// Puts a logical page into the next slots of a unit's stream. What does not fit into the open superpage counts
+    /// there until that is closed, and goes to the next one then ([`Self::close_superpage`]).
     #[inline(never)]
     fn append_extent(
         &mut self,
@@ -664,8 +665,8 @@ impl PageMap {
         &self.host_superpages
     }
 
-    /// Takes memory for the superpages that a write buffer of so many pages can be divided into, each with room for so many
-    /// requests that wait for it. Gives their number.
+    /// Takes memory for the superpages that a write buffer of so many pages can be divided into, each with room for so
+    /// many requests that wait for it. Gives their number.
     pub(crate) fn reserve_superpages(&mut self, buffer_pages: u64, waiters: usize) -> usize {
         let open = self.units.len() * Stream::COUNT;
         let superpages = open + buffer_pages.min(MOST_RESERVED) as usize;
@@ -782,7 +783,8 @@ impl PageMap {
         }
     }
 
-    /// The slots of a superblock's row that are valid, and the logical pages in them, on a drive whose pages take one each.
+    /// The slots of a superblock's row that are valid, and the logical pages in them, on a drive whose pages take one
+    /// each.
     pub(crate) fn valid_slots(&self, block: u32, row: u32) -> impl Iterator<Item = (u32, u32)> {
         let first = self.geometry.first_slot(block, row);
         (first..first + self.geometry.slots).filter_map(|slot| {

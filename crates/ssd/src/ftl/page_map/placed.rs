@@ -1,8 +1,8 @@
 //! Where a page was put: its slot, the superpage that this is in, and what became of that.
 //!
 //! In one word, which is handed on in a register. Fields that are written one after the other and copied as one let a
-//! processor wait for all that it has stored before, most of which is on its way to memory: that was an eighth of the time
-//! of a drive that compresses.
+//! processor wait for all that it has stored before, most of which is on its way to memory: that was an eighth of the
+//! time of a drive that compresses.
 
 use std::fmt;
 use std::num::NonZeroU64;

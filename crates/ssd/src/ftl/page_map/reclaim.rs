@@ -45,7 +45,8 @@ pub(super) struct Unit {
     invalid: u32,
     /// Valid slots in the full superblocks of the SLC cache.
     pub(super) cached: u32,
-    /// The dedicated superblock of the SLC cache that is being emptied, if any: its data takes a free one, and none comes of it.
+    /// The dedicated superblock of the SLC cache that is being emptied, if any: its data takes a free one, and none
+    /// comes of it.
     pub(super) folding_dedicated: Option<u32>,
     /// Victims under way.
     victims: u32,
@@ -148,8 +149,8 @@ fn stored_slots(config: &DeviceConfig, logical_pages: u64) -> u64 {
     }
 }
 
-/// Valid slots that a unit may hold before the host's go elsewhere, where they may: an even share, and what chance makes
-/// of it, which is an eighth of the room that is spare, or a superblock.
+/// Valid slots that a unit may hold before the host's go elsewhere, where they may: an even share, and what chance
+/// makes of it, which is an eighth of the room that is spare, or a superblock.
 fn valid_max(config: &DeviceConfig, geometry: &Geometry, stored_slots: u64) -> u32 {
     if placement::binds_addresses(config, geometry) {
         return u32::MAX;
@@ -212,8 +213,8 @@ impl PageMap {
         Stream::gc(self.streams.class_of_moved(logical_page, from, self.clock))
     }
 
-    /// The stream of the host's that may be filling a superblock; `None` where none is. With a single one, the superblock
-    /// need not be looked at.
+    /// The stream of the host's that may be filling a superblock; `None` where none is. With a single one, the
+    /// superblock need not be looked at.
     #[inline]
     pub(super) fn stream_to_overwrite(&self, block: u32) -> Option<Stream> {
         match self.reclaiming.host_classes {
@@ -289,8 +290,8 @@ impl PageMap {
         has_room && free >= self.reclaiming.host_reserve && !state.is_held
     }
 
-    /// Whether a unit has so much valid data that the next superpage of a stream of the host's should go to another one:
-    /// what one unit has too much is room that its collection lacks, while another has more of it than it needs.
+    /// Whether a unit has so much valid data that the next superpage of a stream of the host's should go to another
+    /// one: what one unit has too much is room that its collection lacks, while another has more of it than it needs.
     #[inline]
     pub(super) fn is_overfull(&self, unit: u32, stream: Stream) -> bool {
         let Unit { sealed, invalid, cached, points, .. } = &self.units[unit as usize];
@@ -308,8 +309,8 @@ impl PageMap {
         }
     }
 
-    /// One of a unit's superblocks is filled: where that makes it take a victim, it is noted, and a free superblock takes
-    /// its place.
+    /// One of a unit's superblocks is filled: where that makes it take a victim, it is noted, and a free superblock
+    /// takes its place.
     pub(super) fn superblock_filled(&mut self, unit: u32, stream: Stream) {
         if self.reclaiming.replaces_at_once {
             self.units[unit as usize].filled += 1;
@@ -428,16 +429,16 @@ impl PageMap {
         }
     }
 
-    /// Whether collecting can gain a superblock: the invalid pages of sealed ones, and the clean ones that moved data can
-    /// go to, whatever its class, are as many. Without that, pages would be moved round and round.
+    /// Whether collecting can gain a superblock: the invalid pages of sealed ones, and the clean ones that moved data
+    /// can go to, whatever its class, are as many. Without that, pages would be moved round and round.
     fn has_something_to_gain(&self, unit: u32) -> bool {
         let room = self.gc_streams().map(|stream| self.room_of(unit, stream)).min().unwrap_or(0);
         let state = &self.units[unit as usize];
         state.invalid + room >= self.geometry.slots_per_superblock() + self.waste_of(state.sealed)
     }
 
-    /// Slots that are lost at the ends of superblocks, twice at most, when what so many of them hold is moved: a superblock
-    /// is full when the longest page would not fit any more.
+    /// Slots that are lost at the ends of superblocks, twice at most, when what so many of them hold is moved: a
+    /// superblock is full when the longest page would not fit any more.
     fn waste_of(&self, superblocks: u32) -> u32 {
         self.extents.as_ref().map_or(0, |extents| 2 * extents.longest() * superblocks)
     }
@@ -623,8 +624,8 @@ impl PageMap {
         self.units[unit as usize].bad > self.reclaiming.bad_max
     }
 
-    /// All superblocks but those that were never used, which are free, empty and not worn: on a large drive in a short run
-    /// nearly all of them.
+    /// All superblocks but those that were never used, which are free, empty and not worn: on a large drive in a short
+    /// run nearly all of them.
     pub(crate) fn used_superblocks(&self) -> impl Iterator<Item = &Superblock> + Clone {
         let units = self.units.iter().zip(self.superblocks.blocks.chunks(self.geometry.superblocks as usize));
         units.flat_map(|(unit, blocks)| {

@@ -6,10 +6,11 @@
 //!   free, if enough ───┘                        oldest first                 └─▶ free
 //! ```
 //!
-//! A superblock that a stream of the host's opens is one of the cache while the cache has room, and one that holds all bits
-//! otherwise. In SLC mode only the first `geometry.slc_rows` rows are used; slots are numbered as ever. What a superblock of
-//! the cache holds is moved to where garbage collection moves data, at the latest when its unit runs low on free superblocks
-//! ([`PageMap::take_cached`]); a cached superblock holds less than a superblock can, so that emptying one always gains room.
+//! A superblock that a stream of the host's opens is one of the cache while the cache has room, and one that holds all
+//! bits otherwise. In SLC mode only the first `geometry.slc_rows` rows are used; slots are numbered as ever. What a
+//! superblock of the cache holds is moved to where garbage collection moves data, at the latest when its unit runs low
+//! on free superblocks ([`PageMap::take_cached`]); a cached superblock holds less than a superblock can, so that
+//! emptying one always gains room.
 //!
 //! That collection can always finish rests on what `reclaim` says: superblocks of the cache count as neither free nor
 //! sealed; dedicated ones are no room for data, and others are taken only while more are free than collection keeps.
@@ -31,8 +32,8 @@ struct CacheOfUnit {
     erased: VecDeque<u32>,
     /// Those that are full, the oldest first.
     cached: VecDeque<u32>,
-    /// Superblocks that no stream writes to any more, from the last page that is put there to their erase: one of them becomes
-    /// free in time.
+    /// Superblocks that no stream writes to any more, from the last page that is put there to their erase: one of them
+    /// becomes free in time.
     held: u32,
     /// Superblocks in SLC mode that are not dedicated.
     dynamic: u32,
@@ -70,7 +71,8 @@ impl SlcCache {
         &self.units[unit as usize]
     }
 
-    /// Whether the host may open a superblock of the cache in a unit with so many free ones, of which collection keeps some.
+    /// Whether the host may open a superblock of the cache in a unit with so many free ones, of which collection keeps
+    /// some.
     fn has_room(&self, unit: u32, free: u32, kept: u32) -> bool {
         let CacheOfUnit { erased, dynamic, .. } = self.unit(unit);
         !self.is_passed_by && (!erased.is_empty() || *dynamic < self.config.dynamic_superblocks && free > kept)
@@ -132,7 +134,8 @@ impl PageMap {
         self.collection_keeps().max(self.reserve(unit))
     }
 
-    /// Whether a stream of the host's may open a superblock in a unit that has `enough` free ones for data as it is, or not.
+    /// Whether a stream of the host's may open a superblock in a unit that has `enough` free ones for data as it is, or
+    /// not.
     #[cold]
     pub(super) fn has_room_beside_slc_cache(&self, unit: u32, enough: bool) -> bool {
         let Some(cache) = &self.slc_cache else { return enough };
@@ -187,16 +190,16 @@ impl PageMap {
         self.units[self.geometry.unit_of(block) as usize].cached -= slots;
     }
 
-    /// Whether a unit has data in the cache that is to be moved: the drive has nothing else to do, or the host waits, or is
-    /// about to, until the cache has room.
+    /// Whether a unit has data in the cache that is to be moved: the drive has nothing else to do, or the host waits,
+    /// or is about to, until the cache has room.
     pub(crate) fn wants_folding(&self, unit: u32, is_quiet: bool) -> bool {
         let Some(cache) = &self.slc_cache else { return false };
         let waits = || cache.config.when_full == SlcCacheFull::Fold && !self.slc_cache_has_room(cache, unit);
         !cache.unit(unit).cached.is_empty() && (is_quiet || waits())
     }
 
-    /// The superblock of the cache that is emptied next, the oldest of all or, where a free one is to come of it, of those
-    /// that are not dedicated.
+    /// The superblock of the cache that is emptied next, the oldest of all or, where a free one is to come of it, of
+    /// those that are not dedicated.
     pub(crate) fn take_cached(&mut self, unit: u32, with_dedicated: bool) -> Option<u32> {
         let cache = self.slc_cache.as_mut()?;
         let of_unit = &mut cache.units[unit as usize];
@@ -221,8 +224,8 @@ impl PageMap {
         wanted > 0 && self.free_superblocks(unit) < self.slc_cache_leaves(unit) + wanted
     }
 
-    /// The superblock of a unit that is collected so that its cache has room: the one with the most garbage, if that is at
-    /// least as much as fits into a superblock in SLC mode. To move more would wear more than the cache gains.
+    /// The superblock of a unit that is collected so that its cache has room: the one with the most garbage, if that is
+    /// at least as much as fits into a superblock in SLC mode. To move more would wear more than the cache gains.
     pub(crate) fn take_for_room_in_slc_cache(&mut self, unit: u32) -> Option<u32> {
         let first = unit * self.geometry.superblocks;
         let sealed = (first..first + self.geometry.superblocks)
@@ -250,8 +253,8 @@ impl PageMap {
         }
     }
 
-    /// Whether a unit has a free superblock for what is in one of the cache, and one that collection can go on with when none
-    /// comes of it, because the one that is emptied is dedicated.
+    /// Whether a unit has a free superblock for what is in one of the cache, and one that collection can go on with
+    /// when none comes of it, because the one that is emptied is dedicated.
     pub(crate) fn has_room_to_fold(&self, unit: u32) -> bool {
         self.free_superblocks(unit) >= 2
     }

@@ -1,8 +1,8 @@
 //! Placement: which parallel unit the host's next page goes to.
 //!
 //! One type a policy, chosen by `ftl.placement`. A policy names the unit that is due and, where the address does not
-//! bind it, the ones to try when that unit has no room, or more than its share of the valid data. Without the latter the
-//! shares drift apart: a unit that is a little fuller collects more for the same room, and nothing drives it back.
+//! bind it, the ones to try when that unit has no room, or more than its share of the valid data. Without the latter
+//! the shares drift apart: a unit that is a little fuller collects more for the same room, and nothing drives it back.
 //!
 //! # Adding a policy
 //!
@@ -52,8 +52,8 @@ pub(crate) trait PlacementPolicy {
         None
     }
 
-    /// The set of units that a page may go to, as a number below that of units: one that finds room in none says the same
-    /// of all others of its set.
+    /// The set of units that a page may go to, as a number below that of units: one that finds room in none says the
+    /// same of all others of its set.
     fn set_of_units(&self, logical_page: u32) -> u32;
 }
 

@@ -9,10 +9,11 @@
 //! by that channel and the next one. With all channels in one group, a piece lies on all of them. When the unit that is
 //! due has no room, the piece goes to the next group that has some.
 //!
-//! Where groups and units of a group have a factor in common, pieces of one superpage at successive addresses meet one unit of
-//! each group for ever, and the others are idle: the Samsung of eight channels with two dies each takes 355 MB/s in 32 KiB
-//! and 709 MB/s in 64 KiB. To pass over a channel now and then would spread them, and put two of eight successive pieces on one
-//! channel, against what the text measured of reads of such data (`tests/hidden_parameters.rs`).
+//! Where groups and units of a group have a factor in common, pieces of one superpage at successive addresses meet one
+//! unit of each group for ever, and the others are idle: the Samsung of eight channels with two dies each takes 355
+//! MB/s in 32 KiB and 709 MB/s in 64 KiB. To pass over a channel now and then would spread them, and put two of eight
+//! successive pieces on one channel, against what the text measured of reads of such data
+//! (`tests/hidden_parameters.rs`).
 //!
 //! Source of the parts: static (way) and dynamic (channel) allocation as surveyed in Tavakkol et al., "Performance
 //! Evaluation of Dynamic Page Allocation Strategies in SSDs", ACM TOMPECS 1(2), 2016. The combination is chosen because
@@ -56,8 +57,9 @@ impl PlacementPolicy for Stripe {
         logical_page / self.superpage_pages % self.units_per_group
     }
 
-    /// Of a superpage's pages each may go to another group. Where that leaves some groups out, the group changes when the
-    /// address has gone round the units of one: if it changed with each page, a unit would meet the same groups for ever.
+    /// Of a superpage's pages each may go to another group. Where that leaves some groups out, the group changes when
+    /// the address has gone round the units of one: if it changed with each page, a unit would meet the same groups for
+    /// ever.
     fn attempt(&self, turn: u32) -> u32 {
         let meets_all = self.superpage_pages.is_multiple_of(self.groups);
         let turn = if meets_all { turn } else { turn / self.superpage_pages / self.units_per_group };

@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Ranges grow by a factor, because the longer a life, the less exact its prediction has to be: a superblock stays
-//! until the last of its pages dies, and what counts is by how much this is longer than the others' lives. They follow the
-//! median, because what is long depends on how much of the drive is in use and not on how large it is.
+//! until the last of its pages dies, and what counts is by how much this is longer than the others' lives. They follow
+//! the median, because what is long depends on how much of the drive is in use and not on how large it is.
 //!
 //! Under random writes a short life says little of the next one, and what has outlived its prediction is often a page
 //! that is written rarely: the older it is, the rarer.

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! No drive has this. It is what predictions are measured against: without an error, the least that placement by death
-//! times costs; with one, what a predictor of that quality would cost. *z* is drawn from the standard normal distribution,
-//! anew for each version, and always the same for the same version.
+//! times costs; with one, what a predictor of that quality would cost. *z* is drawn from the standard normal
+//! distribution, anew for each version, and always the same for the same version.
 //!
 //! Source: Lange, Naor and Yadgar, "Offline and Online Algorithms for SSD Management", SIGMETRICS 2021, whose online
 //! algorithm takes predictions of a given quality. The form of the error is our own.
@@ -44,7 +44,8 @@ pub(crate) enum Death {
 pub const WRITES_MAX: usize = 1 << 29;
 
 impl Foresight {
-    /// From the pages, below `logical_pages`, that the host writes from now on, at most [`WRITES_MAX`]. Others are left out.
+    /// From the pages, below `logical_pages`, that the host writes from now on, at most [`WRITES_MAX`]. Others are left
+    /// out.
     pub(crate) fn new(logical_pages: u64, writes: &[u32], error: f64) -> Self {
         let mut first = vec![0; logical_pages as usize + 1];
         let known = || writes.iter().zip(0_u32..).filter(|&(&page, _)| u64::from(page) < logical_pages);
@@ -94,8 +95,8 @@ impl Foresight {
     }
 }
 
-/// A draw of the standard normal distribution for a page's `k`th version, the same every time (Box and Muller, Annals of
-/// Mathematical Statistics 29(2), 1958; splitmix64 for the uniform numbers).
+/// A draw of the standard normal distribution for a page's `k`th version, the same every time (Box and Muller, Annals
+/// of Mathematical Statistics 29(2), 1958; splitmix64 for the uniform numbers).
 fn normal(page: u32, k: u32) -> f64 {
     let mut state = u64::from(page) << 32 | u64::from(k);
     let mut unit = || {

@@ -1,7 +1,7 @@
 //! Free superblocks of a unit: which one is opened next.
 //!
-//! A tree of minima over (P/E cycles, when it became free), without the former where the oldest goes first; a second one
-//! over the cycles from most to least where cold data moves to worn superblocks.
+//! A tree of minima over (P/E cycles, when it became free), without the former where the oldest goes first; a second
+//! one over the cycles from most to least where cold data moves to worn superblocks.
 //!
 //! Superblocks that nobody has ever written are *fresh*: a range of numbers, in no tree. They became free before all
 //! others and are worn least, so that the first of them is always the next one, and a drive of a terabyte is made

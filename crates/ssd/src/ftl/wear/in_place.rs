@@ -7,8 +7,8 @@
 //! What is assumed: a write of any length wears the whole page; a page that reaches its limit is replaced without cost
 //! while it can still be read; and nothing levels wear, so that a page which is written often wears out while its
 //! neighbours are new. Products of this kind do level it (Qureshi et al., "Enhancing Lifetime and Security of PCM-Based
-//! Main Memory with Start-Gap Wear Leveling", MICRO 2009, show how); their lives are nearer to that of even wear, which the
-//! projection tells as a factor of its own.
+//! Main Memory with Start-Gap Wear Leveling", MICRO 2009, show how); their lives are nearer to that of even wear, which
+//! the projection tells as a factor of its own.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! Agreement with DiskSim 4.0's SSD model: closed forms, the published tables, long runs.
 //!
-//! What the model printed stands in three places: `shared/reference/disksim` beside the repository, read where it lies and
-//! skipped with a message where it is absent; `tests/data/disksim-4gb-grid.csv`; and the tables in here, measured like
-//! that file.
+//! What the model printed stands in three places: `shared/reference/disksim` beside the repository, read where it lies
+//! and skipped with a message where it is absent; `tests/data/disksim-4gb-grid.csv`; and the tables in here, measured
+//! like that file.
 mod driver;
 mod workload;
 
@@ -232,7 +232,8 @@ fn the_long_synthetic_rows_are_those_of_disksim() {
     assert_row("rw5m", &synthetic_row(false, Operation::Write, 5_000_000), 0.593438, (143_179, 1_929_239));
 }
 
-/// A long run on a small drive, and what the model printed: mean, cleans, moved pages, migrations, migrated pages, life.
+/// A long run on a small drive, and what the model printed: mean, cleans, moved pages, migrations, migrated pages,
+/// life.
 struct LongRun {
     name: &'static str,
     wear_aware: bool,
@@ -273,7 +274,8 @@ fn assert_long_run(run: &LongRun, outcome: &Outcome) {
 }
 
 /// Where a victim is itself the coldest block, DiskSim draws whether to pass it over from the one generator of all its
-/// random numbers, and an element here from its own. That is 4 of 2,709 migrations, and all after it is a little different.
+/// random numbers, and an element here from its own. That is 4 of 2,709 migrations, and all after it is a little
+/// different.
 const SPARING_TOLERANCE: f64 = 0.01;
 
 #[test]

@@ -1,10 +1,10 @@
 //! `innodb_doublewrite`: pages are written twice, so that a torn one can be mended.
 //!
-//! It is never proposed to switch it off: no figure of a profile proves that a write of a page cannot be torn. That a flush
-//! costs nothing shows a buffer that survives a power cut, not that the drive takes a page as a whole.
+//! It is never proposed to switch it off: no figure of a profile proves that a write of a page cannot be torn. That a
+//! flush costs nothing shows a buffer that survives a power cut, not that the drive takes a page as a whole.
 //!
-//! Source: MariaDB documentation, "InnoDB Doublewrite Buffer" and "Atomic Write Support": for drives that are known to write
-//! 16 KiB as a whole, the server itself leaves it out (`innodb_use_atomic_writes`).
+//! Source: MariaDB documentation, "InnoDB Doublewrite Buffer" and "Atomic Write Support": for drives that are known to
+//! write 16 KiB as a whole, the server itself leaves it out (`innodb_use_atomic_writes`).
 
 use super::super::settings::Variable;
 use super::{Facts, Ruling};

@@ -4,18 +4,18 @@
 //!   0 where the drive takes random writes faster than anything with an arm
 //! ```
 //!
-//! Neighbours save seeks. Where there are none, they are pages written before they had to be, some of them again later: more
-//! wear for nothing. The throughput of random writes shows whether there are seeks.
+//! Neighbours save seeks. Where there are none, they are pages written before they had to be, some of them again later:
+//! more wear for nothing. The throughput of random writes shows whether there are seeks.
 //!
-//! Source: MariaDB documentation, "InnoDB Page Flushing": 0 for SSD. Servers from 10.6 on go by what Linux says of the drive,
-//! where it says that (MDEV-17380).
+//! Source: MariaDB documentation, "InnoDB Page Flushing": 0 for SSD. Servers from 10.6 on go by what Linux says of the
+//! drive, where it says that (MDEV-17380).
 
 use super::super::settings::Variable;
 use super::{Facts, Ruling, random_writes};
 use crate::servers::Change;
 
-/// Random writes a second of the fastest disk with an arm: 15,000 revolutions a minute, a head that has not far to go, and a
-/// queue that is sorted.
+/// Random writes a second of the fastest disk with an arm: 15,000 revolutions a minute, a head that has not far to go,
+/// and a queue that is sorted.
 const FASTEST_ARM: f64 = 1_000.0;
 
 pub(super) fn judge(facts: &Facts<'_>, now: &Variable) -> Result<Ruling, String> {

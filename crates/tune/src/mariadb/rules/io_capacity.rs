@@ -5,10 +5,10 @@
 //!   innodb_io_capacity       half of it
 //! ```
 //!
-//! The steady state is that in which garbage is collected all the time: saturated writes ÷ the cost of collection. A page
-//! counts as one write. The half leaves the other one to those who wait; the maximum is for when they have to wait otherwise.
-//! Where the profile has only smaller writes than a page, they are taken for as many bytes, not as many requests. Both are
-//! told with two digits, which is what such a number is good for.
+//! The steady state is that in which garbage is collected all the time: saturated writes ÷ the cost of collection. A
+//! page counts as one write. The half leaves the other one to those who wait; the maximum is for when they have to wait
+//! otherwise. Where the profile has only smaller writes than a page, they are taken for as many bytes, not as many
+//! requests. Both are told with two digits, which is what such a number is good for.
 //!
 //! Source: MariaDB documentation, "InnoDB Page Flushing": "the I/O capacity of the storage"; 100 at least.
 

@@ -5,8 +5,8 @@
 //!   without              a thread is a request: k_r and k_w, 64 at most
 //! ```
 //!
-//! Source: MariaDB documentation, "InnoDB System Variables": up to 256 requests of a thread with native AIO; 2 to 64 threads
-//! of reads, and of writes.
+//! Source: MariaDB documentation, "InnoDB System Variables": up to 256 requests of a thread with native AIO; 2 to 64
+//! threads of reads, and of writes.
 
 use flashwise_profile::Figure;
 

@@ -4,8 +4,8 @@
 //!   innodb_log_write_ahead_size = the flash page, from 512 bytes to 16 KiB
 //! ```
 //!
-//! A write that ends within what the drive reads as one makes it, or the page cache, read the rest before. Filled up, it does
-//! not. A drive that reads no more than it is asked for needs nothing of it.
+//! A write that ends within what the drive reads as one makes it, or the page cache, read the rest before. Filled up,
+//! it does not. A drive that reads no more than it is asked for needs nothing of it.
 //!
 //! Source: MariaDB documentation, "InnoDB System Variables".
 

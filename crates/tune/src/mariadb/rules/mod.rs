@@ -46,8 +46,8 @@ pub(super) const RULES: [Rule; 8] = [
     Rule { name: "innodb_doublewrite", judge: doublewrite::judge },
 ];
 
-/// Writes of a length at random places, as many as the drive takes; with the length. InnoDB's own page where the profile has
-/// that size, or else the largest that is smaller.
+/// Writes of a length at random places, as many as the drive takes; with the length. InnoDB's own page where the
+/// profile has that size, or else the largest that is smaller.
 fn random_writes(facts: &Facts<'_>) -> Result<(u64, Measure), String> {
     let page = facts.variables.number("innodb_page_size")? as u64;
     let writes = facts.profile.curves.throughput.iter().filter(|curve| curve.operation == Operation::Write);

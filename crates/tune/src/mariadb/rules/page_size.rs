@@ -4,8 +4,8 @@
 //!   innodb_page_size = the flash page where that is larger, 64 KiB at most
 //! ```
 //!
-//! A page that is part of a flash page is read with all of it. Larger ones than that cost more for a row, so nothing is made
-//! larger without need. The size is chosen when an instance is initialised and never again.
+//! A page that is part of a flash page is read with all of it. Larger ones than that cost more for a row, so nothing is
+//! made larger without need. The size is chosen when an instance is initialised and never again.
 //!
 //! Source: MariaDB documentation, "InnoDB System Variables": 4k, 8k, 16k, 32k or 64k; "this cannot be changed after the
 //! instance was initialised".

@@ -6,9 +6,9 @@
 //!   value    a whole multiple of k_w
 //! ```
 //!
-//! Only where the server counted rounds that ended at the limit (`maxwritten_clean`): then backends that need a page write one
-//! themselves, and a query waits for that. The pages that backends write include those by which tables grow, so the need
-//! is told too high rather than too low; it is a limit, not what is written.
+//! Only where the server counted rounds that ended at the limit (`maxwritten_clean`): then backends that need a page
+//! write one themselves, and a query waits for that. The pages that backends write include those by which tables grow,
+//! so the need is told too high rather than too low; it is a limit, not what is written.
 //!
 //! Source: PostgreSQL documentation, "Background Writer", and the view `pg_stat_bgwriter` (`pg_stat_io` from 17 on).
 

@@ -4,12 +4,13 @@
 //!   commit_delay   half of the time of a flush, in µs
 //! ```
 //!
-//! It acts only while `commit_siblings` other transactions are at work (5 unless told otherwise), so a lone session does not
-//! wait.
+//! It acts only while `commit_siblings` other transactions are at work (5 unless told otherwise), so a lone session
+//! does not wait.
 //!
-//! Source: PostgreSQL documentation, "WAL Configuration": "A value of half of the average time the program reports it takes
-//! to flush after a single 8kB write operation is often the most effective setting for commit_delay"; the program is
-//! `pg_test_fsync`, and the profile's `flush_ns` is the same thing without a file system: what is measured is a lower bound.
+//! Source: PostgreSQL documentation, "WAL Configuration": "A value of half of the average time the program reports it
+//! takes to flush after a single 8kB write operation is often the most effective setting for commit_delay"; the program
+//! is `pg_test_fsync`, and the profile's `flush_ns` is the same thing without a file system: what is measured is a
+//! lower bound.
 
 use super::super::settings::Setting;
 use super::{Change, Facts, Ruling, UNKNOWN};

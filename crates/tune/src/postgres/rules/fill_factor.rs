@@ -5,14 +5,14 @@
 //!   fillfactor                             100 ÷ (1 + min(w, 1)), rounded up to a multiple of 5
 //! ```
 //!
-//! An update whose new version finds room in the same page, and changes no indexed column, writes no index (HOT). A page
-//! whose rows all have room for one more version is half full: less is never proposed, as old versions are pruned meanwhile.
-//! Only for tables that were updated a thousand times or more, 5 % of the rows between two vacuums at least, where more than
-//! a tenth of the updates went to another page. Before version 16 the server does not count those, and updates that are not
-//! HOT stand for them, among them such that change an indexed column, which no room helps.
+//! An update whose new version finds room in the same page, and changes no indexed column, writes no index (HOT). A
+//! page whose rows all have room for one more version is half full: less is never proposed, as old versions are pruned
+//! meanwhile. Only for tables that were updated a thousand times or more, 5 % of the rows between two vacuums at least,
+//! where more than a tenth of the updates went to another page. Before version 16 the server does not count those, and
+//! updates that are not HOT stand for them, among them such that change an indexed column, which no room helps.
 //!
-//! Source: PostgreSQL documentation, "Heap-Only Tuples (HOT)": "You can increase the likelihood of sufficient page space for
-//! HOT updates by decreasing a table's fillfactor"; "CREATE TABLE", `fillfactor` (10 to 100).
+//! Source: PostgreSQL documentation, "Heap-Only Tuples (HOT)": "You can increase the likelihood of sufficient page
+//! space for HOT updates by decreasing a table's fillfactor"; "CREATE TABLE", `fillfactor` (10 to 100).
 
 use super::super::server::Table;
 use super::{Change, Ruling};

@@ -1,17 +1,17 @@
-//! `bgwriter_flush_after`, `checkpoint_flush_after`, `backend_flush_after`: how much is written before the kernel is told to
-//! send it to the drive.
+//! `bgwriter_flush_after`, `checkpoint_flush_after`, `backend_flush_after`: how much is written before the kernel is
+//! told to send it to the drive.
 //!
 //! ```text
 //!   least    k_w pages of 8 KiB, rounded up to whole stripes (write units where there is no stripe)
 //!   value    max(present, least), rounded up to whole stripes, at most 2 MiB
 //! ```
 //!
-//! Scattered pages need k_w of them at once to keep the drive busy; adjacent ones become large writes, which waste nothing
-//! when they are whole stripes. A present value of 0 was switched off by somebody, and stays; only that of backends is 0
-//! unless told otherwise.
+//! Scattered pages need k_w of them at once to keep the drive busy; adjacent ones become large writes, which waste
+//! nothing when they are whole stripes. A present value of 0 was switched off by somebody, and stays; only that of
+//! backends is 0 unless told otherwise.
 //!
-//! Source: PostgreSQL documentation, "Background Writer", "Checkpoints", "Asynchronous Behavior": 0 to 2 MB, in pages. Of
-//! `backend_flush_after` it says that performance can degrade where the work fits the system's page cache but not
+//! Source: PostgreSQL documentation, "Background Writer", "Checkpoints", "Asynchronous Behavior": 0 to 2 MB, in pages.
+//! Of `backend_flush_after` it says that performance can degrade where the work fits the system's page cache but not
 //! `shared_buffers`.
 
 use super::super::settings::{PAGE, Setting};

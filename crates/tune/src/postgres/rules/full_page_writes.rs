@@ -1,7 +1,7 @@
 //! `full_page_writes`: never proposed.
 //!
-//! Without them a page that a power cut tears cannot be mended. They are needless where a write of 8 KiB is whole or not at
-//! all, from the file system down to the flash; no figure of a profile says that, as no probe cuts the power.
+//! Without them a page that a power cut tears cannot be mended. They are needless where a write of 8 KiB is whole or
+//! not at all, from the file system down to the flash; no figure of a profile says that, as no probe cuts the power.
 //!
 //! Source: PostgreSQL documentation, "Write Ahead Log": "turning this parameter off […] might lead to […] silent data
 //! corruption, after a system failure".

@@ -5,11 +5,11 @@
 //!   maintenance_io_concurrency   k_r at 8 KiB, at most 1000
 //! ```
 //!
-//! k_r is where more reads in flight bring no more throughput. The first is each session's own, so sessions share k_r; the
-//! second is of maintenance "done on behalf of many client sessions".
+//! k_r is where more reads in flight bring no more throughput. The first is each session's own, so sessions share k_r;
+//! the second is of maintenance "done on behalf of many client sessions".
 //!
-//! Source: PostgreSQL documentation, "Asynchronous Behavior": "if the database is often busy with multiple queries issued in
-//! concurrent sessions, lower values may be sufficient"; both range from 0 to 1000.
+//! Source: PostgreSQL documentation, "Asynchronous Behavior": "if the database is often busy with multiple queries
+//! issued in concurrent sessions, lower values may be sufficient"; both range from 0 to 1000.
 
 use flashwise_block::Operation;
 
@@ -96,7 +96,8 @@ mod tests {
     fn what_it_brings_at_most_is_read_off_the_curve() {
         let bench = Bench::new();
         let gain = changed(of_a_session(&bench.facts(), bench.setting("effective_io_concurrency"))).expected.unwrap();
-        // One ahead is two in flight: on the line from 12,000 at 1 to 128,000 at 16; 17 are beyond it, 17/… of 16 to 32.
+        // One ahead is two in flight: on the line from 12,000 at 1 to 128,000 at 16; 17 are beyond it, 17/… of 16 to
+        // 32.
         let two = 12_000.0 + 116_000.0 / 15.0;
         let seventeen = 128_000.0 + 12_000.0 / 16.0;
         assert!((gain.ratio - seventeen / two).abs() < 1e-9 && gain.low < gain.ratio && gain.ratio < gain.high);

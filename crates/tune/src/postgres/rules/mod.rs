@@ -1,7 +1,7 @@
 //! One file a rule: what a figure of the drive makes of a setting of PostgreSQL.
 //!
-//! A rule that lacks a certain figure says so and changes nothing. Where only a measurement can tell what a change brings,
-//! its expected gain is unknown.
+//! A rule that lacks a certain figure says so and changes nothing. Where only a measurement can tell what a change
+//! brings, its expected gain is unknown.
 //!
 //! # Adding a rule
 //!

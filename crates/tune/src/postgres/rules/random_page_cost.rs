@@ -10,8 +10,8 @@
 //! (`read_ahead_kb`): 16 pages for one request. The depth is that of the work: `--iodepth`, or else as many reads as
 //! `effective_io_concurrency` is to keep in flight, k_r. α has no part in it: it compares reads with writes.
 //!
-//! Source: PostgreSQL documentation, "Planner Cost Constants": the costs are relative to `seq_page_cost`; one below it is
-//! "not physically sensible".
+//! Source: PostgreSQL documentation, "Planner Cost Constants": the costs are relative to `seq_page_cost`; one below it
+//! is "not physically sensible".
 
 use flashwise_block::Operation;
 

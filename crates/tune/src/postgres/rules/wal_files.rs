@@ -4,8 +4,8 @@
 //! written for nothing; and an old file keeps 16 MiB of data of its time on flash until it is overwritten, where a
 //! deleted one can be trimmed.
 //!
-//! Source: PostgreSQL documentation, "Write Ahead Log": both exist to be switched off on copy-on-write file systems; the
-//! argument for compressing drives is ours, from what such a drive does.
+//! Source: PostgreSQL documentation, "Write Ahead Log": both exist to be switched off on copy-on-write file systems;
+//! the argument for compressing drives is ours, from what such a drive does.
 
 use flashwise_profile::Verdict;
 

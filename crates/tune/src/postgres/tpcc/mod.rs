@@ -1,14 +1,15 @@
-//! TPC-C on a PostgreSQL server, as sysbench-tpcc does it: the same tables, statements and mix, from sessions of our own.
+//! TPC-C on a PostgreSQL server, as sysbench-tpcc does it: the same tables, statements and mix, from sessions of our
+//! own.
 //!
 //! ```text
 //!   load: CREATE TABLE … WITH (fillfactor = N), COPY, indexes, ANALYZE       one transaction, so that no log is written
 //!   play: sessions ─▶ the deck of 23 cards ─▶ statements, one after the other ─▶ commits, and those that were tried again
 //! ```
 //!
-//! Sources: Percona's sysbench-tpcc (tables, indexes, statements, what strings are like: one letter again and again, which
-//! compresses as no specification says); TPC Benchmark C, revision 5.11, for cardinalities and `NURand`. Foreign keys are
-//! left out, as `--use_fk=0` does. Items, customers and orders can be fewer than the specification's: many small warehouses keep
-//! sessions from waiting for the same row, as thousands of large ones do.
+//! Sources: Percona's sysbench-tpcc (tables, indexes, statements, what strings are like: one letter again and again,
+//! which compresses as no specification says); TPC Benchmark C, revision 5.11, for cardinalities and `NURand`. Foreign
+//! keys are left out, as `--use_fk=0` does. Items, customers and orders can be fewer than the specification's: many
+//! small warehouses keep sessions from waiting for the same row, as thousands of large ones do.
 
 mod load;
 mod sql;
@@ -90,8 +91,8 @@ impl PostgresTpcc {
         Scale { warehouses: self.warehouses, items: self.items, customers: self.customers }
     }
 
-    /// Makes and fills the tables of an empty database, which is best on a server with `wal_level = minimal`: nothing of it is
-    /// logged there.
+    /// Makes and fills the tables of an empty database, which is best on a server with `wal_level = minimal`: nothing
+    /// of it is logged there.
     ///
     /// # Errors
     /// When the sizes make no sense, or the server refuses.

@@ -7,14 +7,15 @@
 //!                              VFS on a simulated drive ──▶ requests to the database file ──▶ IoTrace, traffic by table
 //! ```
 //!
-//! The trace holds what SQLite's page cache asks for and gives back: with a large cache what a drive sees, with none what
-//! a buffer pool is asked for. One connection works and has the file to itself, so that it need not look whether others
-//! have changed it; the journal is in memory and not in the trace. Without recording,
+//! The trace holds what SQLite's page cache asks for and gives back: with a large cache what a drive sees, with none
+//! what a buffer pool is asked for. One connection works and has the file to itself, so that it need not look whether
+//! others have changed it; the journal is in memory and not in the trace. Without recording,
 //! one deck after the loading warms the cache.
 //!
 //! **What is of the specification** (TPC Benchmark C, revision 5.11): tables, columns and sizes of rows, cardinalities,
-//! `NURand`, the five transactions, their mix as a deck of 23 cards (clause 5.2.4.2), New-Orders that are rolled back, remote
-//! warehouses. **What is not**: terminals, think and keying times, the audit of results. No rate of this is one of TPC's.
+//! `NURand`, the five transactions, their mix as a deck of 23 cards (clause 5.2.4.2), New-Orders that are rolled back,
+//! remote warehouses. **What is not**: terminals, think and keying times, the audit of results. No rate of this is one
+//! of TPC's.
 
 mod load;
 mod sql;
@@ -113,8 +114,8 @@ pub struct TpccRun {
     pub tables: Vec<TableTraffic>,
 }
 
-/// Runs TPC-C on a target and records what SQLite asks of the database file. On a simulated target the same seed gives the
-/// same trace.
+/// Runs TPC-C on a target and records what SQLite asks of the database file. On a simulated target the same seed gives
+/// the same trace.
 ///
 /// # Errors
 /// When the target or SQLite fails, and when `progress` wants to stop.
