@@ -1,20 +1,55 @@
 //! A simulated solid-state drive: a discrete-event simulation from the host's queue down to the cell.
 //!
-//! The folders follow the hardware, and a request walks through them once, top to bottom:
+//! The folders follow the hardware. A request walks through them once, top to bottom; its completion comes back once:
 //!
 //! ```text
-//!   host        queues, firmware cost of a command, link           host/
-//!     ▼
-//!   controller  caches, write buffer, dispatch of flash commands   controller/
-//!     ▼
-//!   ftl         placement, page mapping, superblocks, GC           ftl/
-//!     ▼
-//!   flash       channels, dies, planes: array and transfer times   flash/
+//!   Request                                                                    Completion
+//!     ▼                                                                            ▲
+//!   host/          submission queues, arbitration, firmware, link ─────────────────┤
+//!     ▼                                                                            │
+//!   controller/    hands a request from part to part; the loop of events           │
+//!     ├─▶ cache/         DRAM, write cache, write buffer, read cache, read-ahead ──┤
+//!     ├─▶ collector/     garbage collection under way, SLC cache, end of life      │
+//!     ├─▶ translation.rs the FTL and what is beside it: reduction/, sectors, the map's cache
+//!     │     ftl/         page_map/ with placement/, streams/, gc/, wear/;  blocks/;  element/;  in_place.rs
+//!     ▼                                                                            │
+//!   flash/         channels, chips, dies, planes: who goes first, array and transfer times, errors
+//!
+//!   device/        the drive: the struct of these parts, and what is seen of them from outside
+//!   clock.rs       virtual time and what happens next (event.rs);  power.rs  what a power cut would leave
+//!   precondition.rs   states that a drive is put into at once
+//!   config/        the drive as one TOML file, a file a section;  preset.rs, error.rs, reference.rs
+//!   payload.rs     bytes, by physical slot;  pages.rs  logical pages and spans of them
+//!   state/, saved/ what each type keeps when a drive at rest is saved; the document around it
+//!   list.rs, memory.rs, sparse.rs, recency.rs, reciprocal.rs   slots and lists, large tables, LRU, division
 //! ```
+//!
+//! **One read.** `SimulatedSsd::enter` → `accept` → `take_command` (firmware: `HostInterface::take_command`) → the
+//! event `Command` → `start` → `start_translated` → `start_read`: each page from the write cache, the write buffer, the
+//! read cache or flash (`PageMap::locate`) → `Medium::prepare_read` → `issue_host_read` → the die senses, the channel
+//! moves (events `Sensed`, `DataSent`) → `flash_op_finished` → `read_op_finished` → `read_ends` → `Host::send_read` over
+//! the link → `complete` → `wait_until` gives the completion.
+//!
+//! **One write.** The same to `take_command`, which also receives the data (`HostInterface::receive`) → `start` →
+//! `start_write`, which reads what partial pages lack → `write_filled` → `enqueue_write` → `admit_writes`: each page
+//! takes space in the buffer (`take_page`), and the FTL places it → `finish` → `complete`. Behind the host's back,
+//! `program_superpage` programs what is full (event `Programmed`) → `program_op_finished` → `superpage_saved`; where
+//! free superblocks are few, garbage collection runs (`controller/collection.rs`).
 //!
 //! Nothing in here knows what a "chunk" or a "hot location" is. What a probe finds, such as that a read starting in
 //! the middle of a chunk is served by two channels, follows from geometry ([`config::FlashConfig`]), placement
 //! ([`ftl`]) and timing ([`flash`]).
+//!
+//! **Not here**: whole workloads and sweeps (`flashwise-sim`), RAID (`flashwise-array`), what theory says
+//! (`flashwise-theory`), other simulators' files (`flashwise-import`), what a learner should find (`flashwise-truth`).
+//!
+//! # Order
+//! A module imports those before it in this list, never one behind it; `tests/it/order.rs` holds the source to it:
+//!
+//! ```text
+//! error preset pages reciprocal config state memory list sparse recency event clock payload flash host ftl reduction
+//! translation power cache collector device controller precondition saved reference
+//! ```
 //!
 //! # Limits
 //! - at most 2³⁰ logical pages, 4 TiB of pages of 4 KiB.

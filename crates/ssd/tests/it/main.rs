@@ -10,6 +10,7 @@ mod every_shape;
 mod flash_rules;
 mod hidden_parameters;
 mod invariants;
+mod order;
 mod power_cuts;
 mod reclaiming;
 mod reduction;
