@@ -27,8 +27,8 @@
 //! **One read.** `SimulatedSsd::enter` → `accept` → `take_command` (firmware: `HostInterface::take_command`) → the
 //! event `Command` → `start` → `start_translated` → `start_read`: each page from the write cache, the write buffer, the
 //! read cache or flash (`PageMap::locate`) → `Medium::prepare_read` → `issue_host_read` → the die senses, the channel
-//! moves (events `Sensed`, `DataSent`) → `flash_op_finished` → `read_op_finished` → `read_ends` → `Host::send_read` over
-//! the link → `complete` → `wait_until` gives the completion.
+//! moves (events `Sensed`, `DataSent`) → `flash_op_finished` → `read_op_finished` → `read_ends` → `Host::send_read`
+//! over the link → `complete` → `wait_until` gives the completion.
 //!
 //! **One write.** The same to `take_command`, which also receives the data (`HostInterface::receive`) → `start` →
 //! `start_write`, which reads what partial pages lack → `write_filled` → `enqueue_write` → `admit_writes`: each page
