@@ -21,6 +21,7 @@ mod extents;
 mod faulty;
 mod file;
 mod latency;
+pub mod output;
 mod partitions;
 mod progress;
 mod raw;

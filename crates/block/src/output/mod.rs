@@ -1,0 +1,301 @@
+//! Files that the program leaves for its user: complete or absent, and never in the place of something else.
+//!
+//! ```text
+//!   OutputFile::create ─▶ no name, or a name of its own ─▶ write ─▶ owner and mode ─▶ fsync
+//!                                                    ┌─ publish ─▶ link: only where nothing has the name
+//!                                                    └─ replace ─▶ exchange: only a file that was recognised as ours
+//!                                                                  └─▶ fsync of the directory
+//! ```
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `mod.rs` | [`OutputFile`], written through a handle, and [`OutputPath`], for programs that need a name |
+//! | `access.rs` | owner, mode and access list of a file that stands for another one |
+//! | `replace.rs` | [`Replaceable`], the one file that a new one may take the place of |
+//! | `folder.rs` | [`OutputFolder`], a set of files with a list of what belongs to it |
+//!
+//! # Rules
+//!
+//! - A file has no name until it is complete and on the medium. A process that is killed before leaves nothing
+//!   (`O_TMPFILE`), or, where the file system has no files without a name, `.flashwise-` and random letters.
+//! - An existing file is replaced only when the caller has recognised it by parsing it, and only while it is still that
+//!   very file: the kernel exchanges the two names, and what came out is compared by device and inode.
+//! - What is made from a user's file has that file's owner, mode and access list, and never a wider one.
+//! - All other crates are kept from `std::fs`'s own functions by `disallowed-methods` in `clippy.toml`.
+//!
+//! Source: `open(2)` on `O_TMPFILE`, `linkat(2)`, `renameat2(2)`, `acl(5)`.
+
+mod access;
+mod folder;
+mod replace;
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::io::Errno;
+use tempfile::{NamedTempFile, TempDir};
+
+pub use access::Access;
+pub use folder::OutputFolder;
+pub use replace::Replaceable;
+
+/// How names begin that stand only while a file is written.
+pub const TEMPORARY_PREFIX: &str = ".flashwise-";
+
+/// A new file, written through a handle; it gets its name when it is complete. Dropped before, it leaves nothing.
+#[derive(Debug)]
+pub struct OutputFile {
+    file: File,
+    /// Where the file system cannot have a file without a name.
+    named: Option<tempfile::TempPath>,
+    target: PathBuf,
+    access: Access,
+}
+
+impl OutputFile {
+    /// A new file that is to be `target`, which is not touched yet.
+    ///
+    /// # Errors
+    /// When no file can be made in the directory of `target`.
+    pub fn create(target: &Path, access: Access) -> io::Result<Self> {
+        let directory = directory_of(target);
+        let (file, named) = match nameless(directory, access.initial_mode()) {
+            Ok(file) => (file, None),
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
+                let (file, named) = temporary(directory, access.initial_mode())?.into_parts();
+                (file, Some(named))
+            }
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self { file, named, target: target.to_owned(), access })
+    }
+
+    /// The file, to be written to.
+    pub fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Gives the file its name, where nothing has it.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`] where something has the name; whatever the system refuses.
+    pub fn publish(self) -> io::Result<Published> {
+        self.complete()?;
+        match self.named {
+            None => link(&self.file, &self.target)?,
+            Some(named) => named.persist_noclobber(&self.target).map_err(|error| error.error)?,
+        }
+        Published::of(&self.file, &self.target)
+    }
+
+    /// Puts the file in the place of one that was recognised as ours; where that is gone, in a free place.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`] where something else has the name by now; whatever the system refuses. The
+    /// name then means what it meant before.
+    pub fn replace(self, old: &Replaceable) -> io::Result<Published> {
+        self.complete()?;
+        let named = match self.named {
+            Some(named) => named,
+            None => {
+                let builder = builder();
+                let made = builder_in(&builder, directory_of(&self.target), |path| link(&self.file, path))?;
+                made.into_temp_path()
+            }
+        };
+        old.exchange_with(named, &self.target)?;
+        Published::of(&self.file, &self.target)
+    }
+
+    /// Everything on the medium, with the access that the finished file has.
+    fn complete(&self) -> io::Result<()> {
+        self.access.apply(&self.file)?;
+        self.file.sync_all()
+    }
+}
+
+/// A new file for a program that writes by name and puts files of its own beside it, as SQLite does: it is written in
+/// a directory of its own, which only its owner can enter.
+#[derive(Debug)]
+pub struct OutputPath {
+    directory: TempDir,
+    target: PathBuf,
+    access: Access,
+}
+
+impl OutputPath {
+    /// A place for a file that is to be `target`. Nothing is there yet.
+    ///
+    /// # Errors
+    /// When no directory can be made beside `target`.
+    pub fn create(target: &Path, access: Access) -> io::Result<Self> {
+        let directory = builder().permissions(fs::Permissions::from_mode(0o700)).tempdir_in(directory_of(target))?;
+        Ok(Self { directory, target: target.to_owned(), access })
+    }
+
+    /// Where the file is to be written.
+    pub fn path(&self) -> PathBuf {
+        self.directory.path().join("new")
+    }
+
+    /// The directory, which is gone afterwards.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Gives the file its name, where nothing has it.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`] where something has the name; whatever the system refuses.
+    pub fn publish(self) -> io::Result<Published> {
+        let written = self.path();
+        let file = fs::OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(&written)?;
+        self.access.apply(&file)?;
+        file.sync_all()?;
+        tempfile::TempPath::try_from_path(written)?.persist_noclobber(&self.target).map_err(|error| error.error)?;
+        Published::of(&file, &self.target)
+    }
+}
+
+/// A file that has its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Published {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl Published {
+    fn of(file: &File, path: &Path) -> io::Result<Self> {
+        sync_directory_of(path)?;
+        let metadata = file.metadata()?;
+        Ok(Self { path: path.to_owned(), device: metadata.dev(), inode: metadata.ino() })
+    }
+
+    /// Takes the file away again, where the name still means it.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn remove(&self) -> io::Result<()> {
+        match fs::symlink_metadata(&self.path) {
+            Ok(found) if (found.dev(), found.ino()) == (self.device, self.inode) => remove_file(&self.path),
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Writes a new file whole.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`] where something has the name; whatever the system refuses.
+pub fn write_new(path: &Path, content: &[u8]) -> io::Result<Published> {
+    let mut new = OutputFile::create(path, Access::Usual)?;
+    io::Write::write_all(new.file(), content)?;
+    new.publish()
+}
+
+/// Creates a new file that grows under its own name, such as a capture, which is to stay whatever happens.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`] where something has the name; whatever the system refuses.
+#[allow(clippy::disallowed_methods, reason = "what other crates call instead")]
+pub fn create_growing(path: &Path) -> io::Result<File> {
+    let file = File::create_new(path)?;
+    sync_directory_of(path)?;
+    Ok(file)
+}
+
+/// Makes a directory and those above it that are missing, of which the names are given, outermost first.
+///
+/// # Errors
+/// When one of them cannot be made, or is no directory.
+#[allow(clippy::disallowed_methods, reason = "what other crates call instead")]
+pub fn create_directories(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+    let mut wanted: Vec<PathBuf> = path.ancestors().take_while(missing).map(Path::to_owned).collect();
+    wanted.reverse();
+    let mut made: Vec<PathBuf> = Vec::new();
+    for directory in wanted {
+        if let Err(error) = fs::create_dir(&directory) {
+            remove_directories(&made);
+            return Err(error);
+        }
+        made.push(directory);
+    }
+    if !path.as_os_str().is_empty() && !path.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    Ok(made)
+}
+
+/// Removes directories that [`create_directories`] made; one into which somebody has put something stays.
+#[allow(clippy::disallowed_methods, reason = "an empty directory that was made here")]
+pub fn remove_directories(made: &[PathBuf]) {
+    made.iter().rev().for_each(|path| _ = fs::remove_dir(path));
+}
+
+/// Brings the names in the directory of a file to the medium.
+///
+/// # Errors
+/// When the directory cannot be opened or synced; one that cannot be synced by its kind is taken as it is.
+pub fn sync_directory_of(path: &Path) -> io::Result<()> {
+    match File::open(directory_of(path))?.sync_all() {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+        done => done,
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "a file that was made here and compared by device and inode")]
+fn remove_file(path: &Path) -> io::Result<()> {
+    fs::remove_file(path)
+}
+
+/// The directory that a file is in.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn builder() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(TEMPORARY_PREFIX);
+    builder
+}
+
+/// A name of its own in `directory` that `make` puts something behind.
+fn builder_in<R>(
+    builder: &tempfile::Builder<'_, '_>,
+    directory: &Path,
+    make: impl FnMut(&Path) -> io::Result<R>,
+) -> io::Result<NamedTempFile<R>> {
+    builder.make_in(directory, make)
+}
+
+/// A file with a name of its own.
+fn temporary(directory: &Path, mode: u32) -> io::Result<NamedTempFile> {
+    builder().permissions(fs::Permissions::from_mode(mode)).tempfile_in(directory)
+}
+
+/// A file without a name in `directory`, which can get one later.
+fn nameless(directory: &Path, mode: u32) -> Result<File, Errno> {
+    // It gets its name through /proc; without that, it would never get one.
+    if !Path::new("/proc/self/fd").is_dir() {
+        return Err(Errno::OPNOTSUPP);
+    }
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    rustix::fs::open(directory, flags, Mode::from_raw_mode(mode)).map(File::from)
+}
+
+/// Gives a file without a name one that nothing has.
+fn link(file: &File, path: &Path) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let from = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(rustix::fs::linkat(CWD, from, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! The one file that a new one may take the place of: a regular file that was recognised, by device and inode.
+//!
+//! Between the look and the replacement hours may pass. So the kernel is asked to exchange the two names, and what came
+//! out is compared with what was recognised: had somebody put another file there meanwhile, the names are exchanged
+//! back. Where the file system cannot exchange names, the file is compared just before the rename.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::{CWD, RenameFlags};
+use rustix::io::Errno;
+use tempfile::TempPath;
+
+/// A file that may be replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replaceable {
+    device: u64,
+    inode: u64,
+}
+
+impl Replaceable {
+    /// Looks at what has a name: `None` where nothing has. `is_ours` parses the file.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`] where it is no regular file, or not ours; what `is_ours` fails with.
+    pub fn recognise(path: &Path, is_ours: impl FnOnce(File) -> io::Result<bool>) -> io::Result<Option<Self>> {
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+        let found = match fs::symlink_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            found => found?,
+        };
+        // Before it is opened: to open what is no file may wait for ever, or do something.
+        if !found.is_file() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+        let metadata = file.metadata()?;
+        let known = Self { device: metadata.dev(), inode: metadata.ino() };
+        if metadata.is_file() && is_ours(file)? { Ok(Some(known)) } else { Err(io::ErrorKind::AlreadyExists.into()) }
+    }
+
+    fn is(&self, path: &Path) -> io::Result<bool> {
+        let found = fs::symlink_metadata(path)?;
+        Ok((found.dev(), found.ino()) == (self.device, self.inode))
+    }
+
+    /// Puts `new` in the place of this file, which is at `target`.
+    pub(super) fn exchange_with(&self, new: TempPath, target: &Path) -> io::Result<()> {
+        match exchange(&new, target) {
+            Ok(()) if self.is(&new).unwrap_or(false) => new.close(),
+            Ok(()) => {
+                if let Err(error) = exchange(&new, target) {
+                    // Not removed with the name that it has now.
+                    let kept = new.keep().map_err(|error| error.error)?;
+                    let why = format!("what was at {} is now at {}: {error}", target.display(), kept.display());
+                    return Err(io::Error::other(why));
+                }
+                Err(io::ErrorKind::AlreadyExists.into())
+            }
+            // Somebody took it away.
+            Err(Errno::NOENT) => new.persist_noclobber(target).map_err(|error| error.error),
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => self.rename_over(new, target),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "over a file that is compared by device and inode just before")]
+    fn rename_over(&self, new: TempPath, target: &Path) -> io::Result<()> {
+        if !self.is(target)? {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        new.persist(target).map_err(|error| error.error)
+    }
+}
+
+fn exchange(one: &Path, other: &Path) -> rustix::io::Result<()> {
+    rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)
+}
