@@ -149,7 +149,7 @@ impl ArrayConfig {
             return DeviceConfig::preset(&self.member);
         }
         let file = Path::new(path).parent().unwrap_or(Path::new("")).join(&self.member);
-        let text = std::fs::read_to_string(&file).map_err(|error| SsdError::Impossible {
+        let text = flashwise_block::input::read_text(&file).map_err(|error| SsdError::Impossible {
             path: path.to_owned(),
             key: "member",
             value: format!("\"{}\"", self.member),

@@ -20,12 +20,16 @@ mod error;
 mod extents;
 mod faulty;
 mod file;
+pub mod input;
+pub mod interrupt;
 mod latency;
 pub mod output;
 mod partitions;
 mod progress;
 mod raw;
 mod request;
+pub mod shown;
+pub mod temporary;
 mod units;
 
 pub use buffer::IoBuffer;

@@ -5,10 +5,10 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use flashwise_block::temporary::TemporaryFolder;
 use tempfile::{NamedTempFile, TempPath};
 
-use crate::failure::{Failure, INTERRUPTED};
-use crate::output::Output;
+use crate::failure::Failure;
 
 /// How flashwise knows again what it wrote itself.
 #[derive(Clone, Copy, Debug)]
@@ -118,17 +118,10 @@ pub fn check_new(path: &Path) -> Result<(), Failure> {
 
 /// Lets `write` make a new file under another name and gives it its own when it is complete; Ctrl-C meanwhile leaves
 /// nothing behind.
-pub fn create<T>(path: &Path, output: Output, write: impl FnOnce(&Path) -> Result<T, Failure>) -> Result<T, Failure> {
+pub fn create<T>(path: &Path, write: impl FnOnce(&Path) -> Result<T, Failure>) -> Result<T, Failure> {
     check_new(path)?;
     let failed = |e: std::io::Error| Failure::file(path, &e);
-    let directory = tempfile::Builder::new().prefix(".flashwise-").tempdir_in(parent(path)).map_err(failed)?;
-    let unfinished = directory.path().to_owned();
-    // Without a handler Ctrl-C still ends the program; only the cleaning up is then left to the user.
-    let _ = ctrlc::set_handler(move || {
-        let _ = fs::remove_dir_all(&unfinished);
-        output.fail(&Failure { message: "interrupted".into(), code: INTERRUPTED });
-        std::process::exit(INTERRUPTED.into());
-    });
+    let directory = TemporaryFolder::create_in(parent(path), ".flashwise-").map_err(failed)?;
     let file = directory.path().join("new");
     let written = write(&file)?;
     let file = TempPath::try_from_path(file).map_err(failed)?;

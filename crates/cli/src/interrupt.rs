@@ -1,14 +1,81 @@
-//! Ctrl-C while a command is captured: the command ends, what was captured stays as far as it was asked for.
+//! Ctrl-C, SIGTERM and SIGHUP: whatever the program is doing, it ends within two seconds and leaves nothing.
+//!
+//! ```text
+//!   signal ─▶ work is asked to stop (flashwise_block::interrupt) ─▶ it returns, destructors run, exit code 130
+//!               └─ grace ─▶ or a second signal ─▶ temporary folders are removed, one error is printed, exit code 130
+//! ```
+//!
+//! A verb that ends something of its own first, a captured command or an attached drive, says with [`handle_with`] how,
+//! and until when nobody else may end the program.
 
-use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use flashwise_block::{interrupt, temporary};
 
 use crate::failure::{Failure, INTERRUPTED};
 use crate::output::Output;
 
-/// Listens while a command is captured into a directory that is gone afterwards.
+/// How long work has to end by itself.
+const GRACE: Duration = Duration::from_millis(1500);
+/// How long threads that still write into a temporary folder may hinder its removal.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// What a verb does at a signal, and whether the program may be ended without it.
+struct Handler {
+    on_signal: Box<dyn Fn() + Send>,
+    may_end: Box<dyn Fn() -> bool + Send>,
+}
+
+static HANDLER: Mutex<Option<Handler>> = Mutex::new(None);
+
+fn handler() -> MutexGuard<'static, Option<Handler>> {
+    HANDLER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Listens for the rest of the program's life.
+pub fn listen(output: Output) {
+    // Without a handler a signal still ends the program; only the cleaning up is then left to the next run.
+    let _ = ctrlc::set_handler(move || {
+        let may_end = match &*handler() {
+            Some(handler) => {
+                (handler.on_signal)();
+                (handler.may_end)()
+            }
+            None => true,
+        };
+        if !may_end {
+            return;
+        }
+        if interrupt::is_requested() {
+            end_now(output);
+        }
+        interrupt::request();
+        thread::spawn(move || {
+            thread::sleep(GRACE);
+            if handler().as_ref().is_none_or(|handler| (handler.may_end)()) {
+                end_now(output);
+            }
+        });
+    });
+}
+
+/// From now on a signal calls `on_signal`; the program ends by itself unless `may_end`.
+pub fn handle_with(on_signal: impl Fn() + Send + 'static, may_end: impl Fn() -> bool + Send + 'static) {
+    *handler() = Some(Handler { on_signal: Box::new(on_signal), may_end: Box::new(may_end) });
+}
+
+/// Ends the program from beside its work.
+fn end_now(output: Output) -> ! {
+    temporary::remove_all(PATIENCE);
+    output.fail_at_once(&failure("interrupted"));
+    std::process::exit(INTERRUPTED.into());
+}
+
+/// Listens while a command is captured.
 pub struct Listener {
     /// Set when the command is to end.
     pub interrupted: Arc<AtomicBool>,
@@ -16,21 +83,15 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Begins to listen. Once the capture [is over](Self::is_over), Ctrl-C ends the program and removes the directory.
-    pub fn start(directory: &Path, output: Output) -> Self {
+    /// A signal ends the command, and once the capture [is over](Self::is_over) the program.
+    pub fn start() -> Self {
         let listener = Self { interrupted: Arc::default(), is_over: Arc::default() };
         let (interrupted, is_over) = (Arc::clone(&listener.interrupted), Arc::clone(&listener.is_over));
-        let directory = directory.to_owned();
-        // Without a handler Ctrl-C still ends the program; only the cleaning up is then left to the system.
-        let _ = ctrlc::set_handler(move || {
-            if !is_over.load(Ordering::Acquire) {
-                interrupted.store(true, Ordering::Relaxed);
-                return;
-            }
-            let _ = fs::remove_dir_all(&directory);
-            output.fail(&failure("interrupted"));
-            std::process::exit(INTERRUPTED.into());
-        });
+        let on_signal = {
+            let is_over = Arc::clone(&is_over);
+            move || interrupted.store(!is_over.load(Ordering::Acquire), Ordering::Relaxed)
+        };
+        handle_with(on_signal, move || is_over.load(Ordering::Acquire));
         listener
     }
 

@@ -26,6 +26,10 @@ fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     let output = Output::new(arguments.output);
+    // The process that watches over a mounted drive ends after it, whatever ends that one.
+    if !matches!(arguments.verb, Verb::AttachWatchdog) {
+        interrupt::listen(output);
+    }
     match run(arguments, &output) {
         Ok(code) => code,
         Err(failure) => output.fail(&failure),

@@ -3,9 +3,12 @@
 use std::ffi::OsString;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use clap::ValueEnum;
-use flashwise_report::Style;
+use flashwise_block::shown;
+use flashwise_report::{Printed, Style};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -63,10 +66,14 @@ impl Output {
     }
 
     /// Prints the result.
-    pub fn print(&self, document: &impl Serialize, text: impl FnOnce(Style) -> String) -> Result<(), Failure> {
+    pub fn print<T: Into<Printed>>(
+        &self,
+        document: &impl Serialize,
+        text: impl FnOnce(Style) -> T,
+    ) -> Result<(), Failure> {
         let result = match self.format {
-            Format::Json => flashwise_report::to_json(document)?,
-            Format::Text => text(self.style()),
+            Format::Json => Printed::own(flashwise_report::to_json(document)?),
+            Format::Text => text(self.style()).into(),
         };
         match put(&result) {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::file("stdout".as_ref(), &error)),
@@ -76,9 +83,9 @@ impl Output {
 
     /// Prints one result of several, in a line of its own where documents are asked for; `false` once nobody reads any
     /// more.
-    pub fn print_look(&self, document: &impl Serialize, text: impl FnOnce(Style) -> String) -> Result<bool, Failure> {
+    pub fn print_look(&self, document: &impl Serialize, text: impl FnOnce(Style) -> Printed) -> Result<bool, Failure> {
         let result = match self.format {
-            Format::Json => serde_json::to_string(document).map_err(Failure::error)?,
+            Format::Json => Printed::own(flashwise_report::to_json_line(document)?),
             Format::Text => text(self.style()),
         };
         match put(&result) {
@@ -88,19 +95,56 @@ impl Output {
         }
     }
 
-    /// Tells a failure and gives its exit code.
+    /// Reports a failure and gives its exit code.
     pub fn fail(&self, failure: &Failure) -> ExitCode {
-        let message = failure.message.trim().replace('\n', " ");
-        if self.is_json() {
-            let _ = write!(std::io::stdout(), "{}", flashwise_report::error_document(&message, failure.code));
-        }
-        let _ = writeln!(std::io::stderr(), "flashwise: {message}");
+        self.fail_holding(failure, &mut document());
         ExitCode::from(failure.code)
+    }
+
+    /// The same from beside the work, which may be writing to stdout for as long as nobody reads there.
+    pub fn fail_at_once(&self, failure: &Failure) {
+        for _ in 0..20 {
+            if let Ok(mut document) = DOCUMENT.try_lock() {
+                return self.fail_holding(failure, &mut document);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn fail_holding(&self, failure: &Failure, document: &mut Document) {
+        let message = failure.message.trim().replace('\n', " ");
+        let message = shown::line(&message);
+        if self.is_json() && *document == Document::Open {
+            *document = Document::Written;
+            let _ = write!(std::io::stdout(), "{}", flashwise_report::error_document(&message, failure.code));
+            let _ = std::io::stdout().flush();
+        }
+        note(&message);
     }
 }
 
+/// Says something on stderr, in a line. Where nobody listens nothing is lost.
+pub fn note(words: &str) {
+    let _ = writeln!(std::io::stderr(), "flashwise: {}", shown::line(words));
+}
+
+/// Whether stdout has its document. Held while something is written there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Document {
+    Open,
+    Written,
+}
+
+static DOCUMENT: Mutex<Document> = Mutex::new(Document::Open);
+
+fn document() -> MutexGuard<'static, Document> {
+    DOCUMENT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Puts something on stdout, with a line end.
-fn put(result: &str) -> std::io::Result<()> {
+fn put(result: &Printed) -> std::io::Result<()> {
+    let mut document = document();
+    *document = Document::Written;
     let end = if result.ends_with('\n') { "" } else { "\n" };
     let mut stdout = std::io::stdout().lock();
     write!(stdout, "{result}{end}").and_then(|()| stdout.flush())

@@ -1,10 +1,8 @@
-//! A progress bar on a terminal, and Ctrl-C.
+//! A progress bar on a terminal; work that reports to it stops once the user interrupts.
 
 use std::io::IsTerminal;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use flashwise_block::{BlockError, Progress};
+use flashwise_block::{BlockError, Progress, interrupt, shown};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Ticks of a full bar.
@@ -14,26 +12,16 @@ const TICKS: u64 = 1_000;
 pub struct Bar {
     bar: ProgressBar,
     stage: String,
-    interrupted: Arc<AtomicBool>,
 }
 
 impl Bar {
-    /// A bar on stderr if that is a terminal, and a listener to Ctrl-C.
+    /// A bar on stderr if that is a terminal.
     pub fn new() -> Self {
-        let interrupted = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&interrupted);
-        // Without a handler Ctrl-C still ends the program; only the cleaning up is then left to the system.
-        let _ = ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed));
-        Self::interrupted_by(interrupted)
-    }
-
-    /// A bar on stderr if that is a terminal, for somebody who listens to Ctrl-C already.
-    pub fn interrupted_by(interrupted: Arc<AtomicBool>) -> Self {
-        Self { bar: new_bar(), stage: String::new(), interrupted }
+        Self { bar: new_bar(), stage: String::new() }
     }
 }
 
-/// A bar that several threads advance; Ctrl-C ends the program.
+/// A bar that several threads advance.
 pub struct SharedBar(ProgressBar);
 
 /// A bar on stderr if that is a terminal.
@@ -44,7 +32,7 @@ pub fn shared_bar() -> SharedBar {
 impl SharedBar {
     /// Shows how far a stage is, 0 to 1.
     pub fn show(&self, stage: &str, fraction: f64) {
-        self.0.set_message(stage.to_owned());
+        self.0.set_message(shown::line(stage).into_owned());
         self.0.set_position((fraction.clamp(0.0, 1.0) * TICKS as f64) as u64);
     }
 }
@@ -72,12 +60,10 @@ impl Drop for Bar {
 
 impl Progress for Bar {
     fn advance(&mut self, stage: &str, fraction: f64) -> Result<(), BlockError> {
-        if self.interrupted.load(Ordering::Relaxed) {
-            return Err(BlockError::Interrupted);
-        }
+        interrupt::check()?;
         if self.stage != stage {
             stage.clone_into(&mut self.stage);
-            self.bar.set_message(self.stage.clone());
+            self.bar.set_message(shown::line(&self.stage).into_owned());
             self.bar.reset_eta();
         }
         self.bar.set_position((fraction.clamp(0.0, 1.0) * TICKS as f64) as u64);

@@ -40,7 +40,7 @@ pub fn write<T>(
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<T, Failure>,
 ) -> Result<Option<T>, Failure> {
     if path != Path::new("-") {
-        return files::create(path, output, |new| compressed(new, path, write)).map(Some);
+        return files::create(path, |new| compressed(new, path, write)).map(Some);
     }
     if output.is_json() {
         return Err(Failure::usage(
@@ -96,8 +96,7 @@ pub fn format_note(reader: &TraceReader, asked: TraceFormat) -> Option<String> {
 /// Prints a note on stderr.
 pub fn print_note(note: Option<String>) {
     if let Some(note) = note {
-        // Where nobody listens nothing is lost.
-        let _ = writeln!(io::stderr(), "flashwise: {note}");
+        crate::output::note(&note);
     }
 }
 

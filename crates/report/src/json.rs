@@ -1,5 +1,6 @@
 //! JSON documents: one value, pretty, with a line end.
 
+use flashwise_block::shown;
 use serde::Serialize;
 
 use crate::ReportError;
@@ -14,7 +15,15 @@ pub const ERROR_SCHEMA_VERSION: u32 = 1;
 /// # Errors
 /// When the value has no form in JSON.
 pub fn to_json(value: &impl Serialize) -> Result<String, ReportError> {
-    Ok(serde_json::to_string_pretty(value)? + "\n")
+    Ok(shown::json(&serde_json::to_string_pretty(value)?).into_owned() + "\n")
+}
+
+/// The value in one line, without a line end.
+///
+/// # Errors
+/// When the value has no form in JSON.
+pub fn to_json_line(value: &impl Serialize) -> Result<String, ReportError> {
+    Ok(shown::json(&serde_json::to_string(value)?).into_owned())
 }
 
 /// The document that stands on stdout when a verb failed.
@@ -24,7 +33,7 @@ pub fn error_document(message: &str, exit_code: u8) -> String {
         "schema_version": ERROR_SCHEMA_VERSION,
         "error": { "message": message, "exit_code": exit_code },
     });
-    format!("{document:#}\n")
+    shown::json(&format!("{document:#}\n")).into_owned()
 }
 
 #[cfg(test)]

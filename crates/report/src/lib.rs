@@ -25,6 +25,7 @@ mod error;
 mod files;
 mod html;
 mod json;
+mod printed;
 pub mod study;
 mod svg;
 mod table;
@@ -42,7 +43,8 @@ mod sample_simulation;
 pub use error::ReportError;
 pub use files::{HTML_FILE, JSON_FILE, ReportFiles, check_writable, write_report, write_simulation_report};
 pub use html::{audit_page, comparison_page, pool_page, profile_page, simulation_page, study_page};
-pub use json::{ERROR_SCHEMA, ERROR_SCHEMA_VERSION, error_document, to_json};
+pub use json::{ERROR_SCHEMA, ERROR_SCHEMA_VERSION, error_document, to_json, to_json_line};
+pub use printed::Printed;
 pub use table::{Column, Table, Values, sweep_table, time_series_table};
 pub use terminal::{
     Style, mariadb_option_file, postgres_tuning_sql, render_attach, render_audit, render_comparison,

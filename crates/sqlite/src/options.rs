@@ -394,7 +394,7 @@ fn read_profile(path: &str) -> Result<DeviceProfile, SqliteError> {
     if length > LONGEST {
         return Err(refuse(format!("{} are no profile", ByteSize(length))));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
+    let text = flashwise_block::input::read_text(path).map_err(|error| refuse(error.to_string()))?;
     DeviceProfile::from_toml(&text, path).map_err(|error| SqliteError::Options(error.to_string()))
 }
 

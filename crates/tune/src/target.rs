@@ -97,7 +97,7 @@ impl Target {
     fn simulated(name: &str, drive: &str) -> Result<Self, TuneError> {
         let is_file = drive.ends_with(".toml") || drive.contains('/');
         let config = if is_file {
-            let text = std::fs::read_to_string(drive).map_err(|e| TuneError::file(drive, &e))?;
+            let text = flashwise_block::input::read_text(drive).map_err(|e| TuneError::file(drive, &e))?;
             DeviceConfig::from_toml(&text, drive)?
         } else {
             DeviceConfig::preset(drive)?

@@ -36,7 +36,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
-use tempfile::{NamedTempFile, TempDir};
+use tempfile::NamedTempFile;
+
+use crate::temporary::TemporaryFolder;
 
 pub use access::Access;
 pub use folder::OutputFolder;
@@ -121,7 +123,7 @@ impl OutputFile {
 /// a directory of its own, which only its owner can enter.
 #[derive(Debug)]
 pub struct OutputPath {
-    directory: TempDir,
+    directory: TemporaryFolder,
     target: PathBuf,
     access: Access,
 }
@@ -132,7 +134,7 @@ impl OutputPath {
     /// # Errors
     /// When no directory can be made beside `target`.
     pub fn create(target: &Path, access: Access) -> io::Result<Self> {
-        let directory = builder().permissions(fs::Permissions::from_mode(0o700)).tempdir_in(directory_of(target))?;
+        let directory = TemporaryFolder::create_in(directory_of(target), TEMPORARY_PREFIX)?;
         Ok(Self { directory, target: target.to_owned(), access })
     }
 

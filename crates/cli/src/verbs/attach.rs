@@ -3,10 +3,9 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,7 +25,7 @@ use super::{attach_command, attach_watchdog, read_device};
 use crate::arguments::{AttachArguments, Data, PreconditionName, ServeArguments, Time};
 use crate::failure::Failure;
 use crate::files;
-use crate::output::Output;
+use crate::output::{Output, note};
 use crate::progress::Bar;
 use crate::traces::written_format;
 
@@ -57,7 +56,7 @@ fn serve(options: &ServeArguments, output: &Output) -> Result<ExitCode, Failure>
     let config = read_device(&options.device)?;
     let pace = pace(options)?;
     let listener = Listener::start();
-    let (mut drive, data) = drive(options, &config, &listener)?;
+    let (mut drive, data) = drive(options, &config)?;
     if options.power_cuts {
         execute(&mut drive, Request::flush())?;
         drive.allow_power_cuts()?;
@@ -72,19 +71,19 @@ fn serve(options: &ServeArguments, output: &Output) -> Result<ExitCode, Failure>
         engine.store_content_in(data, options.power_cuts);
     }
     let mut server = Server::new(engine)?;
-    // Where nobody listens nothing is lost.
-    server.on_message(|words| drop(writeln!(io::stderr(), "flashwise: {words}")));
+    server.on_message(note);
     if options.round_trip.is_none() && pace != Pace::Free {
         server.measures_round_trips();
     }
     server.set_watchdog(attach_watchdog::command, Duration::from_nanos(options.watchdog.0));
+    // From here on what is mounted, served or stored is put in order first, however long that takes.
+    listener.serves();
     let places = Places::open(options, &mut server)?;
     let stop = server.stop();
     listener.attached(stop.clone(), places.disk.clone());
     if options.command.is_empty() {
         let until = options.runtime.map_or_else(|| "Ctrl-C ends it".to_owned(), |runtime| format!("for {runtime}"));
-        // Where nobody listens nothing is lost.
-        let _ = writeln!(io::stderr(), "flashwise: {} is at {places}; {until}", config.name);
+        note(&format!("{} is at {places}; {until}", config.name));
     }
     if let Some(runtime) = options.runtime {
         let stop = stop.clone();
@@ -112,14 +111,10 @@ fn serve(options: &ServeArguments, output: &Output) -> Result<ExitCode, Failure>
 }
 
 /// The drive, new or out of its files.
-fn drive(
-    options: &ServeArguments,
-    config: &DeviceConfig,
-    listener: &Listener,
-) -> Result<(SimulatedSsd, Option<DataFile>), Failure> {
+fn drive(options: &ServeArguments, config: &DeviceConfig) -> Result<(SimulatedSsd, Option<DataFile>), Failure> {
     let new = || {
         let mut drive = SimulatedSsd::new(config.clone(), options.seed)?;
-        let mut bar = Bar::interrupted_by(Arc::clone(&listener.interrupted));
+        let mut bar = Bar::new();
         precondition(&mut drive, options.precondition.into(), options.seed, &mut bar)?;
         Ok::<_, Failure>(drive)
     };
@@ -144,8 +139,7 @@ fn drive(
     }
     let (drive, continuation) = data.drive(config, new)?;
     if continuation != Continuation::New {
-        // Where nobody listens nothing is lost.
-        let _ = writeln!(io::stderr(), "flashwise: {}: {continuation}", path.display());
+        note(&format!("{}: {continuation}", path.display()));
     }
     Ok((drive, Some(data)))
 }
@@ -233,8 +227,7 @@ fn open_control(options: &ServeArguments, server: &mut Server) -> Result<Option<
         match server.control(&path) {
             Ok(()) => first = first.or(Some(path)),
             Err(error) => {
-                let words = format!("flashwise: {error}; the drive takes no orders: --control PATH says where else");
-                let _ = writeln!(io::stderr(), "{words}");
+                note(&format!("{error}; the drive takes no orders: --control PATH says where else"));
             }
         }
     }
@@ -296,7 +289,7 @@ fn apart() -> Option<Cgroup> {
     let group = Cgroup::of_io().inspect_err(|why| {
         let words = "reads and writes of the command wait for its flushes in the kernel's loop driver";
         // Where nobody listens nothing is lost.
-        let _ = writeln!(io::stderr(), "flashwise: {words}, as it cannot have an I/O cgroup of its own: {why}");
+        note(&format!("{words}, as it cannot have an I/O cgroup of its own: {why}"));
     });
     group.ok().flatten()
 }

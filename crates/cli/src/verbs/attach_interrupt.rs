@@ -1,11 +1,13 @@
 //! Ctrl-C while a drive is prepared, and while it is attached.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flashwise_attach::Stop;
+
+use crate::interrupt;
+use crate::output::note;
 
 /// What ends a drive, and its file.
 type Attached = (Stop, Option<PathBuf>);
@@ -14,7 +16,9 @@ type Attached = (Stop, Option<PathBuf>);
 #[derive(Clone, Default)]
 pub struct Listener {
     /// Set once Ctrl-C has come.
-    pub interrupted: Arc<AtomicBool>,
+    interrupted: Arc<AtomicBool>,
+    /// Set once the drive can be reached.
+    serves: Arc<AtomicBool>,
     /// Held while `interrupted` is set, and while it is looked at as the drive is attached.
     attached: Arc<Mutex<Option<Attached>>>,
 }
@@ -24,10 +28,14 @@ impl Listener {
     /// been asked, and tell what it did.
     pub fn start() -> Self {
         let listener = Self::default();
-        let told = listener.clone();
-        // Without a handler Ctrl-C still ends the program; the socket stays behind, and the next server replaces it.
-        let _ = ctrlc::set_handler(move || told.interrupt());
+        let (told, serves) = (listener.clone(), Arc::clone(&listener.serves));
+        interrupt::handle_with(move || told.interrupt(), move || !serves.load(Ordering::Acquire));
         listener
+    }
+
+    /// The drive is about to be reached: from now on only the server ends the program.
+    pub fn serves(&self) {
+        self.serves.store(true, Ordering::Release);
     }
 
     fn interrupt(&self) {
@@ -36,8 +44,7 @@ impl Listener {
         let Some((stop, disk)) = &*attached else { return };
         if let Some(disk) = disk {
             let disk = disk.display();
-            let words = format!("flashwise: {disk} is served until nobody has it open; Ctrl-C again ends it at once");
-            let _ = writeln!(io::stderr(), "{words}");
+            note(&format!("{disk} is served until nobody has it open; Ctrl-C again ends it at once"));
         }
         stop.request();
     }

@@ -1,12 +1,13 @@
 //! The process that watches over a mounted drive. Its standard input are the drive's signs of life, its standard output
 //! is the file that ends the kernel's connection to the drive; nothing else may be written there.
 
-use std::io::{self, Write};
+use std::io;
 use std::process::{Command, ExitCode};
 
 use flashwise_attach::{WatchdogEnd, watch};
 
 use crate::failure::Failure;
+use crate::output::note;
 
 /// What starts it: this program once more.
 pub fn command() -> Command {
@@ -23,8 +24,7 @@ pub fn run() -> Result<ExitCode, Failure> {
     if watch(io::stdin(), io::stdout()).map_err(Failure::error)? == WatchdogEnd::Silent {
         let words =
             "the drive has shown no sign of life for too long and was taken away: what is mounted finds I/O errors";
-        // Where nobody listens nothing is lost.
-        let _ = writeln!(io::stderr(), "flashwise: {words}");
+        note(words);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,11 +1,14 @@
 //! `flashwise audit`.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
 
 use flashwise_audit::{Audit, AuditOptions, Finding, PartitionAudit, Rule, audit_trace};
+use flashwise_block::input::check_regular;
+use flashwise_block::temporary::TemporaryFolder;
 use flashwise_block::{Alignment, ByteSize, file_extents, partition_table};
 use flashwise_profile::DeviceProfile;
 use flashwise_report::audit::AuditDocument;
@@ -71,7 +74,9 @@ impl Audited {
 
 /// The partitions of a drive or of an image of one, held against the profile.
 fn partitions_of(drive: &Path, profile: &DeviceProfile) -> Result<PartitionAudit, Failure> {
-    let table = partition_table(drive).map_err(|e| Failure::file(drive, &e))?;
+    let is_drive = std::fs::metadata(drive).is_ok_and(|found| found.file_type().is_block_device());
+    let look = || if is_drive { Ok(()) } else { check_regular(drive) };
+    let table = look().and_then(|()| partition_table(drive)).map_err(|e| Failure::file(drive, &e))?;
     let name = drive.display().to_string();
     match table {
         Some(table) => Ok(PartitionAudit::new(name, &table, profile)),
@@ -117,11 +122,11 @@ fn through_vfs(
 /// Of a command that is run.
 fn through_kernel(options: &AuditArguments, profile: &DeviceProfile, output: Output) -> Result<Audited, Failure> {
     let drive = options.block.as_deref().map(capture::block::Drive::of).transpose()?;
-    let directory = tempfile::Builder::new().prefix("flashwise-").tempdir().map_err(Failure::error)?;
+    let directory = TemporaryFolder::create("flashwise-").map_err(Failure::error)?;
     let path = directory.path().join("trace");
     // A command that is interrupted at once has captured nothing, which is a trace too.
     std::fs::File::create_new(&path).map_err(|e| Failure::file(&path, &e))?;
-    let listener = Listener::start(directory.path(), output);
+    let listener = Listener::start();
     let interrupted = Arc::clone(&listener.interrupted);
     let traced = TracedCommand { command: options.command.clone(), output_to_stderr: output.is_json(), interrupted };
     let (status, format) = match drive {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use flashwise_array::ArrayConfig;
 use flashwise_block::ByteSize;
+use flashwise_block::shown;
 use flashwise_import::{ImportError, Imported, disksim, mqsim};
 use flashwise_profile::{Entry, Parameters, Quantity, Verdict};
 use flashwise_sim::{ArrayMachine, Machine};
@@ -55,7 +56,7 @@ pub fn run(action: &DeviceAction, output: &Output) -> Result<ExitCode, Failure> 
             output.print(&document, |_| found.toml.to_owned())?;
         }
         DeviceAction::Check { file } => {
-            let text = std::fs::read_to_string(file).map_err(|e| Failure::file(file, &e))?;
+            let text = flashwise_block::input::read_text(file).map_err(|e| Failure::file(file, &e))?;
             let path = file.display().to_string();
             match Machine::from_toml(&text, &path).map_err(Failure::error)? {
                 Machine::Drive(device) => output.print(&document(None, &device), |_| sound(&path, &device))?,
@@ -118,7 +119,7 @@ fn truth_lines(device: &DeviceConfig, found: &Truth) -> String {
         format!("{:<34} {value}\n", entry.key)
     };
     let lines: String = found.parameters.entries().into_iter().map(line).collect();
-    format!("{}\n\n{lines}", device.name)
+    format!("{}\n\n{lines}", shown::line(&device.name))
 }
 
 fn plain(value: Quantity) -> String {
@@ -134,14 +135,15 @@ fn plain(value: Quantity) -> String {
 fn list(output: &Output) -> Result<(), Failure> {
     let presets = PRESETS.iter().map(|p| Listed { name: p.name, summary: p.summary }).collect();
     output.print(&List { schema: "flashwise.devices", schema_version: 1, presets }, |_| {
-        PRESETS.iter().map(|p| format!("{:<20} {}\n", p.name, p.summary)).collect()
+        PRESETS.iter().map(|p| format!("{:<20} {}\n", p.name, p.summary)).collect::<String>()
     })
 }
 
 fn sound(path: &str, device: &DeviceConfig) -> String {
     format!(
-        "{path}: {}: a possible drive, {} addressable, {:.0} % over-provisioning, superpages of {}\n",
-        device.name,
+        "{}: {}: a possible drive, {} addressable, {:.0} % over-provisioning, superpages of {}\n",
+        shown::line(path),
+        shown::line(&device.name),
         ByteSize(device.capacity_bytes),
         100.0 * device.over_provisioning(),
         ByteSize(device.superpage_bytes())
@@ -184,11 +186,12 @@ fn sound_array(path: &str, ArrayMachine { config, member }: &ArrayMachine) -> St
     };
     let spares = if config.spares > 0 { format!(" and {} to stand by", config.spares) } else { String::new() };
     format!(
-        "{path}: {}: a possible array, {} addressable on {} × {}{spares}, rows of {}, survives {survives}\n",
-        config.name,
+        "{}: {}: a possible array, {} addressable on {} × {}{spares}, rows of {}, survives {survives}\n",
+        shown::line(path),
+        shown::line(&config.name),
         ByteSize(config.capacity_bytes(member)),
         config.members,
-        member.name,
+        shown::line(&member.name),
         ByteSize(config.row_bytes()),
     )
 }
@@ -207,7 +210,7 @@ struct ImportDocument<'a> {
 
 /// Turns another simulator's files into `device.toml` and `workload.toml`, both new.
 fn import(mqsim_files: &[PathBuf], disksim_file: Option<&Path>, dir: &Path, output: &Output) -> Result<(), Failure> {
-    let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| Failure::file(path, &e));
+    let read = |path: &Path| flashwise_block::input::read_text(path).map_err(|e| Failure::file(path, &e));
     let name = |path: &Path| path.display().to_string();
     let mut imported = match (disksim_file, mqsim_files) {
         (Some(path), _) => disksim::import(&name(path), &read(path)?)?,
@@ -234,7 +237,7 @@ fn import(mqsim_files: &[PathBuf], disksim_file: Option<&Path>, dir: &Path, outp
         files: &files,
     };
     output.print(&document, |_| {
-        let notes: String = imported.notes.iter().map(|note| format!("note: {note}\n")).collect();
+        let notes: String = imported.notes.iter().map(|note| format!("note: {}\n", shown::line(note))).collect();
         format!("{}written: {}\n", notes, files.join(", "))
     })
 }

@@ -1,17 +1,17 @@
 //! `flashwise device stat`.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
 use flashwise_attach::{AttachError, DeviceStat, control};
-use flashwise_report::render_device_stat;
+use flashwise_report::{Printed, render_device_stat};
 
 use crate::arguments::StatArguments;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, note};
 
 /// Brings the cursor to the top left corner, and clears all that is below it.
 const REDRAW: &str = "\x1b[H\x1b[J";
@@ -34,7 +34,7 @@ fn watch(control: &Path, first: DeviceStat, interval: Duration, output: &Output)
     loop {
         let is_read = output.print_look(&now, |style| {
             let text = render_device_stat(&now, before.as_ref(), style);
-            if io::stdout().is_terminal() { format!("{REDRAW}{text}") } else { format!("{text}\n") }
+            if io::stdout().is_terminal() { text.behind(Printed::own(REDRAW)) } else { text.and("\n") }
         })?;
         if !is_read {
             return Ok(());
@@ -43,8 +43,7 @@ fn watch(control: &Path, first: DeviceStat, interval: Duration, output: &Output)
         let next = match control::stat(control) {
             Ok(next) => next,
             Err(AttachError::Ended { .. }) => {
-                // Where nobody listens nothing is lost.
-                let _ = writeln!(io::stderr(), "flashwise: the drive has ended");
+                note("the drive has ended");
                 return Ok(());
             }
             Err(error) => return Err(error.into()),

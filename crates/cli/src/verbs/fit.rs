@@ -42,12 +42,8 @@ pub fn run(database: FitDatabase, output: &Output) -> Result<ExitCode, Failure> 
         }
     })?;
     output.print(&comparison, |style| {
-        format!(
-            "{}\nReport: {}, {}\n",
-            render_comparison(&comparison, style),
-            files.html.display(),
-            files.json.display()
-        )
+        let (html, json) = (files.html.display(), files.json.display());
+        render_comparison(&comparison, style).and(format!("\nReport: {html}, {json}\n"))
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
+use flashwise_report::Printed;
 use serde::Serialize;
 
 use crate::arguments::{Arguments, Generated};
@@ -36,7 +37,7 @@ pub fn run(what: &Generated, output: &Output) -> Result<ExitCode, Failure> {
             let script = String::from_utf8(script).map_err(Failure::error)?;
             let shell = shell.to_string();
             let document = Completions { schema: "flashwise.completions", schema_version: 1, shell, script };
-            output.print(&document, |_| document.script.clone())?;
+            output.print(&document, |_| Printed::own(document.script.clone()))?;
         }
         Generated::Man { directory } => {
             let files = man_pages(directory).map_err(|e| Failure::file(directory, &e))?;

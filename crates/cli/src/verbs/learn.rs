@@ -20,7 +20,7 @@ use super::read_profile;
 use crate::arguments::LearnArguments;
 use crate::failure::{Failure, INCONCLUSIVE, REFUSED};
 use crate::files::{Kind, Wanted};
-use crate::output::Output;
+use crate::output::{Output, note};
 use crate::progress::Bar;
 
 /// Learns a drive and shows its profile.
@@ -41,7 +41,7 @@ pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failur
     let files = Files::prepare(options)?;
     let truth = options.score.then(|| truth_of(&target)).transpose()?;
     if let Some(warning) = plan.warning() {
-        eprintln!("flashwise: {warning}");
+        note(&warning);
     }
     let learned = learn(&target, options, &files)?;
     files.write(&learned)?;
@@ -53,7 +53,7 @@ pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failur
         Some(truth) => {
             let scored = Scored { score: score(&profile, &truth), profile: &profile };
             output.print(&scored, |style| {
-                format!("{}\n{}", render_profile(&profile, style), render_score(&scored.score, style))
+                render_profile(&profile, style).and("\n").and(render_score(&scored.score, style))
             })?;
         }
         None => output.print(&profile, |style| render_profile(&profile, style))?,
@@ -89,7 +89,7 @@ fn export(words: &[String], target: &Target, seed: u64, output: &Output) -> Resu
         files.push(path.display().to_string());
     }
     let exported = Exported { schema: "flashwise.export", schema_version: 1, files };
-    output.print(&exported, |_| exported.files.iter().map(|file| format!("{file}\n")).collect())?;
+    output.print(&exported, |_| exported.files.iter().map(|file| format!("{file}\n")).collect::<String>())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -36,7 +36,7 @@ fn read_device(name: &str) -> Result<DeviceConfig, Failure> {
     if !name.ends_with(".toml") && !name.contains('/') {
         return Ok(DeviceConfig::preset(name)?);
     }
-    let text = std::fs::read_to_string(name).map_err(|e| Failure::file(name.as_ref(), &e))?;
+    let text = flashwise_block::input::read_text(name).map_err(|e| Failure::file(name.as_ref(), &e))?;
     Ok(DeviceConfig::from_toml(&text, name)?)
 }
 
@@ -46,7 +46,7 @@ fn read_machine(name: &str) -> Result<Machine, Failure> {
     if !plain.ends_with(".toml") && !plain.contains('/') {
         return Ok(Machine::drive(DeviceConfig::preset(plain)?));
     }
-    let text = std::fs::read_to_string(plain).map_err(|e| Failure::file(plain.as_ref(), &e))?;
+    let text = flashwise_block::input::read_text(plain).map_err(|e| Failure::file(plain.as_ref(), &e))?;
     Ok(Machine::from_toml(&text, plain)?)
 }
 
@@ -58,6 +58,6 @@ impl From<SsdError> for Failure {
 
 /// Reads a profile.
 fn read_profile(path: &Path) -> Result<DeviceProfile, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|e| Failure::file(path, &e))?;
+    let text = flashwise_block::input::read_text(path).map_err(|e| Failure::file(path, &e))?;
     DeviceProfile::from_toml(&text, &path.display().to_string()).map_err(Failure::error)
 }

@@ -39,7 +39,10 @@ pub fn run(options: &SimulateArguments, output: &Output) -> Result<ExitCode, Fai
     let written = reports.write(&simulation)?;
     output.print(&simulation, |style| {
         let text = render_simulation(&simulation, style);
-        written.map_or_else(|| text.clone(), |files| format!("{text}\nReport: {files}\n"))
+        match written {
+            Some(files) => text.and(format!("\nReport: {files}\n")),
+            None => text,
+        }
     })?;
     Ok(ExitCode::SUCCESS)
 }

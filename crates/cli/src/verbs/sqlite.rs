@@ -1,9 +1,11 @@
 //! `flashwise sqlite`.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
 
 use flashwise_block::ByteSize;
+use flashwise_block::input::check_regular;
 use flashwise_sqlite::{FileInfo, ImportSummary, Layout, LogLayout, VfsOptions, export, import, info};
 
 use crate::arguments::SqliteAction;
@@ -15,25 +17,36 @@ use crate::output::Output;
 pub fn run(action: &SqliteAction, output: &Output) -> Result<ExitCode, Failure> {
     match action {
         SqliteAction::Info { file } => {
+            wait_for_nobody(file)?;
             let info = info(file)?;
             let document = serde_json::to_value(&info).map_err(Failure::error)?;
             output.print(&with_schema("flashwise.sqlite-info", document), |_| lines(&info))?;
         }
         SqliteAction::Export { file, plain } => {
-            let summary = create(plain, *output, |new| Ok(export(file, new)?))?;
+            wait_for_nobody(file)?;
+            let summary = create(plain, |new| Ok(export(file, new)?))?;
             let document = serde_json::to_value(&summary).map_err(Failure::error)?;
             let text = format!("{}: plain SQLite, from {}\n", plain.display(), file.display());
             output.print(&with_schema("flashwise.sqlite-export", document), |_| text)?;
         }
         SqliteAction::Import { plain, file, profile, techniques } => {
             let options = options_of(profile.as_deref(), techniques.as_deref())?;
-            let summary = create(file, *output, |new| Ok(import(plain, new, &options)?))?;
+            wait_for_nobody(plain)?;
+            let summary = create(file, |new| Ok(import(plain, new, &options)?))?;
             let document = serde_json::to_value(&summary).map_err(Failure::error)?;
             let text = imported(file, &summary);
             output.print(&with_schema("flashwise.sqlite-import", document), |_| text)?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses a pipe or a device, which SQLite would open by its name; what is absent is reported by whoever opens it.
+fn wait_for_nobody(file: &Path) -> Result<(), Failure> {
+    match check_regular(file) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Failure::file(file, &error)),
+        _ => Ok(()),
+    }
 }
 
 fn imported(file: &Path, summary: &ImportSummary) -> String {

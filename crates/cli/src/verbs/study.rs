@@ -1,6 +1,5 @@
 //! `flashwise study`.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use flashwise_report::study::StudyDocument;
@@ -11,7 +10,7 @@ use serde::Serialize;
 use crate::arguments::StudyArguments;
 use crate::failure::Failure;
 use crate::files::{Kind, Wanted};
-use crate::output::Output;
+use crate::output::{Output, note};
 use crate::progress::shared_bar;
 
 /// What `-o json` gives of `--list`.
@@ -62,7 +61,7 @@ pub fn run(options: &StudyArguments, output: &Output) -> Result<ExitCode, Failur
             Ok(document) => studies.push(document),
             // Of many, one that this machine cannot run is left out and told.
             Err(StudyError::Missing(why)) if options.all => {
-                let _ = writeln!(io::stderr(), "flashwise: left out {}: {why}", study.name);
+                note(&format!("left out {}: {why}", study.name));
             }
             Err(error) => return Err(error.into()),
         }
@@ -71,7 +70,11 @@ pub fn run(options: &StudyArguments, output: &Output) -> Result<ExitCode, Failur
     if let (Some(page), Some(study)) = (&page, studies.first()) {
         page.write(study_page(study))?;
     }
-    let text = |style| studies.iter().map(|study| render_study(study, style)).collect::<Vec<_>>().join("\n");
+    let text = |style| {
+        let mut rendered = studies.iter().map(|study| render_study(study, style));
+        let first = rendered.next().unwrap_or_default();
+        rendered.fold(first, |all, study| all.and("\n").and(study))
+    };
     match (studies.as_slice(), options.all) {
         ([study], false) => output.print(study, text)?,
         (studies, _) => output.print(&All { schema: "flashwise.studies", schema_version: 1, studies }, text)?,
@@ -83,6 +86,6 @@ fn list(output: &Output) -> Result<(), Failure> {
     let studies = STUDIES.iter().map(|s| Listed { name: s.name, title: s.title, source: s.source }).collect();
     output.print(&List { schema: "flashwise.study-list", schema_version: 1, studies }, |_| {
         let width = STUDIES.iter().map(|study| study.name.len()).max().unwrap_or(0);
-        STUDIES.iter().map(|study| format!("{:<width$}  {}\n", study.name, study.title)).collect()
+        STUDIES.iter().map(|study| format!("{:<width$}  {}\n", study.name, study.title)).collect::<String>()
     })
 }

@@ -31,7 +31,7 @@ pub fn run(options: &SweepArguments, output: &Output) -> Result<ExitCode, Failur
     output.print(&result, |style| {
         let text = render_sweep(&result, style);
         let csv = options.csv.as_ref().map_or_else(String::new, |path| format!(", {}", path.display()));
-        format!("{text}\nRows: {}{csv}\nFinished cells: {}\n", parquet.display(), results.display())
+        text.and(format!("\nRows: {}{csv}\nFinished cells: {}\n", parquet.display(), results.display()))
     })?;
     Ok(exit_code(&result))
 }

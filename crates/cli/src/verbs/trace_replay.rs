@@ -15,7 +15,7 @@ use flashwise_tune::Target;
 
 use crate::arguments::ReplayArguments;
 use crate::failure::{Failure, REFUSED};
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::progress::Bar;
 use crate::traces::{format_note, print_note, read_workload};
 
@@ -35,7 +35,7 @@ pub fn run(options: &ReplayArguments, output: &Output) -> Result<ExitCode, Failu
     }
     let (flow, note) = flow(options)?;
     if let Some(warning) = plan.warning() {
-        eprintln!("flashwise: {warning}");
+        output::note(&warning);
     }
     // Before a scratch file is made, so that Ctrl-C is heard from then on.
     let mut bar = Bar::new();

@@ -14,6 +14,8 @@ mod audit;
 mod contract;
 mod device_files;
 mod documents;
+mod endings;
+mod escapes;
 mod examples;
 mod fillfactor;
 mod house;

@@ -1,5 +1,6 @@
 //! What every page has: head, style, a foot that says what made it.
 
+use flashwise_block::shown;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("style.css");
@@ -22,5 +23,5 @@ pub(super) fn page(title: &str, version: &str, body: &Markup) -> String {
             }
         }
     };
-    document.into_string()
+    shown::lines(&document.into_string()).into_owned()
 }

@@ -4,10 +4,11 @@ use flashwise_attach::AttachReport;
 
 use super::Style;
 use super::layout::Screen;
+use crate::printed::Printed;
 use crate::text::attach as say;
 
 /// What an attached drive did.
-pub fn render_attach(report: &AttachReport, style: Style) -> String {
+pub fn render_attach(report: &AttachReport, style: Style) -> Printed {
     let mut screen = Screen::new(style);
     screen.heading(&format!("What {} did", report.device));
     screen.pairs(24, say::rows(report));

@@ -4,10 +4,11 @@ use flashwise_tune::Comparison;
 
 use super::layout::{Align, Ink, Screen, Text};
 use super::{Style, finding_list, parameter_table};
+use crate::printed::Printed;
 use crate::text::{findings, gains, headings, parameters, runs};
 
 /// Everything that one `fit` found out.
-pub fn render_comparison(c: &Comparison, style: Style) -> String {
+pub fn render_comparison(c: &Comparison, style: Style) -> Printed {
     let mut screen = Screen::new(style);
     opening(&mut screen, c);
     screen.heading(headings::DRIVE_HIDES);

@@ -4,11 +4,12 @@ use flashwise_attach::DeviceStat;
 
 use super::Style;
 use super::layout::Screen;
+use crate::printed::Printed;
 use crate::text::device_stat as say;
 use crate::text::simulation::amplification_parts;
 
 /// What an attached drive is doing; with an earlier look at it, also what it did between the two.
-pub fn render_device_stat(stat: &DeviceStat, before: Option<&DeviceStat>, style: Style) -> String {
+pub fn render_device_stat(stat: &DeviceStat, before: Option<&DeviceStat>, style: Style) -> Printed {
     let mut screen = Screen::new(style);
     screen.heading(&say::title(stat));
     screen.pairs(24, say::rows(stat, before));

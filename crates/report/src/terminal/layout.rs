@@ -3,7 +3,10 @@
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement};
 use comfy_table::{LineStyle, Row, Table, TableStyle, Width};
 
+use flashwise_block::shown;
+
 use super::Style;
+use crate::printed::Printed;
 use crate::text::words::{KEPT_SPACE, kept_together};
 
 /// A rule below the header, space between columns, nothing else.
@@ -40,8 +43,14 @@ pub(super) enum Align {
 }
 
 impl Text {
+    /// Whatever the text holds of control characters is shown and does nothing, but for the line ends of a cell.
     pub(super) fn new(text: impl Into<String>, ink: Ink) -> Self {
-        Self { text: text.into(), ink }
+        Self { text: shown::lines(&text.into()).into_owned(), ink }
+    }
+
+    /// A text without line ends of its own.
+    fn line(text: &str, ink: Ink) -> Self {
+        Self { text: shown::line(text).into_owned(), ink }
     }
 
     pub(super) fn plain(text: impl Into<String>) -> Self {
@@ -81,15 +90,15 @@ impl Screen {
     }
 
     /// The whole text, with one line end at its end.
-    pub(super) fn finish(self) -> String {
-        self.text.trim_end().to_owned() + "\n"
+    pub(super) fn finish(self) -> Printed {
+        Printed::rendered(self.text.trim_end().to_owned() + "\n")
     }
 
     /// A heading of a section, with a line below it.
     pub(super) fn heading(&mut self, text: &str) {
         self.gap();
         let width = usize::from(self.style.width);
-        self.columns(&[], vec![vec![Text::new(text, Ink::Strong)]]);
+        self.columns(&[], vec![vec![Text::line(text, Ink::Strong)]]);
         self.push(&"━".repeat(width.min(80)));
     }
 
@@ -114,12 +123,12 @@ impl Screen {
 
     /// A text over the whole width.
     pub(super) fn paragraph(&mut self, text: &str) {
-        self.columns(&[], vec![vec![Text::plain(text)]]);
+        self.columns(&[], vec![vec![Text::line(text, Ink::Plain)]]);
     }
 
     /// The same, to be seen first.
     pub(super) fn strong_paragraph(&mut self, text: &str) {
-        self.columns(&[], vec![vec![Text::new(text, Ink::Strong)]]);
+        self.columns(&[], vec![vec![Text::line(text, Ink::Strong)]]);
     }
 
     /// An empty line.
@@ -138,12 +147,12 @@ impl Screen {
 
     /// A text behind a mark.
     pub(super) fn item(&mut self, mark: &str, text: &str) {
-        self.columns(&[3], vec![vec![Text::new(mark, Ink::Strong), Text::new(text, Ink::Strong)]]);
+        self.columns(&[3], vec![vec![Text::new(mark, Ink::Strong), Text::line(text, Ink::Strong)]]);
     }
 
     /// A plain text behind a point.
     pub(super) fn bullet(&mut self, text: &str) {
-        self.columns(&[3], vec![vec![Text::plain("•"), Text::plain(text)]]);
+        self.columns(&[3], vec![vec![Text::plain("•"), Text::line(text, Ink::Plain)]]);
     }
 
     /// Names and texts, below an item.
@@ -154,7 +163,7 @@ impl Screen {
 
     /// Names and values, the names `width` columns wide.
     pub(super) fn pairs(&mut self, width: u16, pairs: Vec<(&'static str, String)>) {
-        let row = |(name, value)| vec![Text::new(name, Ink::Faint), Text::plain(value)];
+        let row = |(name, value): (_, String)| vec![Text::new(name, Ink::Faint), Text::line(&value, Ink::Plain)];
         self.columns(&[width], pairs.into_iter().map(row).collect());
     }
 

@@ -33,6 +33,7 @@ use flashwise_audit::{Finding, Simulated};
 use flashwise_profile::{DeviceProfile, Verdict};
 
 use crate::audit::AuditDocument;
+use crate::printed::Printed;
 use crate::text::{findings, headings, parameters};
 use layout::{Align, Ink, Screen, Text};
 
@@ -53,7 +54,7 @@ impl Default for Style {
 }
 
 /// What is known about a drive.
-pub fn render_profile(profile: &DeviceProfile, style: Style) -> String {
+pub fn render_profile(profile: &DeviceProfile, style: Style) -> Printed {
     let mut screen = Screen::new(style);
     screen.heading(&format!("{}: {}", headings::DRIVE_HIDES, profile.device.name));
     parameter_table(&mut screen, profile);
@@ -63,14 +64,14 @@ pub fn render_profile(profile: &DeviceProfile, style: Style) -> String {
 }
 
 /// What a power cut on demand did.
-pub fn render_power_cut(cut: &PowerCut, style: Style) -> String {
+pub fn render_power_cut(cut: &PowerCut, style: Style) -> Printed {
     let mut screen = Screen::new(style);
     screen.paragraph(&crate::text::device_stat::cut_sentence(cut));
     screen.finish()
 }
 
 /// What goes wrong on demand.
-pub fn render_faults(faults: &FaultState, style: Style) -> String {
+pub fn render_faults(faults: &FaultState, style: Style) -> Printed {
     let mut screen = Screen::new(style);
     let sentences = crate::text::device_stat::fault_sentences(faults);
     if sentences.is_empty() {
@@ -81,7 +82,7 @@ pub fn render_faults(faults: &FaultState, style: Style) -> String {
 }
 
 /// What an audit found.
-pub fn render_audit(document: &AuditDocument, style: Style) -> String {
+pub fn render_audit(document: &AuditDocument, style: Style) -> Printed {
     let audit = &document.audit;
     let mut screen = Screen::new(style);
     screen.heading(&format!("{} in {}", headings::AUDIT_FOUND, document.trace));
@@ -109,7 +110,7 @@ pub fn render_audit(document: &AuditDocument, style: Style) -> String {
 
 /// What may stand in a comment: a name in quotes may hold a line end.
 fn comment(text: &str) -> String {
-    text.replace(['\n', '\r'], " ")
+    flashwise_block::shown::line(&text.replace(['\n', '\r'], " ")).into_owned()
 }
 
 /// The figures group by group, and why some are open.

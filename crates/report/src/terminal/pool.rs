@@ -4,10 +4,11 @@ use flashwise_bufferpool::simulate::{PoolReport, PoolResult};
 
 use super::Style;
 use super::layout::{Align, Screen, Text};
+use crate::printed::Printed;
 use crate::text::pool as say;
 
 /// Buffer pools side by side.
-pub fn render_pool(report: &PoolReport, style: Style) -> String {
+pub fn render_pool(report: &PoolReport, style: Style) -> Printed {
     let mut screen = Screen::new(style);
     screen.heading(&format!("Buffer pools on {}", report.trace));
     screen.paragraph(&say::counts(report));

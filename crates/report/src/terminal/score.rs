@@ -5,11 +5,12 @@ use flashwise_profile::Verdict;
 
 use super::Style;
 use super::layout::{Align, Ink, Screen, Text};
+use crate::printed::Printed;
 use crate::text::groups::{GROUPS, Group};
 use crate::text::parameters::{quantity, value_in_words, verdict_in_words};
 
 /// What was learned beside what is true.
-pub fn render_score(score: &Score, style: Style) -> String {
+pub fn render_score(score: &Score, style: Style) -> Printed {
     let mut screen = Screen::new(style);
     screen.heading("Beside the truth");
     let section = |group: &'static Group| {

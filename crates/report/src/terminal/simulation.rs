@@ -5,10 +5,11 @@ use flashwise_sim::Simulation;
 
 use super::Style;
 use super::layout::{Align, Ink, Screen, Text};
+use crate::printed::Printed;
 use crate::text::{array, headings, life, simulation as say};
 
 /// What a workload on a simulated drive gave.
-pub fn render_simulation(s: &Simulation, style: Style) -> String {
+pub fn render_simulation(s: &Simulation, style: Style) -> Printed {
     let mut screen = Screen::new(style);
     screen.heading(&format!("{} on {}", s.workload.name, s.target_name()));
     screen.strong_paragraph(&say::headline(s));

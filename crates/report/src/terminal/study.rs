@@ -2,11 +2,12 @@
 
 use super::Style;
 use super::layout::{Align, Ink, Screen, Text};
+use crate::printed::Printed;
 use crate::study::{StudyDocument, StudyTable, StudyVerdict};
 use crate::text::headings;
 
 /// What a study found.
-pub fn render_study(study: &StudyDocument, style: Style) -> String {
+pub fn render_study(study: &StudyDocument, style: Style) -> Printed {
     let mut screen = Screen::new(style);
     screen.heading(&study.title);
     screen.paragraph(&study.source);

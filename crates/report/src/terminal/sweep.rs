@@ -4,6 +4,7 @@ use flashwise_sim::sweep::{Sweep, SweepCell, SweepRow};
 
 use super::Style;
 use super::layout::{Align, Ink, Screen, Text};
+use crate::printed::Printed;
 use crate::table::words;
 use crate::text::numbers::{grouped, significant, time, two_decimals};
 
@@ -12,7 +13,7 @@ const MOST_LINES: usize = 60;
 const FIGURES: [&str; 5] = ["IOPS", "mean", "99 %", "99.9 %", "WA"];
 
 /// What many simulations gave, a line each.
-pub fn render_sweep(sweep: &Sweep, style: Style) -> String {
+pub fn render_sweep(sweep: &Sweep, style: Style) -> Printed {
     let mut screen = Screen::new(style);
     screen.heading(&sweep.name);
     screen.strong_paragraph(&counts(sweep));

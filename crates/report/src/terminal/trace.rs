@@ -2,11 +2,12 @@
 
 use super::Style;
 use super::layout::Screen;
+use crate::printed::Printed;
 use crate::text::trace as say;
 use crate::trace::{TraceConversion, TraceInfo, TraceReplayed, TraceTpcc};
 
 /// What a trace asks for.
-pub fn render_trace_info(info: &TraceInfo, style: Style) -> String {
+pub fn render_trace_info(info: &TraceInfo, style: Style) -> Printed {
     let mut screen = Screen::new(style);
     screen.heading(&info.origin.trace);
     screen.paragraph(&say::origin_sentence(&info.origin));
@@ -22,7 +23,7 @@ pub fn render_trace_info(info: &TraceInfo, style: Style) -> String {
 }
 
 /// What became of a trace.
-pub fn render_trace_conversion(conversion: &TraceConversion, style: Style) -> String {
+pub fn render_trace_conversion(conversion: &TraceConversion, style: Style) -> Printed {
     let mut screen = Screen::new(style);
     screen.strong_paragraph(&say::conversion_sentence(conversion));
     if let Some(origin) = &conversion.origin {
@@ -35,7 +36,7 @@ pub fn render_trace_conversion(conversion: &TraceConversion, style: Style) -> St
 }
 
 /// What TPC-C asked for.
-pub fn render_trace_tpcc(told: &TraceTpcc, style: Style) -> String {
+pub fn render_trace_tpcc(told: &TraceTpcc, style: Style) -> Printed {
     let mut screen = Screen::new(style);
     screen.strong_paragraph(&say::conversion_sentence(&told.conversion));
     screen.paragraph(&say::tpcc_sentence(told));
@@ -45,7 +46,7 @@ pub fn render_trace_tpcc(told: &TraceTpcc, style: Style) -> String {
 }
 
 /// How a replay went.
-pub fn render_trace_replay(replay: &TraceReplayed, style: Style) -> String {
+pub fn render_trace_replay(replay: &TraceReplayed, style: Style) -> Printed {
     let mut screen = Screen::new(style);
     screen.heading(&format!("{} on {}", replay.trace, replay.target));
     screen.strong_paragraph(&say::fidelity_sentence(replay));

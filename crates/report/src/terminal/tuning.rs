@@ -4,11 +4,12 @@ use flashwise_tune::{Gain, Tuning};
 
 use super::Style;
 use super::layout::{Align, Ink, Screen, Text};
+use crate::printed::Printed;
 use crate::text::headings;
 use crate::text::numbers::{change_interval, more_or};
 
 /// What to change of a database.
-pub fn render_tuning(t: &Tuning, style: Style) -> String {
+pub fn render_tuning(t: &Tuning, style: Style) -> Printed {
     let mut screen = Screen::new(style);
     screen.heading(&format!("{} on {}", t.database, t.drive));
     screen.strong_paragraph(&headline(t));

@@ -4,10 +4,11 @@ use flashwise_tune::ServerTuning;
 
 use super::layout::Screen;
 use super::{Style, comment, tuning_server};
+use crate::printed::Printed;
 use crate::text::headings;
 
 /// What to change of a MariaDB server, as text.
-pub fn render_mariadb_tuning(t: &ServerTuning, style: Style) -> String {
+pub fn render_mariadb_tuning(t: &ServerTuning, style: Style) -> Printed {
     let mut screen = Screen::new(style);
     tuning_server::render(&mut screen, t);
     statements(&mut screen, t);

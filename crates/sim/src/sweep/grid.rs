@@ -167,7 +167,7 @@ impl Grid {
 }
 
 fn read(path: &Path) -> Result<String, SweepError> {
-    std::fs::read_to_string(path).map_err(|e| SweepError::file(path, &e))
+    flashwise_block::input::read_text(path).map_err(|e| SweepError::file(path, &e))
 }
 
 fn table(text: &str, path: &Path) -> Result<Table, SweepError> {
@@ -345,7 +345,15 @@ impl CellBuilder<'_> {
         }
         for trace in workload.flows.iter().filter_map(|flow| flow.trace.as_ref()) {
             let path = self.base.join(&trace.path);
-            hash.update(&std::fs::read(&path).map_err(|e| SweepError::file(&path, &e))?);
+            // Each cell reads it anew.
+            let mut trace = flashwise_block::input::open_regular(&path).map_err(|e| SweepError::file(&path, &e))?;
+            let mut piece = vec![0; 1 << 16];
+            loop {
+                match std::io::Read::read(&mut trace, &mut piece).map_err(|e| SweepError::file(&path, &e))? {
+                    0 => break,
+                    length => hash.update(&piece[..length]),
+                }
+            }
         }
         Ok(format!("{:032x}", hash.digest128()))
     }

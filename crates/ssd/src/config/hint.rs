@@ -2,13 +2,17 @@
 
 /// The known name that is nearest to a misspelt one: at most a third of its letters away.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // A name as long as a page is no misspelling, and comparing it takes time in proportion to its length.
+    if name.len() > 256 {
+        return None;
+    }
     let distances = known.into_iter().map(|candidate| (edit_distance(name, candidate), candidate));
     let (distance, candidate) = distances.min()?;
     (distance <= name.chars().count().div_ceil(3)).then_some(candidate)
 }
 
 /// Levenshtein's distance, letters in either case alike.
-fn edit_distance(a: &str, b: &str) -> usize {
+pub fn edit_distance(a: &str, b: &str) -> usize {
     let [a, b] = [a, b].map(|text| text.to_lowercase().chars().collect::<Vec<_>>());
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {

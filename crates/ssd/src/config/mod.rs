@@ -51,7 +51,7 @@ pub use gc::{
     WearLevellingConfig,
 };
 pub(crate) use gc::{EMPTIED_MAX, gc_policies};
-pub use hint::nearest;
+pub use hint::{edit_distance, nearest};
 pub use host::{Arbitration, ArbitrationWeights, DataTransfer, HostConfig, Interface, QueuePriority};
 pub(crate) use link::link_bytes_per_s;
 pub(crate) use reduction::STORED_PAGE_HEADER;

@@ -125,7 +125,7 @@ impl Rounds for PgbenchRounds<'_> {
         server.start(instance, &[], progress)?;
         match &self.options.load {
             Some(file) => {
-                let sql = std::fs::read_to_string(file).map_err(|e| TuneError::file(file, &e))?;
+                let sql = flashwise_block::input::read_text(file).map_err(|e| TuneError::file(file, &e))?;
                 let mut connection = Server::connect(&server.dsn())?;
                 connection.execute_named(&sql, &file.display().to_string())?;
             }

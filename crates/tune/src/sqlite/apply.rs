@@ -7,13 +7,14 @@
 use std::path::{Path, PathBuf};
 
 use flashwise_block::Progress;
+use flashwise_block::temporary::TemporaryFolder;
 use flashwise_sqlite::{Backend, Vfs, VfsOptions, import};
 use rusqlite::{Connection, OpenFlags};
 use tempfile::TempPath;
 
 use super::knobs::set_page_size;
 use super::settings::{Journal, Settings};
-use super::user::{copy_with_pages, open_plain, plain_error};
+use super::user::{copy_with_pages, interruptible, open_plain, plain_error};
 use crate::{AppliedTuning, TuneError};
 
 /// Changes a database from one set of settings to another, as far as they are kept in its file.
@@ -88,7 +89,7 @@ fn lay_out(database: &Path, wanted: &Settings, new: &Path) -> Result<(), TuneErr
         return Err(TuneError::Refused(format!("{}: exists; existing files are never written to", new.display())));
     }
     check_integrity(&open_plain(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?, database)?;
-    let directory = tempfile::Builder::new().prefix(".flashwise-").tempdir_in(parent);
+    let directory = TemporaryFolder::create_in(parent, ".flashwise-");
     let directory = directory.map_err(|e| TuneError::file(parent, &e))?;
     let (plain, laid_out) = (directory.path().join("plain.db"), directory.path().join("new.db"));
     copy_with_pages(database, wanted.page, &plain)?;
@@ -105,7 +106,9 @@ fn finish(laid_out: &Path, wanted: &Settings) -> Result<(), TuneError> {
     let vfs = Vfs::register("flashwise-tune", Backend::Directory, VfsOptions { record: false, ..wanted.vfs })?;
     let failed =
         |e: rusqlite::Error| TuneError::Sql { context: "the database laid out".into(), message: e.to_string() };
-    let db = Connection::open_with_flags_and_vfs(laid_out, OpenFlags::default(), vfs.name()).map_err(failed)?;
+    let db = Connection::open_with_flags_and_vfs(laid_out, OpenFlags::default(), vfs.name())
+        .and_then(interruptible)
+        .map_err(failed)?;
     db.execute_batch(&format!("PRAGMA journal_mode = {}", wanted.journal.name())).map_err(failed)?;
     check_integrity(&db, laid_out)
 }

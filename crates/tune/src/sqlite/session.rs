@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flashwise_block::{ByteSize, DeviceCounters, Nanos};
+use flashwise_block::temporary::TemporaryFolder;
+use flashwise_block::{BlockError, ByteSize, DeviceCounters, Nanos};
 use flashwise_sqlite::{Backend, Vfs, VfsOptions};
 use rusqlite::{Connection, OpenFlags};
-use tempfile::TempDir;
 
+use super::user::{interruptible, is_interrupt};
 use crate::{Target, TuneError};
 
 /// Numbers the VFS registrations of this process.
@@ -24,7 +25,7 @@ pub(crate) struct Session {
     /// The database file on a real file system.
     cached_file: Option<std::fs::File>,
     /// Removed, with everything in it, when the session ends.
-    directory: Option<TempDir>,
+    directory: Option<TemporaryFolder>,
     label: String,
 }
 
@@ -34,7 +35,7 @@ impl Session {
         let (backend, directory) = match target {
             Target::Simulated { .. } => (Backend::Drive(target.open(seed, NO_SCRATCH)?), None),
             Target::Directory(path) => {
-                let scratch = tempfile::Builder::new().prefix("flashwise-").tempdir_in(path);
+                let scratch = TemporaryFolder::create_in(path, "flashwise-");
                 (Backend::Directory, Some(scratch.map_err(|e| TuneError::file(path, &e))?))
             }
             Target::Raw(raw) => {
@@ -55,6 +56,7 @@ impl Session {
     /// A connection to the database.
     pub(crate) fn connect(&self) -> Result<Connection, TuneError> {
         Connection::open_with_flags_and_vfs(&self.name, OpenFlags::default(), self.vfs.name())
+            .and_then(interruptible)
             .map_err(|e| self.sql_error("opening the database", &e))
     }
 
@@ -77,6 +79,9 @@ impl Session {
 
     /// SQLite's error with what was being done and, where the VFS had a part in it, its words.
     pub(crate) fn sql_error(&self, context: &str, error: &rusqlite::Error) -> TuneError {
+        if is_interrupt(error) {
+            return BlockError::Interrupted.into();
+        }
         use rusqlite::ErrorCode::{CannotOpen, DatabaseCorrupt, DiskFull, NotADatabase, SystemIoFailure};
         let codes = [CannotOpen, DatabaseCorrupt, DiskFull, NotADatabase, SystemIoFailure];
         let is_below = error.sqlite_error_code().is_some_and(|code| codes.contains(&code));

@@ -5,11 +5,13 @@ use std::ffi::c_int;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use flashwise_block::{ByteSize, Nanos, Progress};
+use flashwise_block::input::{check_regular, open_regular, read_text};
+use flashwise_block::interrupt;
+use flashwise_block::temporary::TemporaryFolder;
+use flashwise_block::{BlockError, ByteSize, Nanos, Progress};
 use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::{Batch, Connection, ErrorCode, OpenFlags, Statement, ffi};
-use tempfile::TempDir;
 
 use super::made;
 use super::run::Rounds;
@@ -46,7 +48,11 @@ pub enum Statements {
 impl Statements {
     fn read(&self) -> Result<Cow<'_, str>, TuneError> {
         match self {
-            Self::File(path) => std::fs::read_to_string(path).map(Cow::Owned).map_err(|e| TuneError::file(path, &e)),
+            // Each run reads them anew.
+            Self::File(path) => check_regular(path)
+                .and_then(|()| read_text(path))
+                .map(Cow::Owned)
+                .map_err(|e| TuneError::file(path, &e)),
             Self::Made(text) => Ok(Cow::Borrowed(text)),
         }
     }
@@ -99,7 +105,7 @@ impl UserWorkload {
     /// Bytes of the copy and its journal at most, unless the statements make it grow.
     pub(crate) fn database_bytes_max(&self) -> Result<ByteSize, TuneError> {
         let metadata = std::fs::metadata(&self.database).map_err(|e| TuneError::file(&self.database, &e))?;
-        Ok(ByteSize(ByteSize::mib(2).0 + 2 * metadata.len()))
+        Ok(ByteSize(ByteSize::mib(2).0.saturating_add(metadata.len().saturating_mul(2))))
     }
 
     /// Statements for a database whose own nobody gave.
@@ -153,7 +159,7 @@ impl UserWorkload {
 fn uses_wal(path: &Path) -> std::io::Result<bool> {
     use std::io::Read;
     let mut header = [0; 20];
-    std::fs::File::open(path)?.read_exact(&mut header)?;
+    open_regular(path)?.read_exact(&mut header)?;
     Ok(header[18..20] == [2, 2])
 }
 
@@ -164,7 +170,7 @@ fn uses_wal(path: &Path) -> std::io::Result<bool> {
 struct Source {
     // Closed before the copy goes.
     db: Connection,
-    _copy: Option<TempDir>,
+    _copy: Option<TemporaryFolder>,
 }
 
 impl Source {
@@ -172,6 +178,7 @@ impl Source {
         let failed = |e| plain_error(path, &e);
         // The WAL or journal is beside the file itself, not beside a link to it.
         let path = &path.canonicalize().map_err(|e| TuneError::file(path, &e))?;
+        check_regular(path).map_err(|e| TuneError::file(path, &e))?;
         if has_own_wal(path).map_err(|e| TuneError::file(path, &e))? {
             return Self::copy(path);
         }
@@ -190,12 +197,13 @@ impl Source {
         for suffix in ["", "-wal", "-journal"] {
             let (from, to) = (with_suffix(path, suffix), with_suffix(&copy, suffix));
             if suffix.is_empty() || from.exists() {
+                check_regular(&from).map_err(|e| TuneError::file(&from, &e))?;
                 std::fs::copy(&from, to).map_err(|e| TuneError::file(from, &e))?;
             }
         }
         let failed = |e| plain_error(path, &e);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let db = Connection::open_with_flags(&copy, flags).map_err(failed)?;
+        let db = Connection::open_with_flags(&copy, flags).and_then(interruptible).map_err(failed)?;
         count_schema(&db).map_err(failed)?;
         Ok(Self { db, _copy: Some(directory) })
     }
@@ -207,7 +215,7 @@ fn has_own_wal(path: &Path) -> std::io::Result<bool> {
     const WRITE_VERSION_OFFSET: u64 = 18;
     const WAL: u8 = 2;
     let mut version = [0];
-    let read = std::fs::File::open(path)?.read_at(&mut version, WRITE_VERSION_OFFSET)?;
+    let read = open_regular(path)?.read_at(&mut version, WRITE_VERSION_OFFSET)?;
     let is_wal = (read == 1 && version == [WAL]) || with_suffix(path, "-wal").exists();
     Ok(is_wal && !with_suffix(path, "-shm").exists())
 }
@@ -223,16 +231,34 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-fn scratch() -> Result<TempDir, TuneError> {
-    tempfile::Builder::new().prefix("flashwise-").tempdir().map_err(|e| TuneError::file(std::env::temp_dir(), &e))
+fn scratch() -> Result<TemporaryFolder, TuneError> {
+    TemporaryFolder::create("flashwise-").map_err(|e| TuneError::file(std::env::temp_dir(), &e))
+}
+
+/// Instructions of SQLite's machine between two looks at whether the user wants to stop: well below a millisecond.
+const INSTRUCTIONS_BETWEEN_LOOKS: c_int = 1000;
+
+/// A connection whose statements end within a moment when the user interrupts, however long one of them takes.
+pub(crate) fn interruptible(mut db: Connection) -> rusqlite::Result<Connection> {
+    db.progress_handler(INSTRUCTIONS_BETWEEN_LOOKS, Some(interrupt::is_requested))?;
+    Ok(db)
+}
+
+/// Whether a statement ended because the user wanted it to.
+pub(crate) fn is_interrupt(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) && interrupt::is_requested()
 }
 
 pub(crate) fn open_plain(path: &Path, flags: OpenFlags) -> Result<Connection, TuneError> {
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    Connection::open_with_flags(path, flags).map_err(|e| plain_error(path, &e))
+    check_regular(path).map_err(|e| TuneError::file(path, &e))?;
+    Connection::open_with_flags(path, flags).and_then(interruptible).map_err(|e| plain_error(path, &e))
 }
 
 pub(crate) fn plain_error(path: &Path, error: &rusqlite::Error) -> TuneError {
+    if is_interrupt(error) {
+        return BlockError::Interrupted.into();
+    }
     let is_laid_out = || flashwise_sqlite::info(path).is_ok_and(|info| info.version.is_some());
     let message = match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt) if is_laid_out() => {

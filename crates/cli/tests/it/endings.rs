@@ -1,0 +1,176 @@
+//! Whatever it is doing, the program ends within two seconds of Ctrl-C or SIGTERM and leaves nothing; what it leaves
+//! when it is killed, the next run sweeps.
+
+use crate::support;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use support::{Ended, Place, is_empty};
+
+/// Two seconds, and what a busy machine takes to start and end a process.
+const SOON: Duration = Duration::from_millis(4000);
+
+const ENDLESS: &str = "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c;";
+
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(60), "{what} did not come about");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn ends_soon(child: Child, signal: Signal) -> Ended {
+    let sent = Instant::now();
+    kill_process(Pid::from_child(&child), signal).unwrap();
+    let ended = Ended::of(child).expect(130);
+    assert!(sent.elapsed() < SOON, "{:?}", sent.elapsed());
+    ended
+}
+
+/// A place with a database and one statement that never ends.
+fn endless() -> Place {
+    let place = Place::with_profile();
+    place.database("app.db");
+    place.write("endless.sql", ENDLESS);
+    std::fs::create_dir(place.path("drive")).unwrap();
+    place
+}
+
+const FIT: [&str; 9] = ["fit", "sqlite", "drive", "--db", "app.db", "--sql", "endless.sql", "--profile", "p.toml"];
+
+#[test]
+fn one_sql_statement_that_never_ends_is_ended_and_leaves_nothing() {
+    let place = endless();
+    let before = place.names();
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let child = place.command(&FIT).spawn().unwrap();
+        wait_until("the scratch folder", || !is_empty(&place.path("drive")));
+        std::thread::sleep(Duration::from_millis(500));
+        assert_eq!(ends_soon(child, signal).stderr, "flashwise: interrupted\n");
+        assert!(is_empty(&place.path("drive")) && place.has_no_temporary_files());
+        assert_eq!(place.names(), before);
+    }
+    for arguments in [
+        &["tune", "sqlite", "app.db", "--sql", "endless.sql", "--profile", "p.toml"][..],
+        &["audit", "--db", "app.db", "--sql", "endless.sql", "--profile", "p.toml"],
+    ] {
+        let child = place.command(arguments).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(1500));
+        ends_soon(child, Signal::INT);
+        assert!(place.has_no_temporary_files(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn what_a_killed_run_left_is_swept_by_the_next_one() {
+    let place = endless();
+    let mut killed = place.command(&FIT).spawn().unwrap();
+    wait_until("the scratch folder", || !is_empty(&place.path("drive")));
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert!(!is_empty(&place.path("drive")));
+    let child = place.command(&FIT).spawn().unwrap();
+    let only_its_own = || {
+        let names = std::fs::read_dir(place.path("drive")).unwrap().map(|entry| entry.unwrap().file_name());
+        let own = format!("flashwise-{}-", child.id());
+        let names: Vec<_> = names.collect();
+        !names.is_empty() && names.iter().all(|name| name.to_str().unwrap().starts_with(&own))
+    };
+    wait_until("the sweep", only_its_own);
+    std::thread::sleep(Duration::from_millis(300));
+    ends_soon(child, Signal::INT);
+    assert!(is_empty(&place.path("drive")) && place.has_no_temporary_files());
+}
+
+#[test]
+fn a_study_that_is_interrupted_gives_one_valid_document() {
+    let place = Place::new();
+    for format in ["json", "text"] {
+        let child = place.command(&["study", "gc-organisation", "-o", format]).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(700));
+        let ended = ends_soon(child, Signal::INT);
+        assert_eq!(ended.stderr, "flashwise: interrupted\n");
+        match format {
+            "json" => assert_eq!(ended.document()["error"]["exit_code"], 130),
+            _ => assert_eq!(ended.stdout, ""),
+        }
+        assert!(place.has_no_temporary_files());
+    }
+}
+
+#[test]
+fn a_pipe_that_nobody_writes_to_is_no_reason_to_stay() {
+    let place = Place::new();
+    fifo(&place, "pipe");
+    let child = place.command(&["trace", "info", "pipe"]).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    ends_soon(child, Signal::TERM);
+}
+
+pub fn fifo(place: &Place, name: &str) {
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mkfifoat(rustix::fs::CWD, place.path(name), mode).unwrap();
+}
+
+#[test]
+fn what_must_be_a_regular_file_is_not_waited_for() {
+    let place = Place::with_profile();
+    place.database("app.db");
+    place.write("q.sql", "SELECT 1;");
+    fifo(&place, "f.db");
+    let start = Instant::now();
+    for arguments in [
+        &["tune", "sqlite", "f.db", "--sql", "q.sql", "--profile", "p.toml"][..],
+        &["fit", "sqlite", "--db", "f.db", "--sql", "q.sql", "--profile", "p.toml"],
+        &["fit", "sqlite", "--db", "app.db", "--sql", "f.db", "--profile", "p.toml"],
+        &["audit", "--db", "f.db", "--sql", "q.sql", "--profile", "p.toml"],
+        &["audit", "--target", "f.db", "--profile", "p.toml"],
+        &["sqlite", "info", "f.db"],
+        &["sqlite", "import", "f.db", "new.db", "--profile", "p.toml"],
+        &["sqlite", "export", "f.db", "new.db"],
+    ] {
+        let line = place.fails(1, arguments);
+        assert!(line.contains("f.db: it is a named pipe, and a regular file"), "{arguments:?}: {line}");
+    }
+    for arguments in [
+        &["tune", "sqlite", "/dev/zero", "--sql", "q.sql", "--profile", "p.toml"][..],
+        &["fit", "sqlite", "--db", "app.db", "--sql", "/dev/zero", "--profile", "p.toml"],
+        &["sqlite", "info", "/dev/zero"],
+    ] {
+        let line = place.fails(1, arguments);
+        assert!(line.contains("/dev/zero: it is a character device"), "{arguments:?}: {line}");
+    }
+    let line = place.fails(1, &["device", "check", "/dev/zero"]);
+    assert!(line.contains("/dev/zero: it is longer than 256 MiB"), "{line}");
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_profile_and_a_trace_may_come_through_a_pipe() {
+    let place = Place::with_profile();
+    place.write("t.csv", "at_ns,operation,offset_bytes,length_bytes\n0,read,0,4096\n");
+    for (arguments, file) in
+        [(&["audit", "t.csv", "--profile", "pipe"][..], "p.toml"), (&["trace", "info", "pipe"], "t.csv")]
+    {
+        fifo(&place, "pipe");
+        let (from, to) = (place.path(file), place.path("pipe"));
+        let writer = std::thread::spawn(move || std::fs::write(to, std::fs::read(from).unwrap()).unwrap());
+        let ended = place.run(arguments);
+        assert!([0, 3].contains(&ended.code), "{arguments:?}: {}", ended.stderr);
+        writer.join().unwrap();
+        std::fs::remove_file(place.path("pipe")).unwrap();
+    }
+}
+
+#[test]
+fn a_configuration_of_200_000_attributes_is_refused_at_once() {
+    let place = Place::new();
+    let attributes: String = (0..200_000).map(|n| format!(" a{n}=\"1\"")).collect();
+    place.write("a.xml", &format!("<Execution_Parameter_Set{attributes}/>"));
+    let start = Instant::now();
+    let line = place.fails(1, &["device", "import", "--mqsim", "a.xml", "--directory", "o"]);
+    assert!(line.contains("more than 4096 attributes"), "{line}");
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+}
