@@ -5,12 +5,16 @@
 
 use flashwise_trace::workload::{Access, Arrivals, Flow, Pacing, Size, Synthetic, Workload};
 
+use super::figure::{floor, round};
+use super::notes::Notes;
 use super::parv::{Block, Value, parse, syntax};
 use super::{ImportError, Imported, Keys};
 
 const SECTOR: u64 = 512;
+/// The fastest link and channel that a drive has, bytes a second; for what takes no time in the model.
+const RATE_MAX: f64 = 1e12;
 
-/// Keys of `ssdmodel_ssd` that are looked at.
+/// Keys of `ssdmodel_ssd` that are read.
 const SSD_KEYS: [&str; 29] = [
     "Reserve pages percentage",
     "Minimum free blocks percentage",
@@ -46,28 +50,28 @@ const SSD_KEYS: [&str; 29] = [
 /// Reads a parameter file; a name for messages and a text.
 ///
 /// # Errors
-/// At the first key that is unknown or has an impossible value, with its line.
+/// At the first key that has an impossible value, with its line.
 pub fn import(file: &str, text: &str) -> Result<Imported, ImportError> {
     let blocks = parse(text, file)?;
     let Some(ssd) = blocks.iter().find(|block| block.kind == "ssdmodel_ssd") else {
         return Err(syntax(file, 1, "there is no block ssdmodel_ssd"));
     };
-    let mut importer = Importer { file, ssd, notes: Vec::new() };
+    let mut importer = Importer { file, ssd, notes: Notes::default() };
     let device = importer.device(&blocks)?;
     let synthetic = blocks.iter().find(|block| block.kind == "disksim_synthio");
     let workloads = synthetic.map(|block| importer.workload(block)).transpose()?.into_iter().collect();
-    Ok(Imported { source: format!("DiskSim, {file}"), device, workloads, notes: importer.notes })
+    Ok(Imported { source: format!("DiskSim, {file}"), device, workloads, notes: importer.notes.into_list() })
 }
 
 struct Importer<'a> {
     file: &'a str,
     ssd: &'a Block,
-    notes: Vec<String>,
+    notes: Notes,
 }
 
 impl Importer<'_> {
     fn note(&mut self, note: impl Into<String>) {
-        self.notes.push(note.into());
+        self.notes.tell(note);
     }
 
     fn count(&self, key: &str, default: u64) -> Result<u64, ImportError> {
@@ -76,17 +80,38 @@ impl Importer<'_> {
 
     /// A time in ms, as ns.
     fn ms(&self, key: &str, default: f64) -> Result<u64, ImportError> {
-        Ok((self.ssd.number(self.file, key, default)? * 1e6).round() as u64)
+        let ms = self.ssd.number(self.file, key, default)?;
+        round(ms * 1e6).ok_or_else(|| self.refused(key, &format!("{ms}: a time of less than 2^63 ns")))
+    }
+
+    /// An error at a key.
+    fn refused(&self, key: &str, what: &str) -> ImportError {
+        syntax(self.file, self.ssd.line_of(key), format!("'{key}' = {what}"))
+    }
+
+    /// A product, where it is below 2^63.
+    fn product(&self, key: &str, factors: &[u64]) -> Result<u64, ImportError> {
+        let product = factors.iter().try_fold(1_u64, |all, &factor| all.checked_mul(factor));
+        product.filter(|&product| i64::try_from(product).is_ok()).ok_or_else(|| {
+            let value = self.count(key, 0).unwrap_or_default();
+            self.refused(key, &format!("{value}: too large; with the other counts the drive has more than 2^63 bytes"))
+        })
+    }
+
+    /// Notes any other value than the one that is simulated.
+    fn only_simulated(&mut self, key: &str, simulated: u64, why: &str) -> Result<(), ImportError> {
+        match self.count(key, simulated)? {
+            value if value == simulated => {}
+            value => self.note(format!("'{key}' = {value}: {why}; the drive is as with {simulated}")),
+        }
+        Ok(())
     }
 
     /// Refuses any other value of a key.
     fn only(&self, key: &str, allowed: u64, why: &str) -> Result<(), ImportError> {
         match self.count(key, allowed)? {
             value if value == allowed => Ok(()),
-            value => {
-                let line = self.ssd.get(key).map_or(self.ssd.line, |entry| entry.line);
-                Err(syntax(self.file, line, format!("'{key}' = {value}: {why}; only {allowed} can be imported")))
-            }
+            value => Err(self.refused(key, &format!("{value}: {why}; only {allowed} can be imported"))),
         }
     }
 
@@ -95,20 +120,25 @@ impl Importer<'_> {
         let value = self.count(key, default)?;
         let found = choices.iter().find(|(number, _)| *number == value);
         found.map(|(_, word)| *word).ok_or_else(|| {
-            let line = self.ssd.get(key).map_or(self.ssd.line, |entry| entry.line);
             let known: Vec<_> = choices.iter().map(|(number, word)| format!("{number} is {word}")).collect();
-            syntax(self.file, line, format!("'{key}' = {value}: {}; no other can be imported", known.join(", ")))
+            self.refused(key, &format!("{value}: {}; no other can be imported", known.join(", ")))
         })
     }
 
     fn device(&mut self, blocks: &[Block]) -> Result<flashwise_ssd::DeviceConfig, ImportError> {
         let mut known = SSD_KEYS.to_vec();
         known.push("Block erase latency");
-        self.ssd.allow(self.file, &known)?;
+        self.ssd.note_unknown(self.file, &known, &mut self.notes)?;
         self.only("Write policy", 2, "the model has no other any more")?;
-        self.only("Copy back", 1, "moving pages between planes is not mapped")?;
-        self.only("Number of parallel units", 1, "several units in an element are not mapped")?;
-        self.only("Elements per gang", 1, "gangs are not mapped")?;
+        let units =
+            "an element works on one request at a time here, where the model has so many at once in different planes";
+        self.only_simulated("Number of parallel units", 1, units)?;
+        self.only_simulated("Copy back", 1, "pages that are moved never leave their plane here")?;
+        self.only_simulated(
+            "Elements per gang",
+            1,
+            "each element has pins of its own here, where those of a gang share them",
+        )?;
         let mut keys = Keys::default();
         keys.set("name", format!("DiskSim: {}", self.file));
         self.set_flash(&mut keys)?;
@@ -123,15 +153,16 @@ impl Importer<'_> {
 
     fn set_flash(&mut self, keys: &mut Keys) -> Result<(), ImportError> {
         let page_sectors = self.count("Page size", 8)?;
-        let byte_s = self.ssd.number(self.file, "Chip xfer latency", 0.000_025)? / 1e3;
-        if page_sectors == 0 || byte_s <= 0.0 {
-            return Err(syntax(
-                self.file,
-                self.ssd.line,
-                "a page has at least one sector, and its transfer takes time",
-            ));
+        if page_sectors == 0 {
+            return Err(self.refused("Page size", "0: a page has at least one sector"));
         }
-        let page_bytes = page_sectors.saturating_mul(SECTOR);
+        let page_bytes = self.product("Page size", &[page_sectors, SECTOR])?;
+        let byte_s = self.ssd.number(self.file, "Chip xfer latency", 0.000_025)? / 1e3;
+        let rate = if byte_s > 0.0 { (1.0 / byte_s).round() } else { f64::INFINITY };
+        if rate > RATE_MAX {
+            self.note("'Chip xfer latency': a transfer takes no time in the model; here it goes at 1 TB/s");
+        }
+        let channel_bytes_per_s = floor(rate.clamp(1.0, RATE_MAX)).unwrap_or(1);
         for (path, value) in [
             ("flash.channels", self.count("Flash chip elements", 8)?),
             ("flash.chips_per_channel", 1),
@@ -142,7 +173,7 @@ impl Importer<'_> {
             ("flash.page_bytes", page_bytes),
             ("flash.transfer_unit_bytes", page_bytes),
             ("flash.write_granule_bytes", page_bytes),
-            ("flash.channel_bytes_per_s", (1.0 / byte_s).round() as u64),
+            ("flash.channel_bytes_per_s", channel_bytes_per_s),
             ("flash.read_ns", self.ms("Page read latency", 0.025)?),
             ("flash.program_ns", self.ms("Page write latency", 0.2)?),
             ("flash.erase_ns", self.ms("Block erase latency", 1.5)?),
@@ -153,11 +184,11 @@ impl Importer<'_> {
         }
         keys.set("flash.array_time_jitter", 0.0);
         let (planes, per_plane) = (self.count("Planes per package", 8)?, self.count("Blocks per plane", 2048)?);
-        let all = self.count("Blocks per element", planes * per_plane)?;
-        if all != planes * per_plane {
-            let reason =
-                format!("'Blocks per element' = {all} is not planes × blocks per plane, {}", planes * per_plane);
-            return Err(syntax(self.file, self.ssd.line, reason));
+        let product = self.product("Blocks per plane", &[planes, per_plane])?;
+        let all = self.count("Blocks per element", product)?;
+        if all != product {
+            let reason = format!("{all}: it is not planes × blocks per plane, {product}");
+            return Err(self.refused("Blocks per element", &reason));
         }
         Ok(())
     }
@@ -172,15 +203,22 @@ impl Importer<'_> {
         }
         let policy = self.choice("Cleaning policy", 2, &[(2, "greedy"), (3, "wear-aware")])?;
         let pool = self.choice("Allocation pool logic", 1, &[(1, "element"), (2, "plane")])?;
-        let order = self.choice("Plane block mapping", 3, &[(1, "concatenated"), (3, "interleaved")])?;
+        let order = match self.count("Plane block mapping", 3)? {
+            1 => "concatenated",
+            3 => "interleaved",
+            other => {
+                self.note(format!("'Plane block mapping' = {other}: not known here; the drive is as with 3"));
+                "interleaved"
+            }
+        };
         let mode = self.choice("Cleaning in background", 0, &[(0, "foreground"), (1, "background")])?;
         let blocks = self.count("Blocks per plane", 2048)?;
-        let usable = blocks - ((blocks as f64 * reserve / 100.0) as u64).min(blocks);
+        let usable = blocks.saturating_sub(floor(blocks as f64 * reserve / 100.0).unwrap_or(blocks));
         let pages = self.count("Pages per block", 64)?.saturating_sub(1);
         let (planes, elements) = (self.count("Planes per package", 8)?, self.count("Flash chip elements", 8)?);
-        let exported = [planes, elements, pages].iter().fold(usable, |n, &x| n.saturating_mul(x));
-        let page_bytes = self.count("Page size", 8)?.saturating_mul(SECTOR);
-        keys.set_count("capacity_bytes", exported.saturating_mul(page_bytes));
+        let page_bytes = self.product("Page size", &[self.count("Page size", 8)?, SECTOR])?;
+        let capacity = self.product("Flash chip elements", &[usable, planes, pages, elements, page_bytes])?;
+        keys.set_count("capacity_bytes", capacity);
         keys.set("ftl.mapping", "element");
         keys.set_count("ftl.element.stride_pages", self.count("Element stride pages", 1)?);
         keys.set("ftl.element.allocation_pool", pool);
@@ -198,15 +236,16 @@ impl Importer<'_> {
         for bus in blocks.iter().filter(|block| block.kind == "disksim_bus") {
             sector_ms = sector_ms.max(bus.number(self.file, "Read block transfer time", 0.0)?);
         }
-        let most = 1_000_000_000_000.0;
-        let rate = if sector_ms > 0.0 { (SECTOR as f64 / (sector_ms / 1e3)).min(most) } else { most };
+        let rate = if sector_ms > 0.0 { SECTOR as f64 / (sector_ms / 1e3) } else { RATE_MAX };
+        let rate = round(rate.min(RATE_MAX)).unwrap_or_default();
+        let latency = self.ms("Command overhead", 0.0)?.checked_add(self.ms("Bus transaction latency", 0.0)?);
+        let latency = latency.ok_or_else(|| {
+            self.refused("Command overhead", "too long: with 'Bus transaction latency' it is more than 2^63 ns")
+        })?;
         keys.set("host.interface", "sata");
         keys.set_count("host.queue_depth", self.count("Max queue length", 20)?.clamp(1, 32));
-        keys.set_count("host.link_bytes_per_s", rate.round() as u64);
-        keys.set_count(
-            "host.command_latency_ns",
-            self.ms("Command overhead", 0.0)? + self.ms("Bus transaction latency", 0.0)?,
-        );
+        keys.set_count("host.link_bytes_per_s", rate);
+        keys.set_count("host.command_latency_ns", latency);
         keys.set_count("host.command_issue_ns", 0);
         keys.set_count("host.logical_block_bytes", SECTOR);
         keys.set_count("host.max_transfer_bytes", 8 << 20);
@@ -233,7 +272,8 @@ impl Importer<'_> {
                 return Err(syntax(self.file, generators.line, "a generator is a block disksim_synthgen"));
             };
             let mut flow = self.flow(generator)?;
-            (flow.name, flow.requests) = (format!("flow-{number}"), Some((requests / list.len() as u64).max(1)));
+            let each = requests.checked_div(list.len() as u64).unwrap_or(1).max(1);
+            (flow.name, flow.requests) = (format!("flow-{number}"), Some(each));
             flows.push(flow);
         }
         let workload = Workload { name: format!("DiskSim: {}", self.file), seed: 1, content: None, flows };
@@ -248,23 +288,29 @@ impl Importer<'_> {
             self.note("'Probability of sequential access' between 0 and 1: from a half on all requests are sequential");
         }
         let access = if sequential >= 0.5 { Access::Sequential } else { Access::Random };
+        let too_large = |key: &str| syntax(file, generator.line_of(key), format!("'{key}': too large, 2^63 or more"));
+        // A whole number of the file is below 2^53.
         let factor = generator.count(file, "Blocking factor", 8)?.max(1).saturating_mul(SECTOR);
         let (_, mean) = self.distribution(generator, "Sizes")?;
-        let mean_bytes = (mean * SECTOR as f64).ceil() as u64;
-        let size = Size::fixed(mean_bytes.max(1).next_multiple_of(factor));
+        let bytes =
+            floor((mean * SECTOR as f64).ceil()).and_then(|bytes| bytes.max(1).checked_next_multiple_of(factor));
+        let bytes = bytes.filter(|&bytes| i64::try_from(bytes).is_ok()).ok_or_else(|| too_large("Sizes"))?;
+        let size = Size::fixed(bytes);
         let (kind, gap_ms) = self.distribution(generator, "General inter-arrival times")?;
-        let interarrival_ns = ((gap_ms * 1e6).round() as u64).max(1);
+        let interarrival_ns = round(gap_ms * 1e6).ok_or_else(|| too_large("General inter-arrival times"))?.max(1);
         let arrivals = if kind == "exponential" { Arrivals::Poisson } else { Arrivals::Constant };
         self.note(format!(
-            "sizes are all {} here, and arrivals are {arrivals:?}, whatever distribution the file has",
-            mean_bytes.max(1).next_multiple_of(factor)
+            "sizes are all {bytes} here, and arrivals are {arrivals:?}, whatever distribution the file has"
         ));
         let mut synthetic = Synthetic::new(access, size, Pacing::Open { interarrival_ns, arrivals });
         synthetic.read_share = generator.number(file, "Probability of read access", 0.0)?.min(1.0);
         synthetic.align_bytes = Some(factor);
         synthetic.region_bytes = match generator.count(file, "Storage capacity per device", 0)? {
             0 => None,
-            sectors => Some(sectors.saturating_mul(SECTOR) / factor * factor),
+            sectors => {
+                let bytes = sectors.saturating_mul(SECTOR);
+                Some(bytes.checked_div(factor).map_or(bytes, |parts| parts.saturating_mul(factor)))
+            }
         };
         Ok(Flow { synthetic: Some(synthetic), ..Flow::default() })
     }
@@ -354,17 +400,76 @@ instantiate [ ours ] as OURS
     }
 
     #[test]
-    fn what_cannot_be_imported_is_told_with_its_line() {
+    fn what_cannot_be_imported_is_refused_with_its_line() {
         for (from, to, words) in [
             ("Page size", "Page sise", "line 6: 'Page sise' is unknown in ssdmodel_ssd; is 'Page size' meant?"),
             ("Cleaning policy = 3", "Cleaning policy = 1", "line 4: 'Cleaning policy' = 1"),
-            ("Max queue length = 10", "Copy back = 0", "only 1 can be imported"),
+            ("Max queue length = 10", "Write policy = 1", "only 2 can be imported"),
             ("percentage = 20", "percentage = 4", "cleaning never ends"),
-            ("element = 200", "element = 300", "is not planes × blocks per plane, 200"),
+            (
+                "element = 200",
+                "element = 300",
+                "line 5: 'Blocks per element' = 300: it is not planes × blocks per plane",
+            ),
             ("ssdmodel_ssd OURS", "other OURS", "no block ssdmodel_ssd"),
         ] {
             let error = import("ours.parv", &DRIVE.replacen(from, to, 1)).unwrap_err().to_string();
             assert!(error.starts_with("ours.parv: line ") && error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn keys_of_forks_and_what_is_not_simulated_change_nothing_and_are_noted() {
+        let of = |keys: &str| import("ours.parv", &DRIVE.replace("Max queue length = 10", keys)).unwrap();
+        let plain = of("Max queue length = 10");
+        let forked =
+            of("Max queue length = 10, Checkpoint time = 24, Read intensity aware GC = 5, LSB read latency = 0.058,\n\
+             Number of parallel units = 4, Copy back = 0, Elements per gang = 2, Plane block mapping = 2");
+        assert_eq!(forked.device, plain.device);
+        for words in [
+            "ours.parv: line 7: 'Checkpoint time' is unknown in ssdmodel_ssd and has no effect",
+            "'Read intensity aware GC' is unknown",
+            "'LSB read latency' is unknown",
+            "'Number of parallel units' = 4: an element works on one request at a time here",
+            "'Copy back' = 0: ",
+            "'Elements per gang' = 2: ",
+            "'Plane block mapping' = 2: not known here; the drive is as with 3",
+        ] {
+            assert!(forked.notes.iter().any(|note| note.contains(words)), "{words}: {:#?}", forked.notes);
+        }
+    }
+
+    #[test]
+    fn a_transfer_that_takes_no_time_goes_as_fast_as_any() {
+        let imported = import("ours.parv", &DRIVE.replace("latency = 0.000025", "latency = 0.0")).unwrap();
+        assert_eq!(imported.device.flash.channel_bytes_per_s, 1_000_000_000_000);
+        assert!(imported.notes.iter().any(|note| note.starts_with("'Chip xfer latency'")), "{:?}", imported.notes);
+    }
+
+    /// Each number in turn, and each two, are made as large as they can be written.
+    #[test]
+    fn no_figure_wraps_however_large() {
+        let words: Vec<&str> = DRIVE.split(' ').collect();
+        let is_number = |word: &str| word.trim_end_matches(['\n', ',']).parse::<f64>().is_ok();
+        let numbers: Vec<usize> = (0..words.len()).filter(|&at| is_number(words[at])).collect();
+        assert!(numbers.len() > 15, "{numbers:?}");
+        for huge in ["9007199254740991", "1e308", "1e17", "0", "4503599627370496"] {
+            for (n, &a) in numbers.iter().enumerate() {
+                for &b in &numbers[n..] {
+                    let with = |(at, word): (usize, &&str)| match at == a || at == b {
+                        true => word.replace(word.trim_end_matches(['\n', ',']), huge),
+                        false => (*word).to_owned(),
+                    };
+                    let text = words.iter().enumerate().map(with).collect::<Vec<_>>().join(" ");
+                    match import("ours.parv", &text) {
+                        Ok(imported) => assert!(imported.device_toml().is_ok(), "{text}"),
+                        Err(error) => assert!(
+                            error.to_string().contains("ours.parv: ") || error.to_string().contains("workload: flow"),
+                            "{error}\n{text}"
+                        ),
+                    }
+                }
+            }
         }
     }
 }

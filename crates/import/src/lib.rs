@@ -6,9 +6,11 @@
 //!   DiskSim  ssd.parv                    ── disksim ─┘
 //! ```
 //!
-//! Every key of the other simulator is looked at: it is mapped, or a note tells why it has no effect, or the import is
-//! refused. A key that nobody knows is refused with its line, because a misspelt one would otherwise be a silent
-//! default. The notes stand at the head of the written files.
+//! Every key of the other simulator is read: it is mapped, or a note says why it has no effect, or the import is
+//! refused. A key that is not known, as forks of these simulators add them, gets a note with its line, and with the
+//! known key that it may be a misspelling of. The notes are at the head of the written files.
+//!
+//! A figure that is out of range is refused by its name: no arithmetic on a file's figures wraps or is cut off.
 //!
 //! **Not here**: traces of these simulators, which `flashwise-trace` reads, and what comes of running them
 //! (`flashwise-sim`). **Limits**: one drive; of a workload of MQSim, up to the flows that it has.
@@ -20,9 +22,21 @@
 //! ```
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
+// Every figure comes from a file that anybody may have written, so no arithmetic may wrap and no conversion may cut off.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss
+    )
+)]
 
 pub mod disksim;
+mod figure;
 pub mod mqsim;
+mod notes;
 mod parv;
 mod section;
 
@@ -30,8 +44,11 @@ use std::fmt::Write;
 
 use flashwise_trace::workload::{Workload, WorkloadError};
 
+use flashwise_block::shown;
 use flashwise_ssd::SsdError;
 use flashwise_ssd::config::DeviceConfig;
+
+use self::notes::Notes;
 
 /// What an import gives.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +82,19 @@ pub enum ImportError {
     /// The workload that it describes cannot be.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
+    /// What follows from the figures is a number beyond 63 bits.
+    #[error(
+        "{file}: {key} would be {value}, beyond the largest number of a drive, {}; is a figure too large?",
+        i64::MAX
+    )]
+    OutOfRange {
+        /// The file.
+        file: String,
+        /// The key of the drive.
+        key: String,
+        /// The number.
+        value: u64,
+    },
     /// The result has no form in TOML.
     #[error("the imported configuration cannot be written: {0}")]
     Unwritable(String),
@@ -89,9 +119,9 @@ impl Imported {
     }
 
     fn head(&self) -> String {
-        let mut head = format!("# Imported by flashwise from {}.\n", self.source);
+        let mut head = format!("# Imported by flashwise from {}.\n", shown::line(&self.source));
         for note in &self.notes {
-            let _ = writeln!(head, "#\n# note: {note}");
+            let _ = writeln!(head, "#\n# note: {}", shown::line(note));
         }
         head + "\n"
     }
@@ -101,6 +131,8 @@ impl Imported {
 #[derive(Debug, Default)]
 struct Keys {
     root: toml::Table,
+    /// The first key whose number has no form in TOML, and the number.
+    out_of_range: Option<(String, u64)>,
 }
 
 impl Keys {
@@ -116,12 +148,18 @@ impl Keys {
         table.insert(key.to_owned(), value.into());
     }
 
-    /// A whole number; beyond TOML's 63 bits it is the largest that there is, which the checks then refuse.
+    /// A whole number. One beyond TOML's 63 bits fails the import, with the name of the first such key.
     fn set_count(&mut self, path: &str, value: u64) {
-        self.set(path, i64::try_from(value).unwrap_or(i64::MAX));
+        match i64::try_from(value) {
+            Ok(value) => self.set(path, value),
+            Err(_) => drop(self.out_of_range.get_or_insert_with(|| (path.to_owned(), value))),
+        }
     }
 
     fn into_device(self, source: &str) -> Result<DeviceConfig, ImportError> {
+        if let Some((key, value)) = self.out_of_range {
+            return Err(ImportError::OutOfRange { file: source.to_owned(), key, value });
+        }
         let text = toml::to_string(&self.root).map_err(|e| ImportError::Unwritable(e.to_string()))?;
         Ok(DeviceConfig::from_toml(&text, source)?)
     }
@@ -136,8 +174,11 @@ mod tests {
         let mut keys = Keys::default();
         keys.set("name", "x");
         keys.set("ftl.gc.policy", "greedy");
-        keys.set_count("ftl.gc.choices", u64::MAX);
+        keys.set_count("ftl.gc.choices", 7);
         assert_eq!(keys.root["ftl"]["gc"]["policy"].as_str(), Some("greedy"));
-        assert_eq!(keys.root["ftl"]["gc"]["choices"].as_integer(), Some(i64::MAX));
+        assert_eq!(keys.root["ftl"]["gc"]["choices"].as_integer(), Some(7));
+        keys.set_count("capacity_bytes", u64::MAX);
+        let refused = keys.into_device("f").unwrap_err().to_string();
+        assert!(refused.starts_with("f: capacity_bytes would be 18446744073709551615, beyond"), "{refused}");
     }
 }

@@ -1,7 +1,11 @@
 //! DiskSim's parameter files: `type name { key = value, … }`, values being numbers, words, lists and blocks.
 
+use std::collections::BTreeSet;
+
 use super::ImportError;
-use flashwise_ssd::config::nearest;
+use super::figure::floor;
+use super::notes::Notes;
+use flashwise_ssd::config::{edit_distance, nearest};
 
 /// One block with its entries.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,21 +55,36 @@ impl Block {
     pub(super) fn count(&self, file: &str, key: &str, default: u64) -> Result<u64, ImportError> {
         let number = self.number(file, key, default as f64)?;
         let line = self.get(key).map_or(self.line, |entry| entry.line);
-        let whole = number.fract() == 0.0 && number < 2f64.powi(53);
-        if whole { Ok(number as u64) } else { Err(syntax(file, line, format!("'{key}' should be a whole number"))) }
+        // Every whole number below 2^53 has a form of its own as a number with a fraction.
+        let whole = floor(number).filter(|_| number.fract() == 0.0 && number < 2f64.powi(53));
+        whole.ok_or_else(|| syntax(file, line, format!("'{key}' should be a whole number below 2^53")))
     }
 
-    /// Refuses keys that are not in a list, and keys that stand twice.
-    pub(super) fn allow(&self, file: &str, known: &[&str]) -> Result<(), ImportError> {
-        for (index, entry) in self.entries.iter().enumerate() {
-            if !known.contains(&entry.key.as_str()) {
-                let hint = nearest(&entry.key, known.iter().copied());
-                let hint = hint.map_or_else(String::new, |near| format!("; is '{near}' meant?"));
-                return Err(syntax(file, entry.line, format!("'{}' is unknown in {}{hint}", entry.key, self.kind)));
+    /// The line of a key, or of the block where it is absent.
+    pub(super) fn line_of(&self, key: &str) -> u32 {
+        self.get(key).map_or(self.line, |entry| entry.line)
+    }
+
+    /// Notes the keys that are not in a list, and refuses keys that are in the block twice. A key that must be a
+    /// misspelling, of one that the block lacks, is refused: DiskSim would miss that one too.
+    pub(super) fn note_unknown(&self, file: &str, known: &[&str], notes: &mut Notes) -> Result<(), ImportError> {
+        /// Letters by which a misspelling differs.
+        const LETTERS: usize = 2;
+        let mut seen = BTreeSet::new();
+        for entry in &self.entries {
+            let key = entry.key.as_str();
+            if !seen.insert(key) {
+                return Err(syntax(file, entry.line, format!("'{key}' stands here a second time")));
             }
-            if self.entries[..index].iter().any(|other| other.key == entry.key) {
-                return Err(syntax(file, entry.line, format!("'{}' stands here a second time", entry.key)));
+            if known.contains(&key) {
+                continue;
             }
+            let absent = known.iter().copied().filter(|known| self.get(known).is_none());
+            if let Some(near) = nearest(key, absent).filter(|near| edit_distance(key, near) <= LETTERS) {
+                let reason = format!("'{key}' is unknown in {}; is '{near}' meant?", self.kind);
+                return Err(syntax(file, entry.line, reason));
+            }
+            notes.tell(format!("{file}: line {}: '{key}' is unknown in {} and has no effect", entry.line, self.kind));
         }
         Ok(())
     }
@@ -77,6 +96,8 @@ pub(super) fn syntax(file: &str, line: u32, reason: impl Into<String>) -> Import
 
 /// Most blocks within blocks; a parameter file has two or three.
 const MOST_NESTED: usize = 32;
+/// Most keys of a block; DiskSim's have some forty.
+const ENTRIES_MAX: usize = 4096;
 
 /// Reads the blocks of a file; what is no block, such as `instantiate` and `topology`, is passed over.
 pub(super) fn parse(text: &str, file: &str) -> Result<Vec<Block>, ImportError> {
@@ -89,7 +110,7 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Vec<Block>, ImportError> {
                 let block = parser.block(kind.clone(), name.clone(), token.line)?;
                 blocks.push(block);
             }
-            ([], _) => parser.at += 1,
+            ([], _) => parser.at = parser.at.saturating_add(1),
             _ => {}
         }
     }
@@ -146,7 +167,7 @@ impl<'a> Parser<'a> {
         let mut words = Vec::new();
         while let Some(token) = self.peek().filter(|token| !"{}[]=,".contains(token.text)) {
             words.push(token.text.to_owned());
-            self.at += 1;
+            self.at = self.at.saturating_add(1);
         }
         words
     }
@@ -154,12 +175,12 @@ impl<'a> Parser<'a> {
     /// Goes past a mark, if it is there.
     fn take(&mut self, mark: &str) -> bool {
         let found = self.peek().is_some_and(|token| token.text == mark);
-        self.at += usize::from(found);
+        self.at = self.at.saturating_add(usize::from(found));
         found
     }
 
     fn block(&mut self, kind: String, name: String, line: u32) -> Result<Block, ImportError> {
-        self.depth += 1;
+        self.depth = self.depth.saturating_add(1);
         if self.depth > MOST_NESTED {
             return self.wrong("too many blocks within blocks");
         }
@@ -171,9 +192,12 @@ impl<'a> Parser<'a> {
                 return self.wrong("a key and '=' should stand here, or the block's '}'");
             }
             entries.push(Entry { key, line, value: self.value()? });
+            if entries.len() > ENTRIES_MAX {
+                return self.wrong("not a block of DiskSim's: it has too many keys");
+            }
             self.take(",");
         }
-        self.depth -= 1;
+        self.depth = self.depth.saturating_sub(1);
         Ok(Block { kind, name, line, entries })
     }
 
@@ -190,7 +214,7 @@ impl<'a> Parser<'a> {
     }
 
     fn list(&mut self) -> Result<Value, ImportError> {
-        self.depth += 1;
+        self.depth = self.depth.saturating_add(1);
         if self.depth > MOST_NESTED {
             return self.wrong("too many lists within lists");
         }
@@ -199,7 +223,7 @@ impl<'a> Parser<'a> {
             values.push(self.value()?);
             self.take(",");
         }
-        self.depth -= 1;
+        self.depth = self.depth.saturating_sub(1);
         Ok(Value::List(values))
     }
 }
@@ -231,11 +255,15 @@ mod tests {
             let error = parse(text, "f").unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
         }
+        for text in ["a b { x = ".repeat(100), format!("a b {{ {} }}", "x = 1,".repeat(100_000)), "[".repeat(1 << 20)] {
+            let _ = parse(&text, "f");
+        }
         assert!(parse(&"a b { x = ".repeat(100), "f").is_err());
         let block = &parse("a b {\n x = y,\n Z = 1.5, Z = 2 }", "f").unwrap()[0];
         assert!(block.number("f", "x", 0.0).unwrap_err().to_string().contains("line 2"));
         assert!(block.count("f", "Z", 0).unwrap_err().to_string().contains("whole number"));
-        assert!(block.allow("f", &["x", "Z"]).unwrap_err().to_string().contains("second time"));
-        assert!(block.allow("f", &["X"]).unwrap_err().to_string().contains("is 'X' meant?"));
+        let mut notes = Notes::default();
+        assert!(block.note_unknown("f", &["x", "Z"], &mut notes).unwrap_err().to_string().contains("second time"));
+        assert!(block.note_unknown("f", &["X"], &mut notes).unwrap_err().to_string().contains("is 'X' meant?"));
     }
 }

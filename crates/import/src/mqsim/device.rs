@@ -1,9 +1,10 @@
 //! MQSim's drive, `ssdconfig.xml`: what its tags say, and the configuration that does the same.
 
-use super::super::section::Section;
+use super::super::figure::floor;
+use super::super::section::{COUNT_MAX, Section};
 use super::super::{ImportError, Keys};
 use super::parts::{Part, Shares};
-use super::{CONCURRENT_VICTIMS, Caching, Notes, PCIE_OVERHEAD, PCIE_PAYLOAD, SECTOR};
+use super::{CONCURRENT_VICTIMS, Caching, Notes, PCIE_MESSAGE, PCIE_PAYLOAD, SECTOR, no_effect};
 use flashwise_ssd::config::DeviceConfig;
 
 /// Blocks of a plane: an open one for the host and one for collection, and up to two emptied victims.
@@ -14,6 +15,7 @@ const FREE_MIN: u64 = 2;
 /// MQSim's drive, in its own terms; times in ns.
 pub(super) struct Ssd {
     keys: Vec<(&'static str, toml::Value)>,
+    counts: Vec<(&'static str, u64)>,
     pub(super) seed: u64,
     pub(super) interface_is_nvme: bool,
     fetch_size: u64,
@@ -42,20 +44,24 @@ impl Ssd {
         let host = root.section("Host_Parameter_Set")?;
         let device = root.section("Device_Parameter_Set")?;
         let flash = device.section("Flash_Parameter_Set")?;
-        root.finish()?;
+        root.finish(notes);
         let lane = host.number("PCIe_Lane_Bandwidth", 1.0)?;
         let lanes = host.number("PCIe_Lane_Count", 4.0)?;
         let sata_delay_ns = host.count("SATA_Processing_Delay", 400_000)?;
         let why = "results always have a time series; see --interval";
-        notes.no_effect(&host, &["Enable_ResponseTime_Logging", "ResponseTime_Logging_Period_Length"], why)?;
-        host.finish()?;
-        let payload = PCIE_PAYLOAD as f64 / (PCIE_PAYLOAD + PCIE_OVERHEAD) as f64;
+        no_effect(notes, &host, &["Enable_ResponseTime_Logging", "ResponseTime_Logging_Period_Length"], why)?;
+        host.finish(notes);
+        let payload = PCIE_PAYLOAD as f64 / PCIE_MESSAGE as f64;
+        let link_bytes_per_s = floor(lanes * lane * 1e9 * payload).ok_or_else(|| {
+            host.refused("PCIe_Lane_Count", &lanes, "lanes that together move less than 2^63 bytes a second")
+        })?;
         let mut ssd = Self {
             keys: Vec::new(),
+            counts: Vec::new(),
             seed: device.count("Seed", 123)?,
             interface_is_nvme: device.choice("HostInterface_Type", true, &[("NVME", true), ("SATA", false)])?,
             fetch_size: device.count("Queue_Fetch_Size", 512)?,
-            link_bytes_per_s: (lanes * lane * 1e9 * payload) as u64,
+            link_bytes_per_s,
             sata_delay_ns,
             has_cache: false,
             cache_bytes: device.count("Data_Cache_Capacity", 256 << 20)?,
@@ -75,16 +81,38 @@ impl Ssd {
         if ssd.over_provisioning >= 1.0 {
             return Err(device.refused("Overprovisioning_Ratio", &ssd.over_provisioning, "below 1"));
         }
+        ssd.check_size(&device, &flash)?;
         ssd.all_planes = ssd.planes_in_all();
         ssd.read_cache(&device, notes)?;
         ssd.read_ftl(&device, notes)?;
         ssd.read_collection(&device, notes)?;
-        ssd.read_channel(&device)?;
+        ssd.read_channel(&device, notes)?;
         ssd.read_flash(&flash, notes)?;
         ssd.read_rest(&device, notes)?;
-        flash.finish()?;
-        device.finish()?;
+        flash.finish(notes);
+        device.finish(notes);
         Ok(ssd)
+    }
+
+    /// Refuses a drive whose bytes no number of ours can count; from here on no product of its dimensions overflows.
+    fn check_size(&self, device: &Section<'_>, flash: &Section<'_>) -> Result<(), ImportError> {
+        let levels = [
+            (device, "Flash_Channel_Count", self.channels),
+            (device, "Chip_No_Per_Channel", self.chips),
+            (flash, "Die_No_Per_Chip", self.dies),
+            (flash, "Plane_No_Per_Die", self.planes),
+            (flash, "Block_No_Per_Plane", self.blocks),
+            (flash, "Page_No_Per_Block", self.pages),
+            (flash, "Page_Capacity", self.page_bytes),
+        ];
+        let mut bytes = 1_u64;
+        for (section, tag, count) in levels {
+            let all = bytes.checked_mul(count.max(1)).filter(|&bytes| bytes <= COUNT_MAX);
+            bytes = all.ok_or_else(|| {
+                section.refused(tag, &count, "so few that the drive has less than 2^63 bytes with the counts before it")
+            })?;
+        }
+        Ok(())
     }
 
     fn set(&mut self, path: &'static str, value: impl Into<toml::Value>) {
@@ -92,14 +120,18 @@ impl Ssd {
     }
 
     fn set_count(&mut self, path: &'static str, value: u64) {
-        self.set(path, i64::try_from(value).unwrap_or(i64::MAX));
+        self.counts.push((path, value));
     }
 
     fn read_cache(&mut self, device: &Section<'_>, notes: &mut Notes) -> Result<(), ImportError> {
         let kinds = [("ADVANCED", true), ("SIMPLE", true), ("TURNED_OFF", false)];
-        self.has_cache = device.choice("Caching_Mechanism", true, &kinds)?;
-        let shared =
-            device.choice("Data_Cache_Sharing_Mode", true, &[("SHARED", true), ("EQUAL_PARTITIONING", false)])?;
+        self.has_cache = device.nearest_choice("Caching_Mechanism", true, &kinds, notes)?;
+        let shared = device.nearest_choice(
+            "Data_Cache_Sharing_Mode",
+            true,
+            &[("SHARED", true), ("EQUAL_PARTITIONING", false)],
+            notes,
+        )?;
         if !shared {
             notes.tell("<Data_Cache_Sharing_Mode> = EQUAL_PARTITIONING: all flows share the cache");
         }
@@ -107,21 +139,30 @@ impl Ssd {
         let (rate, burst) =
             (device.count("Data_Cache_DRAM_Data_Rate", 800)?, device.count("Data_Cache_DRAM_Data_Busrt_Size", 1)?);
         let row_bytes = device.count("Data_Cache_DRAM_Row_Size", 8192)?;
-        notes.no_effect(
-            device,
-            &["Data_Cache_DRAM_tRP"],
-            "the next row is made ready beside the present one's data",
-        )?;
-        if self.has_cache {
-            let burst_ns = (1000 / rate.max(1)).max(1);
-            self.dram = [activate + column, row_bytes, 2 * burst.max(1) * 1_000_000_000 / burst_ns];
+        no_effect(notes, device, &["Data_Cache_DRAM_tRP"], "the next row is made ready beside the present one's data")?;
+        if !self.has_cache {
+            return Ok(());
         }
+        let access_ns = activate.checked_add(column).filter(|&ns| ns <= COUNT_MAX);
+        let access_ns = access_ns.ok_or_else(|| {
+            device.refused("Data_Cache_DRAM_tRCD", &activate, "with Data_Cache_DRAM_tCL less than 2^63 ns")
+        })?;
+        let transfers = transfers_per_s("Data_Cache_DRAM_Data_Rate", rate, device, notes)?;
+        let bytes_per_s = transfers.checked_mul(2).and_then(|per_s| per_s.checked_mul(burst.max(1)));
+        let bytes_per_s = bytes_per_s.filter(|&rate| rate <= COUNT_MAX).ok_or_else(|| {
+            device.refused(
+                "Data_Cache_DRAM_Data_Busrt_Size",
+                &burst,
+                "a burst that moves less than 2^63 bytes a second",
+            )
+        })?;
+        self.dram = [access_ns, row_bytes, bytes_per_s];
         Ok(())
     }
 
     fn read_ftl(&mut self, device: &Section<'_>, notes: &mut Notes) -> Result<(), ImportError> {
         device.choice("Memory_Type", (), &[("FLASH", ())])?;
-        device.choice("Address_Mapping", (), &[("PAGE_LEVEL", ())])?;
+        device.nearest_choice("Address_Mapping", (), &[("PAGE_LEVEL", ())], notes)?;
         let order = device.text("Plane_Allocation_Scheme")?.unwrap_or("CWDP");
         self.set("ftl.mapping", "page");
         self.set("ftl.placement", "static");
@@ -132,8 +173,12 @@ impl Ssd {
         self.set_count("ftl.logical_page_bytes", self.page_bytes);
         let ideal = device.flag("Ideal_Mapping_Table", false)?;
         let capacity = device.count("CMT_Capacity", 2 << 20)?;
-        let shared =
-            device.choice("CMT_Sharing_Mode", true, &[("SHARED", true), ("EQUAL_SIZE_PARTITIONING", false)])?;
+        let shared = device.nearest_choice(
+            "CMT_Sharing_Mode",
+            true,
+            &[("SHARED", true), ("EQUAL_SIZE_PARTITIONING", false)],
+            notes,
+        )?;
         if ideal {
             return Ok(());
         }
@@ -144,10 +189,15 @@ impl Ssd {
         }
         let address_bits = (self.physical_pages() as f64).log2();
         let sectors = (self.page_bytes / SECTOR) as f64;
-        let bytes = |bits: f64| (bits / 8.0).ceil() as u64;
+        let entry_bytes = |bits: f64| {
+            let wrong = || device.refused("CMT_Capacity", &capacity, "the size of a table whose entries have a size");
+            floor((bits / 8.0).ceil()).ok_or_else(wrong)
+        };
+        let cached = entry_bytes(2.0 * address_bits + sectors)?;
+        let stored = entry_bytes(address_bits + sectors)?;
         self.set_count("ftl.mapping_cache.capacity_bytes", capacity);
-        self.set_count("ftl.mapping_cache.cached_entry_bytes", bytes(2.0 * address_bits + sectors));
-        self.set_count("ftl.mapping_cache.stored_entry_bytes", bytes(address_bits + sectors));
+        self.set_count("ftl.mapping_cache.cached_entry_bytes", cached);
+        self.set_count("ftl.mapping_cache.stored_entry_bytes", stored);
         self.set_count("ftl.mapping_cache.load_bytes", SECTOR);
         self.set("ftl.mapping_cache.stored_at_start", true);
         self.set("ftl.mapping_cache.deferred_write_back", true);
@@ -164,7 +214,7 @@ impl Ssd {
             ("RANDOM_PP", "random"),
             ("FIFO", "fifo"),
         ];
-        let policy = device.choice("GC_Block_Selection_Policy", "random-greedy", &policies)?;
+        let policy = device.nearest_choice("GC_Block_Selection_Policy", "random-greedy", &policies, notes)?;
         if policy == "random" {
             notes.tell(
                 "<GC_Block_Selection_Policy>: the three random policies are one here, which takes full blocks only",
@@ -172,9 +222,14 @@ impl Ssd {
         }
         self.set("ftl.gc.policy", policy);
         self.set_count("ftl.gc.choices", u64::from(self.blocks.max(2).ilog2()));
-        let share = |threshold: f64| (threshold * self.blocks as f64) as u64;
-        self.gc_threshold = share(device.number("GC_Exec_Threshold", 0.05)?).max(CONCURRENT_VICTIMS);
-        self.gc_hard_threshold = share(device.number("GC_Hard_Threshold", 0.005)?).max(1);
+        let share = |tag: &'static str, default: f64| {
+            let threshold = device.number(tag, default)?;
+            let blocks = floor(threshold * self.blocks as f64).filter(|_| threshold <= 1.0);
+            blocks.ok_or_else(|| device.refused(tag, &threshold, "a share of a plane's blocks, 0 to 1"))
+        };
+        let gc_threshold = share("GC_Exec_Threshold", 0.05)?.max(CONCURRENT_VICTIMS);
+        let gc_hard_threshold = share("GC_Hard_Threshold", 0.005)?.max(1);
+        (self.gc_threshold, self.gc_hard_threshold) = (gc_threshold, gc_hard_threshold);
         let preemptible = device.flag("Preemptible_GC_Enabled", true)?;
         self.set("ftl.gc.trigger", "superblock-filled");
         // MQSim issues all reads of a victim at once.
@@ -182,14 +237,14 @@ impl Ssd {
         self.set("ftl.gc.preemptible", preemptible);
         self.set("ftl.gc.copy_back", device.flag("Use_Copyback_for_GC", false)?);
         let schedulers = [("PRIORITY_OUT_OF_ORDER", ()), ("OUT_OF_ORDER", ())];
-        device.choice("Transaction_Scheduling_Policy", (), &schedulers)?;
+        device.nearest_choice("Transaction_Scheduling_Policy", (), &schedulers, notes)?;
         self.set("flash.scheduling", if preemptible { "preemptible-gc" } else { "priority-out-of-order" });
         self.read_wear_levelling(device, notes)
     }
 
     fn read_wear_levelling(&mut self, device: &Section<'_>, notes: &mut Notes) -> Result<(), ImportError> {
         let why = "MQSim ignores the tag and always takes the least erased block";
-        notes.no_effect(device, &["Dynamic_Wearleveling_Enabled"], why)?;
+        no_effect(notes, device, &["Dynamic_Wearleveling_Enabled"], why)?;
         self.set("ftl.wear_levelling.dynamic", "least-erased");
         let (is_static, threshold) =
             (device.flag("Static_Wearleveling_Enabled", true)?, device.count("Static_Wearleveling_Threshold", 100)?);
@@ -202,45 +257,67 @@ impl Ssd {
         Ok(())
     }
 
-    fn read_channel(&mut self, device: &Section<'_>) -> Result<(), ImportError> {
-        device.choice("Flash_Comm_Protocol", (), &[("NVDDR2", ())])?;
+    fn read_channel(&mut self, device: &Section<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+        device.nearest_choice("Flash_Comm_Protocol", (), &[("NVDDR2", ())], notes)?;
         let (width, rate) = (device.count("Flash_Channel_Width", 1)?, device.count("Channel_Transfer_Rate", 333)?);
-        if rate == 0 || rate > 1000 || width == 0 {
-            return Err(device.refused("Channel_Transfer_Rate", &rate, "1 to 1000 MT/s, over at least one byte"));
-        }
-        // MQSim counts whole nanoseconds a transfer.
-        self.set_count("flash.channel_bytes_per_s", width * 1_000_000_000 / (1000 / rate));
+        let transfers = transfers_per_s("Channel_Transfer_Rate", rate, device, notes)?;
+        let bytes_per_s = width.checked_mul(transfers).filter(|rate| (1..=COUNT_MAX).contains(rate));
+        let right = "a width in bytes, at least 1, that moves less than 2^63 bytes a second";
+        let bytes_per_s = bytes_per_s.ok_or_else(|| device.refused("Flash_Channel_Width", &width, right))?;
+        self.set_count("flash.channel_bytes_per_s", bytes_per_s);
         Ok(())
     }
 
     fn read_flash(&mut self, flash: &Section<'_>, notes: &mut Notes) -> Result<(), ImportError> {
         /// From the end of the command cycles to the array's start and back.
         const SENSE_EXTRA_NS: u64 = 20;
-        let bits = flash.choice("Flash_Technology", 2_usize, &[("SLC", 1), ("MLC", 2), ("TLC", 3)])?;
-        let reads = [
-            flash.count("Page_Read_Latency_LSB", 75_000)? + SENSE_EXTRA_NS,
-            flash.count("Page_Read_Latency_CSB", 75_000)? + SENSE_EXTRA_NS,
-            flash.count("Page_Read_Latency_MSB", 75_000)? + SENSE_EXTRA_NS,
-        ];
-        let programs = [
-            flash.count("Page_Program_Latency_LSB", 750_000)?,
-            flash.count("Page_Program_Latency_CSB", 750_000)?,
-            flash.count("Page_Program_Latency_MSB", 750_000)?,
-        ];
-        let of_cell = |times: [u64; 3]| match bits {
-            1 => vec![times[0]],
-            2 => vec![times[0], times[2]],
-            _ => times.to_vec(),
+        let bits = flash.choice("Flash_Technology", 2_usize, &[("SLC", 1), ("MLC", 2), ("TLC", 3), ("QLC", 4)])?;
+        let read = |tag: &'static str, default: u64| {
+            let (ns, sensed) = flash.count(tag, default).map(|ns| (ns, ns.checked_add(SENSE_EXTRA_NS)))?;
+            sensed.filter(|&ns| ns <= COUNT_MAX).ok_or_else(|| flash.refused(tag, &ns, "a time of less than 2^63 ns"))
         };
-        self.set_count("flash.read_ns", reads[0]);
-        self.set_count("flash.program_ns", programs[0]);
-        for (path, times) in
-            [("flash.read_ns_by_page_type", of_cell(reads)), ("flash.program_ns_by_page_type", of_cell(programs))]
-        {
-            let times = times.into_iter().map(|ns| toml::Value::Integer(i64::try_from(ns).unwrap_or(i64::MAX)));
+        let lowest = [read("Page_Read_Latency_LSB", 75_000)?, flash.count("Page_Program_Latency_LSB", 750_000)?];
+        let (mut reads, mut programs) = (vec![lowest[0]], vec![lowest[1]]);
+        // Of the pages of a cell, MQSim has times for the first, a middle one and the last; forks for one more in between.
+        let (csb, csb_program) =
+            (read("Page_Read_Latency_CSB", 75_000)?, flash.count("Page_Program_Latency_CSB", 750_000)?);
+        let (msb, msb_program) =
+            (read("Page_Read_Latency_MSB", 75_000)?, flash.count("Page_Program_Latency_MSB", 750_000)?);
+        if bits >= 3 {
+            reads.push(csb);
+            programs.push(csb_program);
+        }
+        if bits >= 2 {
+            reads.push(msb);
+            programs.push(msb_program);
+        }
+        if bits == 4 {
+            // The fourth page of a cell, where a fork of MQSim gives it a time; else that of the last one.
+            reads.push(match flash.text("Page_Read_Latency_WSB")? {
+                Some(_) => read("Page_Read_Latency_WSB", 0)?,
+                None => msb,
+            });
+            programs.push(flash.count("Page_Program_Latency_WSB", msb_program)?);
+        }
+        self.set_count("flash.read_ns", lowest[0]);
+        self.set_count("flash.program_ns", lowest[1]);
+        for (path, times) in [("flash.read_ns_by_page_type", reads), ("flash.program_ns_by_page_type", programs)] {
+            // Each of them is below 2^63.
+            let times = times.into_iter().map(|ns| toml::Value::Integer(ns.cast_signed()));
             self.set(path, toml::Value::Array(times.collect()));
         }
-        self.set("flash.cell", ["slc", "mlc", "tlc"][bits - 1]);
+        self.set(
+            "flash.cell",
+            if bits == 1 {
+                "slc"
+            } else if bits == 2 {
+                "mlc"
+            } else if bits == 3 {
+                "tlc"
+            } else {
+                "qlc"
+            },
+        );
         self.set("flash.page_order", "shadow");
         self.set_count("flash.erase_ns", flash.count("Block_Erase_Latency", 3_800_000)?);
         let cycles = [
@@ -258,10 +335,10 @@ impl Ssd {
         self.set("flash.programs_in_order", false);
         let why = "MQSim never suspends, whatever this says; flash.suspension lets reads interrupt";
         let suspension = ["CMD_Suspension_Support", "Suspend_Erase_Time", "Suspend_Program_Time"];
-        notes.no_effect(flash, &suspension, why)?;
+        no_effect(notes, flash, &suspension, why)?;
         let why = "blocks are never retired; ftl.bad_blocks.erasures_max would";
-        notes.no_effect(flash, &["Block_PE_Cycles_Limit"], why)?;
-        notes.no_effect(flash, &["Page_Metadat_Capacity"], "it moves no bytes in MQSim either")
+        no_effect(notes, flash, &["Block_PE_Cycles_Limit"], why)?;
+        no_effect(notes, flash, &["Page_Metadat_Capacity"], "it moves no bytes in MQSim either")
     }
 
     fn read_rest(&mut self, device: &Section<'_>, notes: &mut Notes) -> Result<(), ImportError> {
@@ -269,13 +346,13 @@ impl Ssd {
             notes.tell("<Enabled_Preconditioning> = true: add --precondition analytic to flashwise simulate");
         }
         let why = "it does not limit the commands in MQSim's drive; <Queue_Fetch_Size> does";
-        notes.no_effect(device, &["IO_Queue_Depth"], why)?;
+        no_effect(notes, device, &["IO_Queue_Depth"], why)?;
         let times = [
             "Preferred_suspend_erase_time_for_read",
             "Preferred_suspend_erase_time_for_write",
             "Preferred_suspend_write_time_for_read",
         ];
-        notes.no_effect(device, &times, "MQSim never suspends, whatever this says")
+        no_effect(notes, device, &times, "MQSim never suspends, whatever this says")
     }
 
     fn physical_pages(&self) -> u64 {
@@ -309,25 +386,27 @@ impl Ssd {
 
     /// Pages of a plane that may hold data where as few blocks are kept free as garbage collection can do with.
     pub(super) fn pages_for_data(&self) -> u64 {
-        self.blocks.saturating_sub(NOT_HOLDING_DATA + FREE_MIN).saturating_mul(self.pages)
+        self.blocks.saturating_sub(NOT_HOLDING_DATA.saturating_add(FREE_MIN)).saturating_mul(self.pages)
     }
 
     /// Sectors of a plane that one of the flows on it may address.
     pub(super) fn sectors_of_plane(&self, flows: u64) -> u64 {
         let sectors = self.blocks as f64 * self.pages as f64 * (self.page_bytes / SECTOR) as f64;
-        (sectors * (1.0 - self.over_provisioning) / flows as f64) as u64
+        // Below the sectors of the plane, which fit.
+        floor(sectors * (1.0 - self.over_provisioning) / flows.max(1) as f64).unwrap_or(u64::MAX)
     }
 
     /// When a plane collects, how far it lets the host go, and how many victims it takes at a time: as much of what
     /// MQSim has as there is room for beside the data.
     fn set_collection(&self, keys: &mut Keys, shares: &Shares, notes: &mut Notes) {
         let data = shares.most_pages.div_ceil(self.pages.max(1));
-        let room = self.blocks.saturating_sub(data + NOT_HOLDING_DATA);
+        let room = self.blocks.saturating_sub(data.saturating_add(NOT_HOLDING_DATA));
         // MQSim has three blocks of each plane open for each flow, one of them for the page map; here there are two.
-        let aside = (3 * shares.most_flows).saturating_sub(2);
-        let wanted = self.gc_threshold + aside;
+        let aside = shares.most_flows.saturating_mul(3).saturating_sub(2);
+        let wanted = self.gc_threshold.saturating_add(aside);
         let free = wanted.min(room).max(FREE_MIN);
-        let victims = (room + 1).saturating_sub(free).clamp(1, CONCURRENT_VICTIMS);
+        let victims = room.saturating_add(1).saturating_sub(free).clamp(1, CONCURRENT_VICTIMS);
+        let others = free.saturating_sub(1);
         if free < wanted || victims < CONCURRENT_VICTIMS {
             notes.tell(format!(
                 "<Overprovisioning_Ratio>: beside the data a plane has room for {free} free blocks and {victims} victims at \
@@ -335,8 +414,8 @@ impl Ssd {
             ));
         }
         keys.set_count("ftl.gc.free_superblocks", free);
-        keys.set_count("ftl.gc.host_reserve_superblocks", (CONCURRENT_VICTIMS + aside).min(free - 1));
-        keys.set_count("ftl.gc.hard_free_superblocks", self.gc_hard_threshold.min(free - 1));
+        keys.set_count("ftl.gc.host_reserve_superblocks", CONCURRENT_VICTIMS.saturating_add(aside).min(others));
+        keys.set_count("ftl.gc.hard_free_superblocks", self.gc_hard_threshold.min(others));
         keys.set_count("ftl.gc.concurrent_victims", victims);
     }
 
@@ -351,7 +430,7 @@ impl Ssd {
         keys.set("name", format!("MQSim: {file}"));
         keys.set_count("capacity_bytes", shares.capacity_bytes());
         self.set_collection(&mut keys, shares, notes);
-        if self.keys.iter().any(|(path, _)| path.starts_with("ftl.mapping_cache.")) {
+        if self.counts.iter().any(|(path, _)| path.starts_with("ftl.mapping_cache.")) {
             keys.set_count("ftl.mapping_cache.partitions", flows);
         }
         self.set_host(&mut keys, flows, notes);
@@ -372,6 +451,9 @@ impl Ssd {
         keys.set("flash.array_time_jitter", 0.0);
         for (path, value) in &self.keys {
             keys.set(path, value.clone());
+        }
+        for &(path, value) in &self.counts {
+            keys.set_count(path, value);
         }
         if !shares.domains.is_empty() {
             notes.tell("<Channel_IDs> and the like: each flow has a domain of its own (ftl.domains)");
@@ -403,7 +485,7 @@ impl Ssd {
         keys.set_count("host.max_transfer_bytes", 64 << 20);
         if !self.interface_is_nvme {
             keys.set_count("host.command_issue_ns", self.sata_delay_ns);
-            keys.set_count("host.command_latency_ns", 24 + self.sata_delay_ns);
+            keys.set_count("host.command_latency_ns", self.sata_delay_ns.saturating_add(24));
             notes.tell(
                 "<HostInterface_Type> = SATA: MQSim's SATA is its PCIe link with <SATA_Processing_Delay> before and after \
                  each request; the delay before is taken over, the one after it is not",
@@ -419,7 +501,9 @@ impl Ssd {
         keys.set("controller.power_loss_protection", true);
         keys.set("controller.unwritten_reads", "allocate");
         keys.set_count("controller.dispatch_ns", 0);
-        let cache_bytes = self.cache_bytes - self.cache_bytes % self.page_bytes.max(1);
+        let page_bytes = self.page_bytes.max(1);
+        let cache_pages = self.cache_bytes.checked_div(page_bytes).unwrap_or_default();
+        let cache_bytes = cache_pages.saturating_mul(page_bytes);
         if caching != Caching::Off {
             let [access_ns, row_bytes, bytes_per_s] = self.dram;
             keys.set_count("controller.dram_ns_per_access", access_ns);
@@ -438,4 +522,28 @@ impl Ssd {
             notes.tell("a read cache beside the write cache: MQSim has one cache of this size for both");
         }
     }
+}
+
+/// Transfers a second at a rate in MT/s. MQSim gives each a whole number of nanoseconds, and so does the drive; above
+/// 1000 MT/s that would be none, and the rate is taken as it is written.
+fn transfers_per_s(tag: &'static str, rate: u64, section: &Section<'_>, notes: &mut Notes) -> Result<u64, ImportError> {
+    let Some(whole_ns) = 1000_u64.checked_div(rate) else {
+        return Err(section.refused(tag, &rate, "a rate in MT/s, at least 1"));
+    };
+    let Some(per_s) = 1_000_000_000_u64.checked_div(whole_ns) else {
+        notes.tell(format!(
+            "<{tag}> = {rate}: MQSim, which counts whole nanoseconds, would take no time for a transfer; here \
+                            it takes what the rate says"
+        ));
+        let per_s = rate.checked_mul(1_000_000).filter(|&per_s| per_s <= COUNT_MAX);
+        return per_s.ok_or_else(|| section.refused(tag, &rate, "a rate of less than 2^63 transfers a second"));
+    };
+    if per_s.abs_diff(rate.saturating_mul(1_000_000)) > per_s / 100 {
+        notes.tell(format!(
+            "<{tag}> = {rate}: MQSim counts whole nanoseconds, {whole_ns} for a transfer, and so does the drive: \
+             {} MT/s",
+            per_s / 1_000_000
+        ));
+    }
+    Ok(per_s)
 }

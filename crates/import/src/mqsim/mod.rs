@@ -13,13 +13,14 @@ use std::path::Path;
 use self::device::Ssd;
 use self::parts::Shares;
 use self::workload::Scenarios;
-use super::section::{Section, parse};
+use super::notes::Notes;
+use super::section::{Section, Xml, readable};
 use super::{ImportError, Imported};
 
 const SECTOR: u64 = 512;
-/// MQSim's longest PCIe payload, and what it sends with each, bytes.
+/// MQSim's longest PCIe payload, and the message that has it, bytes.
 const PCIE_PAYLOAD: u64 = 128;
-const PCIE_OVERHEAD: u64 = 28;
+const PCIE_MESSAGE: u64 = PCIE_PAYLOAD + 28;
 /// Victims that MQSim empties at the same time in a plane, which is also the least number of free blocks it keeps.
 const CONCURRENT_VICTIMS: u64 = 10;
 
@@ -38,7 +39,7 @@ pub fn import(device: (&str, &str), workload: Option<(&str, &str)>) -> Result<Im
 /// asked only of traces of which a share is to be executed.
 ///
 /// # Errors
-/// At the first tag that is unknown, has an impossible value, or asks for what is not simulated, with its line.
+/// At the first tag that has an impossible value or asks for what is not simulated, with its line.
 pub fn import_counting(
     device: (&str, &str),
     workload: Option<(&str, &str)>,
@@ -47,42 +48,35 @@ pub fn import_counting(
     let mut notes = Notes::default();
     let flows = workload.map(|(file, text)| Scenarios::read(file, text, requests_of, &mut notes)).transpose()?;
     let (file, text) = device;
-    let document = parse(text, file)?;
-    let root = Section::root(file, &document, "Execution_Parameter_Set")?;
+    let text = readable(text, file, &mut notes)?;
+    let xml = Xml::parse(&text, file)?;
+    let root = Section::root(file, &xml, "Execution_Parameter_Set")?;
     let mut ssd = Ssd::read(&root, &mut notes)?;
     let shares = match &flows {
         Some(flows) => flows.shares(&mut ssd, &mut notes)?,
         None => Shares::even(&ssd, 1),
     };
+    if shares.is_cut {
+        notes.tell(format!(
+            "<Overprovisioning_Ratio>: MQSim offers more than leaves garbage collection the free blocks that it needs; \
+             here {} bytes are offered",
+            shares.capacity_bytes()
+        ));
+    }
     let caching = flows.as_ref().and_then(Scenarios::caching);
     let device = ssd.device(file, &shares, caching, &mut notes)?;
     let workloads = flows.map_or(Ok(Vec::new()), |flows| flows.workloads(&ssd, &shares))?;
-    Ok(Imported { source: format!("MQSim, {file}"), device, workloads, notes: notes.list })
+    Ok(Imported { source: format!("MQSim, {file}"), device, workloads, notes: notes.into_list() })
 }
 
-#[derive(Default)]
-struct Notes {
-    list: Vec<String>,
-}
-
-impl Notes {
-    /// Tells something once.
-    fn tell(&mut self, note: impl Into<String>) {
-        let note = note.into();
-        if !self.list.contains(&note) {
-            self.list.push(note);
+/// Notes that tags of a section have no effect, if they are there.
+fn no_effect(notes: &mut Notes, section: &Section<'_>, names: &[&'static str], why: &str) -> Result<(), ImportError> {
+    for name in names {
+        if let Some(value) = section.text(name)? {
+            notes.tell(format!("<{name}> = {value}: {why}"));
         }
     }
-
-    /// Tells that tags of a section have no effect, if they are there.
-    fn no_effect(&mut self, section: &Section<'_>, names: &[&'static str], why: &str) -> Result<(), ImportError> {
-        for name in names {
-            if let Some(value) = section.text(name)? {
-                self.tell(format!("<{name}> = {value}: {why}"));
-            }
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// What of a flow's caching decides how the drive is built.
@@ -218,13 +212,10 @@ mod tests {
         let repeated = imports(&with_tags("", &format!("{percent}<Relay_Count>2</Relay_Count>"))).unwrap();
         assert!(repeated.notes.iter().any(|note| note.contains("more than once")), "{:?}", repeated.notes);
         assert_eq!(requests(repeated), None);
-        let elsewhere = with_tags("", percent).replace("some.trace", "other.trace");
-        let told = imports(&elsewhere).unwrap_err();
-        assert!(
-            told.starts_with("work.xml: line 14: <Percentage_To_Be_Executed> = 50: how many requests that is")
-                && told.ends_with("other.trace: no such file"),
-            "{told}"
-        );
+        let elsewhere = imports(&with_tags("", percent).replace("some.trace", "other.trace")).unwrap();
+        let note = elsewhere.notes.iter().find(|note| note.starts_with("<Percentage_To_Be_Executed> = 50: how many"));
+        assert!(note.is_some_and(|note| note.ends_with("other.trace: no such file")), "{:?}", elsewhere.notes);
+        assert_eq!(requests(elsewhere), None, "all of it");
         let none = imports(&with_tags("", &percent.replace("50", "1"))).unwrap_err();
         assert!(none.ends_with("none of the 75 requests of some.trace"), "{none}");
     }
@@ -285,13 +276,15 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_not_there_is_refused_and_so_are_scenarios_on_other_parts() {
+    fn a_part_that_is_not_there_is_refused_and_scenarios_on_other_parts_are_noted() {
         let on = |channels: &str| format!("<Channel_IDs>{channels}</Channel_IDs>");
         let two = with_tags(&on("0"), &on("1"));
         let (start, end) = (two.find("  <IO_Scenario>").unwrap(), two.rfind("</MQSim_IO_Scenarios>").unwrap());
         let again = two[start..end].replace(&on("0"), &on("0,1"));
-        let apart = imports(&format!("{}{again}{}", &two[..end], &two[end..])).unwrap_err();
-        assert!(apart.contains("that of line 3 in another scenario") && apart.contains("one by one"), "{apart}");
+        let apart = imports(&format!("{}{again}{}", &two[..end], &two[end..])).unwrap();
+        let note = apart.notes.iter().find(|note| note.contains("that of line 3 in another scenario"));
+        assert!(note.is_some_and(|note| note.contains("one by one")), "{:?}", apart.notes);
+        assert!(apart.device.ftl.domains.is_empty() && apart.workloads.len() == 2, "all flows are on all of it");
         let beyond = imports(&with_tags(&on("0,2"), "")).unwrap_err();
         assert_eq!(beyond, "work.xml: line 3: <Channel_IDs> names 2, which the drive does not have");
         let words = imports(&with_tags(&on("0-1"), "")).unwrap_err();
@@ -299,16 +292,11 @@ mod tests {
     }
 
     #[test]
-    fn unknown_tags_and_impossible_values_are_told_with_their_line() {
+    fn impossible_values_are_refused_with_their_line() {
         for (from, to, words) in [
-            (
-                "Queue_Fetch_Size>64</Queue_Fetch_Size",
-                "Queue_Fetch>64</Queue_Fetch",
-                "ssd.xml: line 6: <Queue_Fetch> is unknown in <Device_Parameter_Set>",
-            ),
             ("<Seed>7", "<Seed>x", "ssd.xml: line 5: <Seed> is 'x', it should be a whole number"),
-            ("SLC", "QLC", "line 16: <Flash_Technology> is 'QLC', it should be SLC, MLC, TLC"),
-            ("</Execution_Parameter_Set>", "", "this is no XML"),
+            ("SLC", "PLC", "line 16: <Flash_Technology> is 'PLC', it should be SLC, MLC, TLC, QLC"),
+            ("</Execution_Parameter_Set>", "", "not XML"),
             ("<Seed>7</Seed>", "<Seed>7</Seed><Seed>8</Seed>", "second time"),
             ("Ratio>0.2", "Ratio>1.2", "below 1"),
             ("Plane>128<", "Plane>8<", "ssd.xml: capacity_bytes"),
@@ -316,14 +304,167 @@ mod tests {
             let error = import(("ssd.xml", &DEVICE.replacen(from, to, 1)), None).unwrap_err().to_string();
             assert!(error.contains(words), "{from}: {error}");
         }
-        let misspelt = WORKLOAD.replace("Read_Percentage", "Read_Percantage");
-        let error = import(("ssd.xml", DEVICE), Some(("work.xml", &misspelt))).unwrap_err().to_string();
         assert!(
-            error.starts_with("work.xml: line 5: <Read_Percantage>") && error.contains("is <Read_Percentage> meant?"),
-            "{error}"
+            import(("ssd.xml", WORKLOAD), None).unwrap_err().to_string().contains("starts with <MQSim_IO_Scenarios>")
         );
-        assert!(
-            import(("ssd.xml", WORKLOAD), None).unwrap_err().to_string().contains("begins with <MQSim_IO_Scenarios>")
+    }
+
+    #[test]
+    fn an_unknown_tag_changes_nothing_and_is_noted_with_its_line() {
+        let queue = "Queue_Fetch_Size>64</Queue_Fetch_Size";
+        let device = DEVICE.replace(queue, "Queue_Fetch_Sise>64</Queue_Fetch_Sise").replace(
+            "<Seed>7</Seed>",
+            "<Seed>7</Seed><Zone_Parameter_Set><Zone_Size>256</Zone_Size></Zone_Parameter_Set>",
         );
+        let work = WORKLOAD.replace("Read_Percentage", "Read_Percantage");
+        let work = work.replace("<IO_Scenario>", "<IO_Scenario><IOCap_Tracker><X>1</X></IOCap_Tracker>");
+        let imported = import(("ssd.xml", &device), Some(("work.xml", &work))).unwrap();
+        let without = import(("ssd.xml", &DEVICE.replace(&format!("<{queue}>"), "")), None).unwrap();
+        assert_eq!(imported.device.host.commands_per_queue, without.device.host.commands_per_queue);
+        assert_eq!(imported.workloads[0].flows.len(), 2);
+        for words in [
+            "ssd.xml: line 5: <Zone_Parameter_Set> is unknown in <Device_Parameter_Set> and has no effect",
+            "ssd.xml: line 6: <Queue_Fetch_Sise> is unknown in <Device_Parameter_Set> and has no effect; if \
+             <Queue_Fetch_Size> is meant: that is absent, and MQSim's default is taken for it",
+            "work.xml: line 2: <IOCap_Tracker> is unknown in <IO_Scenario> and has no effect",
+            "work.xml: line 5: <Read_Percantage> is unknown in <IO_Flow_Parameter_Set_Synthetic> and has no effect; if \
+             <Read_Percentage> is meant: that is absent, and MQSim's default is taken for it",
+        ] {
+            assert!(imported.notes.iter().any(|note| note == words), "{words}: {:#?}", imported.notes);
+        }
+    }
+
+    #[test]
+    fn the_names_that_forks_have_given_to_tags_are_read() {
+        let short = |text: &str| {
+            text.replace("_Parameter_Set", "ParameterSet")
+                .replace("ExecutionParameterSet", "ExecParameterSet")
+                .replace("IO_FlowParameterSet_Synthetic", "SyntheticFlowParamSet")
+                .replace("IO_FlowParameterSet_Trace_Based", "TraceFlowParameterSet")
+                .replace("Relay_Count", "Replay_Count")
+        };
+        let (device, work) = (short(DEVICE), short(WORKLOAD));
+        assert!(device.contains("<FlashParameterSet>") && work.contains("<SyntheticFlowParamSet>"), "{device}{work}");
+        assert_eq!(import(("ssd.xml", &device), Some(("work.xml", &work))).unwrap(), imported());
+    }
+
+    #[test]
+    fn rates_above_1000_are_taken_as_they_are_written_and_noted() {
+        let of = |rate: &str| {
+            let tag = format!("<Seed>7</Seed><Channel_Transfer_Rate>{rate}</Channel_Transfer_Rate>");
+            let imported = import(("ssd.xml", &DEVICE.replace("<Seed>7</Seed>", &tag)), None).unwrap();
+            let about = |note: &&String| note.starts_with("<Channel_Transfer_Rate>");
+            (imported.device.flash.channel_bytes_per_s, imported.notes.iter().find(about).cloned().unwrap_or_default())
+        };
+        assert_eq!(of("333"), (333_333_333, String::new()));
+        for (rate, bytes_per_s) in [("1200", 1_200_000_000), ("3600", 3_600_000_000), ("1200.0", 1_200_000_000)] {
+            let (is, note) = of(rate);
+            assert_eq!(is, bytes_per_s);
+            assert!(note.contains("would take no time for a transfer"), "{note}");
+        }
+        let (is, note) = of("400");
+        assert_eq!(is, 500_000_000, "2 ns, as in MQSim");
+        assert!(note.ends_with("2 for a transfer, and so does the drive: 500 MT/s"), "{note}");
+    }
+
+    #[test]
+    fn words_that_only_a_fork_knows_are_noted() {
+        let tags = "<Seed>7</Seed><Address_Mapping>ZONE_LEVEL</Address_Mapping>\
+                    <Transaction_Scheduling_Policy>SIMPLE_FLIN</Transaction_Scheduling_Policy>";
+        let imported = import(("ssd.xml", &DEVICE.replace("<Seed>7</Seed>", tags)), None).unwrap();
+        assert_eq!(imported.device, import(("ssd.xml", DEVICE), None).unwrap().device);
+        for words in ["<Address_Mapping> = ZONE_LEVEL: not known here", "<Transaction_Scheduling_Policy> = SIMPLE_FLIN"]
+        {
+            assert!(imported.notes.iter().any(|note| note.starts_with(words)), "{:#?}", imported.notes);
+        }
+        let qlc = "<Page_Read_Latency_WSB>90000</Page_Read_Latency_WSB><Flash_Technology>QLC<";
+        let flash = import(("ssd.xml", &DEVICE.replace("<Flash_Technology>SLC<", qlc)), None).unwrap().device.flash;
+        assert_eq!(flash.read_ns_by_page_type, [75_020, 75_020, 75_020, 90_020]);
+    }
+
+    #[test]
+    fn a_drive_that_promises_somewhat_too_much_offers_less_and_one_that_promises_far_too_much_is_refused() {
+        let of = |blocks: &str| {
+            let device = DEVICE.replace("Plane>128<", &format!("Plane>{blocks}<"));
+            import(("ssd.xml", &device.replace("Ratio>0.2<", "Ratio>0.127<")), None)
+        };
+        let imported = of("32").unwrap();
+        assert_eq!(imported.device.capacity_bytes, 8 * 26 * 32 * 4096, "six of a plane's 32 blocks hold no data");
+        assert!(imported.notes.iter().any(|note| note.starts_with("<Overprovisioning_Ratio>: MQSim offers more")));
+        assert!(of("8").unwrap_err().to_string().contains("capacity_bytes"));
+    }
+
+    /// Each figure in turn is made as large as it can be written, and then both of two: a result is a drive that can be,
+    /// or a refusal that names a tag or a key.
+    #[test]
+    fn no_figure_wraps_however_large() {
+        let huge =
+            ["4611686018427387904", "9223372036854775807", "18446744073709551615", "1e308", "1099511627776", "0"];
+        let all = |text: &str| {
+            let pieces: Vec<String> = text.split('<').map(str::to_owned).collect();
+            let numeric =
+                |piece: &&String| piece.rsplit('>').next().is_some_and(|value| value.trim().parse::<f64>().is_ok());
+            pieces.iter().enumerate().filter(|(_, it)| numeric(it)).map(|(at, _)| at).collect::<Vec<_>>()
+        };
+        let with = |text: &str, at: &[usize], value: &str| {
+            let pieces = text.split('<').enumerate().map(|(n, piece)| match piece.rsplit_once('>') {
+                Some((tag, _)) if at.contains(&n) => format!("{tag}>{value}"),
+                _ => piece.to_owned(),
+            });
+            pieces.collect::<Vec<_>>().join("<")
+        };
+        let check = |device: &str, work: &str, what: &str| match import(("ssd.xml", device), Some(("work.xml", work))) {
+            Ok(imported) => {
+                let toml = imported.device_toml().unwrap();
+                assert_eq!(DeviceConfig::from_toml(&toml, "device.toml").unwrap(), imported.device, "{what}");
+            }
+            Err(error) => {
+                let error = error.to_string();
+                assert!(
+                    error.contains("<") || error.contains("xml: ") || error.contains("workload: flow"),
+                    "{what}: {error}"
+                );
+            }
+        };
+        let full = with_all_tags();
+        let (of_device, of_work) = (all(&full), all(WORKLOAD));
+        for value in huge {
+            for &at in &of_device {
+                check(&with(&full, &[at], value), WORKLOAD, &format!("device {at} {value}"));
+                for &other in &of_device {
+                    check(&with(&full, &[at, other], value), WORKLOAD, &format!("device {at} {other} {value}"));
+                }
+            }
+            for &at in &of_work {
+                check(&full, &with(WORKLOAD, &[at], value), &format!("work {at} {value}"));
+            }
+        }
+        let refusals = [
+            ("<Flash_Channel_Width>1<", "<Flash_Channel_Width>4611686018427387904<", "<Flash_Channel_Width>"),
+            ("Busrt_Size>1<", "Busrt_Size>4611686018427387904<", "<Data_Cache_DRAM_Data_Busrt_Size>"),
+            ("<GC_Exec_Threshold>0.05<", "<GC_Exec_Threshold>1e308<", "<GC_Exec_Threshold>"),
+            ("<PCIe_Lane_Count>4<", "<PCIe_Lane_Count>1099511627776<", "<PCIe_Lane_Count>"),
+            ("Page_Capacity>4096<", "Page_Capacity>1152921504606846976<", "<Page_Capacity>"),
+        ];
+        for (from, to, tag) in refusals {
+            let error = import(("ssd.xml", &full.replace(from, to)), None).unwrap_err().to_string();
+            assert!(error.starts_with("ssd.xml: line ") && error.contains(tag), "{to}: {error}");
+        }
+    }
+
+    /// The drive with the tags that figures are computed from.
+    fn with_all_tags() -> String {
+        let tags = "<Seed>7</Seed><CMT_Capacity>2097152</CMT_Capacity><Data_Cache_Capacity>1048576</Data_Cache_Capacity>\
+            <Data_Cache_DRAM_Row_Size>8192</Data_Cache_DRAM_Row_Size>\
+            <Data_Cache_DRAM_Data_Busrt_Size>1</Data_Cache_DRAM_Data_Busrt_Size>\
+            <Data_Cache_DRAM_tRCD>13</Data_Cache_DRAM_tRCD><Data_Cache_DRAM_tCL>13</Data_Cache_DRAM_tCL>\
+            <GC_Exec_Threshold>0.05</GC_Exec_Threshold><GC_Hard_Threshold>0.005</GC_Hard_Threshold>\
+            <Flash_Channel_Width>1</Flash_Channel_Width><Channel_Transfer_Rate>333</Channel_Transfer_Rate>";
+        let latencies = "<Page_Read_Latency_LSB>75000</Page_Read_Latency_LSB>\
+            <Page_Program_Latency_LSB>750000</Page_Program_Latency_LSB><Block_Erase_Latency>3800000</Block_Erase_Latency>\
+            <Die_No_Per_Chip>";
+        let full =
+            DEVICE.replace("<Seed>7</Seed>", tags).replace("<Ideal_Mapping_Table>true", "<Ideal_Mapping_Table>false");
+        full.replace("<Die_No_Per_Chip>", latencies)
     }
 }

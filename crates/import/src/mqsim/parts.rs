@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::super::ImportError;
+use super::super::figure::floor;
 use super::super::section::Section;
 use super::device::Ssd;
 use super::{Notes, SECTOR};
@@ -24,7 +25,8 @@ impl Part {
         let mut part = Self::default();
         for (level, tag) in part.0.iter_mut().zip(PART_TAGS) {
             let Some(text) = flow.text(tag)?.filter(|text| !text.is_empty()) else { continue };
-            let numbers = text.split(',').map(|number| number.trim().parse());
+            // A comma may stand behind the last number too.
+            let numbers = text.split(',').map(str::trim).filter(|number| !number.is_empty()).map(str::parse);
             let numbers: Result<BTreeSet<u64>, _> = numbers.collect();
             *level = Some(numbers.map_err(|_| flow.refused(tag, &text, "numbers from 0 on with commas between"))?);
         }
@@ -53,7 +55,7 @@ impl Part {
     }
 
     fn planes(&self, counts: [u64; 4]) -> u64 {
-        self.counts(counts).iter().product()
+        self.counts(counts).iter().fold(1, |all, &count| all.saturating_mul(count))
     }
 
     fn holds(&self, numbers: [u64; 4]) -> bool {
@@ -61,9 +63,10 @@ impl Part {
     }
 
     fn domain(&self, capacity_bytes: u64) -> DomainConfig {
-        let [channels, chips, dies, planes] = [0, 1, 2, 3].map(|level: usize| {
-            self.0[level].as_ref().map(|level| level.iter().map(|&number| number as u32).collect())
-        });
+        // No number is beyond the drive, and a drive that is divided has at most 2^20 planes.
+        let numbers =
+            |level: &BTreeSet<u64>| level.iter().map(|&number| u32::try_from(number).unwrap_or(u32::MAX)).collect();
+        let [channels, chips, dies, planes] = [0, 1, 2, 3].map(|level: usize| self.0[level].as_ref().map(numbers));
         DomainConfig { capacity_bytes, channels, chips, dies, planes }
     }
 }
@@ -87,6 +90,8 @@ pub(super) struct Shares {
     pub(super) of_flows: Vec<Share>,
     /// What of the flash each has to itself or shares; empty where all of them are on all of it.
     pub(super) domains: Vec<DomainConfig>,
+    /// Less is offered than MQSim's drive offers.
+    pub(super) is_cut: bool,
     /// Pages that the fullest plane holds.
     pub(super) most_pages: u64,
     /// Flows on the plane that has most of them.
@@ -97,7 +102,12 @@ impl Shares {
     /// Of `flows` flows that are all over the drive.
     pub(super) fn even(ssd: &Ssd, flows: u64) -> Self {
         let planes = ssd.planes_in_all().max(1);
-        let own = planes.saturating_mul(ssd.sectors_of_plane(flows)).saturating_mul(SECTOR);
+        let promised = planes.saturating_mul(ssd.sectors_of_plane(flows)).saturating_mul(SECTOR);
+        let possible = ssd.pages_for_data().checked_div(flows).unwrap_or(0).saturating_mul(ssd.page_bytes);
+        let possible = planes.saturating_mul(possible);
+        // Where garbage collection needs most of it, it is another drive.
+        let is_cut = possible < promised && possible >= promised / 2;
+        let own = if is_cut { possible } else { promised };
         let row = planes.saturating_mul(ssd.page_bytes).max(1);
         let pitch = own.div_ceil(row).saturating_mul(row);
         let share = |n: u64| Share { start: n.saturating_mul(pitch), own, pitch, is_all: flows == 1 };
@@ -105,7 +115,8 @@ impl Shares {
             // MQSim's own limit is far below.
             of_flows: (0..flows.min(1 << 16)).map(share).collect(),
             domains: Vec::new(),
-            most_pages: pitch.saturating_mul(flows) / planes / ssd.page_bytes.max(1),
+            is_cut,
+            most_pages: pitch.saturating_mul(flows).checked_div(row).unwrap_or_default(),
             most_flows: flows,
         }
     }
@@ -122,7 +133,7 @@ impl Shares {
             "<Channel_IDs> and the like: MQSim promises a plane that flows share more than it holds; only what the working \
              sets may use is offered",
         );
-        Self::with_domains_of(ssd, flows, |own, _, used| (own as f64 * used).ceil() as u64)
+        Self::with_domains_of(ssd, flows, |own, _, used| floor((own as f64 * used).ceil()).unwrap_or(own))
     }
 
     fn with_domains_of(ssd: &Ssd, flows: &[(&Part, f64)], offered: impl Fn(u64, u64, f64) -> u64) -> Self {
@@ -139,13 +150,14 @@ impl Shares {
             let row = part.planes(counts).saturating_mul(ssd.page_bytes).max(1);
             let whole_rows = |bytes: u64| bytes.div_ceil(row).max(1).saturating_mul(row);
             let pitch = whole_rows(offered(own, whole_rows(own), used));
-            on().for_each(|(nth, _)| held[nth] = held[nth].saturating_add(pitch / row));
+            let rows = pitch.div_ceil(row);
+            on().for_each(|(nth, _)| held[nth] = held[nth].saturating_add(rows));
             of_flows.push(Share { start, own, pitch, is_all: false });
             domains.push(part.domain(pitch));
             start = start.saturating_add(pitch);
         }
         let most = |numbers: &[u64]| numbers.iter().copied().max().unwrap_or(0);
-        Self { of_flows, domains, most_pages: most(&held), most_flows: most(&sharers) }
+        Self { of_flows, domains, is_cut: false, most_pages: most(&held), most_flows: most(&sharers) }
     }
 
     /// Bytes that the drive offers.

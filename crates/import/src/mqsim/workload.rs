@@ -7,13 +7,17 @@ use flashwise_trace::workload::{
 };
 
 use super::super::ImportError;
-use super::super::section::{Section, parse};
+use super::super::figure::floor;
+use super::super::section::{COUNT_MAX, Section, Xml, readable};
 use super::device::Ssd;
 use super::parts::{Part, Share, Shares};
-use super::{Caching, Notes, RequestsOf, SECTOR};
+use super::{Caching, Notes, RequestsOf, SECTOR, no_effect};
 
 /// Most planes of a drive that is divided among flows.
 const PLANES_MAX: u64 = 1 << 20;
+
+/// Most flows of a scenario; MQSim's own limit is below.
+const FLOWS_MAX: usize = 4096;
 
 /// The scenarios of a workload file; a scenario's flows run side by side.
 pub(super) struct Scenarios {
@@ -55,15 +59,23 @@ impl Scenarios {
         requests_of: RequestsOf<'_>,
         notes: &mut Notes,
     ) -> Result<Self, ImportError> {
-        let document = parse(text, file)?;
-        let root = Section::root(file, &document, "MQSim_IO_Scenarios")?;
+        let text = readable(text, file, notes)?;
+        let xml = Xml::parse(&text, file)?;
+        let root = Section::root(file, &xml, "MQSim_IO_Scenarios")?;
         let mut scenarios = Vec::new();
         for scenario in root.children() {
             if scenario.name() != "IO_Scenario" {
                 return Err(scenario.wrong(format!("<{}> is unknown here; is <IO_Scenario> meant?", scenario.name())));
             }
-            let flows = scenario.children().map(|flow| FlowTags::read(&flow, requests_of, notes));
-            let flows = flows.collect::<Result<Vec<_>, _>>()?;
+            let mut flows = Vec::new();
+            for child in scenario.children() {
+                flows.extend(FlowTags::read(&child, requests_of, notes)?);
+            }
+            if flows.len() > FLOWS_MAX {
+                return Err(
+                    scenario.wrong(format!("a scenario of {} flows; at most {FLOWS_MAX} are read", flows.len()))
+                );
+            }
             if flows.is_empty() {
                 return Err(scenario.wrong("a scenario without a flow".to_owned()));
             }
@@ -97,12 +109,13 @@ impl Scenarios {
         };
         for (flow, same) in self.scenarios.iter().flat_map(|flows| flows.iter().zip(longest)) {
             if !flow.part.is_same(&same.part, counts) {
-                let reason = format!(
-                    "this flow is on another part of the drive (<Channel_IDs>, <Chip_IDs>, <Die_IDs>, <Plane_IDs>) than \
-                     that of line {} in another scenario, and a drive is divided once; import the scenarios one by one",
-                    same.line
-                );
-                return Err(self.refused(flow, reason));
+                notes.tell(format!(
+                    "<Channel_IDs> and the like: the flow of line {} is on another part of the drive than that of line {} \
+                     in another scenario, and a drive is divided once; here all flows are on all of it; imported one by \
+                     one, the scenarios have a drive each",
+                    flow.line, same.line
+                ));
+                return Ok(Shares::even(ssd, most));
             }
         }
         if let [first, others @ ..] = &longest[..]
@@ -139,10 +152,10 @@ impl Scenarios {
             // Flows that are all over the drive share it among those of their scenario.
             let even = shares.domains.is_empty().then(|| Shares::even(ssd, flows.len() as u64));
             let shares = even.as_ref().unwrap_or(shares);
-            let seed = flows.first().map_or(ssd.seed, |flow| flow.seed) & i64::MAX as u64;
+            let seed = flows.first().map_or(ssd.seed, |flow| flow.seed) & COUNT_MAX;
             let flows = flows.into_iter().zip(&shares.of_flows).enumerate();
-            let flows = flows.map(|(n, (flow, &share))| flow.flow(n + 1, share)).collect();
-            let number = if several { format!(", scenario {}", index + 1) } else { String::new() };
+            let flows = flows.map(|(n, (flow, &share))| flow.flow(n.saturating_add(1), share)).collect();
+            let number = if several { format!(", scenario {}", index.saturating_add(1)) } else { String::new() };
             let workload = Workload { name: format!("MQSim: {}{number}", self.file), seed, content: None, flows };
             workload.check()?;
             Ok(workload)
@@ -156,7 +169,15 @@ impl FlowTags {
         flow: &Section<'_>,
         requests_of: RequestsOf<'_>,
         notes: &mut Notes,
-    ) -> Result<Self, ImportError> {
+    ) -> Result<Option<Self>, ImportError> {
+        let is_synthetic = match flow.name() {
+            "IO_Flow_Parameter_Set_Synthetic" => true,
+            "IO_Flow_Parameter_Set_Trace_Based" => false,
+            _ => {
+                notes.tell(flow.is_unknown_in("IO_Scenario"));
+                return Ok(None);
+            }
+        };
         let priorities = [
             ("URGENT", Priority::Urgent),
             ("HIGH", Priority::High),
@@ -173,16 +194,14 @@ impl FlowTags {
         let caching = flow.choice("Device_Level_Data_Caching_Mode", Caching::Write, &cachings)?;
         let part = Part::read(flow)?;
         let why = "it counts only for preconditioning; flashwise fills the whole drive";
-        notes.no_effect(flow, &["Initial_Occupancy_Percentage"], why)?;
-        let (kind, seed) = match flow.name() {
-            "IO_Flow_Parameter_Set_Synthetic" => {
-                (FlowKind::Synthetic(SyntheticTags::read(flow, notes)?), flow.count("Seed", 1)?)
-            }
-            "IO_Flow_Parameter_Set_Trace_Based" => (Self::read_trace(flow, requests_of, notes)?, 1),
-            other => return Err(flow.wrong(format!("<{other}> is unknown in <IO_Scenario>"))),
+        no_effect(notes, flow, &["Initial_Occupancy_Percentage"], why)?;
+        let (kind, seed) = if is_synthetic {
+            (FlowKind::Synthetic(SyntheticTags::read(flow, notes)?), flow.count("Seed", 1)?)
+        } else {
+            (Self::read_trace(flow, requests_of, notes)?, 1)
         };
-        flow.finish()?;
-        Ok(Self { line: flow.line(), part, priority, caching, seed, kind })
+        flow.finish(notes);
+        Ok(Some(Self { line: flow.line(), part, priority, caching, seed, kind }))
     }
 
     fn read_trace(flow: &Section<'_>, requests_of: RequestsOf<'_>, notes: &mut Notes) -> Result<FlowKind, ImportError> {
@@ -191,14 +210,14 @@ impl FlowTags {
         let repeat = flow.value("Relay_Count", 1_u32, "a number of times")?.max(1);
         let percent = flow.number("Percentage_To_Be_Executed", 100.0)?;
         let requests = match (percent < 100.0, repeat) {
-            (true, 1) => Some(Self::share_of_trace(flow, &path, percent, requests_of)?),
+            (true, 1) => Self::share_of_trace(flow, &path, percent, requests_of, notes)?,
             (true, _) => {
                 notes.tell("<Percentage_To_Be_Executed>: MQSim ignores it where a trace is replayed more than once");
                 None
             }
             (false, _) => None,
         };
-        notes.no_effect(flow, &["Time_Unit"], "MQSim takes the times of a trace as ns, whatever this says")?;
+        no_effect(notes, flow, &["Time_Unit"], "MQSim takes the times of a trace as ns, whatever this says")?;
         notes.tell("traces: a place behind the end of what the flow may address is taken modulo its size, as in MQSim (trace.fold)");
         Ok(FlowKind::Trace { path, repeat, requests })
     }
@@ -209,14 +228,23 @@ impl FlowTags {
         path: &Path,
         percent: f64,
         requests_of: RequestsOf<'_>,
-    ) -> Result<u64, ImportError> {
+        notes: &mut Notes,
+    ) -> Result<Option<u64>, ImportError> {
         let tag = format!("<Percentage_To_Be_Executed> = {percent}");
-        let all = requests_of(path).map_err(|reason| {
-            flow.wrong(format!("{tag}: how many requests that is, only the trace tells; {}: {reason}", path.display()))
-        })?;
-        match (percent / 100.0 * all as f64) as u64 {
+        let all = match requests_of(path) {
+            Ok(all) => all,
+            Err(reason) => {
+                notes.tell(format!(
+                    "{tag}: how many requests that is, only the trace tells; all of it is replayed unless the flow's \
+                     'requests' says how many; {}: {reason}",
+                    path.display()
+                ));
+                return Ok(None);
+            }
+        };
+        match floor(percent / 100.0 * all as f64).unwrap_or(all) {
             0 => Err(flow.wrong(format!("{tag}: that is none of the {all} requests of {}", path.display()))),
-            requests => Ok(requests),
+            requests => Ok(Some(requests)),
         }
     }
 
@@ -247,7 +275,11 @@ impl FlowTags {
 
 impl SyntheticTags {
     pub(super) fn read(flow: &Section<'_>, notes: &mut Notes) -> Result<Self, ImportError> {
-        let hot = flow.number("Percentage_of_Hot_Region", 0.0)? / 100.0;
+        let hot_percent = flow.number("Percentage_of_Hot_Region", 0.0)?;
+        if hot_percent > 100.0 {
+            return Err(flow.refused("Percentage_of_Hot_Region", &hot_percent, "at most 100"));
+        }
+        let hot = hot_percent / 100.0;
         let access = match flow.choice(
             "Address_Distribution",
             0,
@@ -262,12 +294,18 @@ impl SyntheticTags {
         };
         let sectors = flow.count("Average_Request_Size", 8)?;
         let variance = flow.count("Variance_Request_Size", 0)?;
-        let bytes = |sectors: u64| sectors.saturating_mul(SECTOR);
+        let bytes = |tag: &'static str, sectors: u64| {
+            let bytes = sectors.checked_mul(SECTOR).filter(|&bytes| bytes <= COUNT_MAX);
+            bytes.ok_or_else(|| flow.refused(tag, &sectors, "a number of sectors of less than 2^63 bytes"))
+        };
         let size = match flow.choice("Request_Size_Distribution", false, &[("FIXED", false), ("NORMAL", true)])? {
-            false => Size::fixed(bytes(sectors)),
+            false => Size::fixed(bytes("Average_Request_Size", sectors)?),
             true => {
                 notes.tell("<Variance_Request_Size> is taken as the standard deviation, in sectors");
-                Size::Normal { mean_bytes: bytes(sectors), deviation_bytes: bytes(variance) }
+                Size::Normal {
+                    mean_bytes: bytes("Average_Request_Size", sectors)?,
+                    deviation_bytes: bytes("Variance_Request_Size", variance)?,
+                }
             }
         };
         let aligned = flow.flag("Generated_Aligned_Addresses", true)?;
@@ -277,13 +315,13 @@ impl SyntheticTags {
         if stop_ns > 0 && total > 0 {
             notes.tell("<Total_Requests_To_Generate>: MQSim ignores it beside a <Stop_Time>");
         }
-        notes.no_effect(flow, &["Intensity"], "MQSim ignores it; <Bandwidth> is read instead")?;
+        no_effect(notes, flow, &["Intensity"], "MQSim ignores it; <Bandwidth> is read instead")?;
         Ok(Self {
             working_set_percent: flow.number("Working_Set_Percentage", 100.0)?.min(100.0),
             read_percent: flow.number("Read_Percentage", 0.0)?.min(100.0),
             access,
             size,
-            align_bytes: if aligned { bytes(unit.max(1)) } else { SECTOR },
+            align_bytes: if aligned { bytes("Address_Alignment_Unit", unit.max(1))? } else { SECTOR },
             pacing,
             duration_ns: (stop_ns > 0).then_some(stop_ns),
             requests: (stop_ns == 0).then_some(total),
@@ -297,7 +335,7 @@ impl SyntheticTags {
         if flow.choice("Synthetic_Generator_Type", true, &kinds)? {
             return Ok(Pacing::Closed { queue_depth: depth, think_ns: 0 });
         }
-        let per_s = bandwidth / SECTOR / sectors.max(1);
+        let per_s = (bandwidth / SECTOR).checked_div(sectors.max(1)).unwrap_or_default();
         match 1_000_000_000_u64.checked_div(per_s) {
             Some(interarrival_ns) => Ok(Pacing::Open { interarrival_ns, arrivals: Arrivals::Poisson }),
             None => Err(flow.refused("Bandwidth", &bandwidth, "bytes a second, at least one request a second")),
@@ -308,8 +346,8 @@ impl SyntheticTags {
         let mut synthetic = Synthetic::new(self.access, self.size, self.pacing);
         synthetic.read_share = self.read_percent / 100.0;
         synthetic.region_start_bytes = start;
-        let region = (own as f64 * self.working_set_percent / 100.0) as u64;
-        synthetic.region_bytes = Some((region - region % SECTOR).max(SECTOR));
+        let region = floor(own as f64 * self.working_set_percent / 100.0).unwrap_or(own);
+        synthetic.region_bytes = Some((region / SECTOR).max(1).saturating_mul(SECTOR));
         synthetic.align_bytes = Some(self.align_bytes);
         Flow { duration_ns: self.duration_ns, requests: self.requests, synthetic: Some(synthetic), ..Flow::default() }
     }

@@ -1,0 +1,50 @@
+//! What an import has to say about a file: each note once, and not without end.
+
+use std::collections::BTreeSet;
+
+/// Most notes of an import; a file with more unknown keys than that is hardly a configuration.
+const NOTES_MAX: usize = 200;
+
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    list: Vec<String>,
+    told: BTreeSet<String>,
+    left_out: usize,
+}
+
+impl Notes {
+    /// Notes something, the first time that it comes up.
+    pub(super) fn tell(&mut self, note: impl Into<String>) {
+        let note = note.into();
+        if self.list.len() >= NOTES_MAX {
+            self.left_out = self.left_out.saturating_add(usize::from(!self.told.contains(&note)));
+        } else if self.told.insert(note.clone()) {
+            self.list.push(note);
+        }
+    }
+
+    /// All notes in their order.
+    pub(super) fn into_list(mut self) -> Vec<String> {
+        if self.left_out > 0 {
+            self.list.push(format!("{} further notes are left out", self.left_out));
+        }
+        self.list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_comes_once_and_the_list_ends() {
+        let mut notes = Notes::default();
+        for n in 0..NOTES_MAX + 5 {
+            notes.tell(format!("note {n}"));
+            notes.tell("note 0");
+        }
+        let list = notes.into_list();
+        assert_eq!((list.len(), list[0].as_str()), (NOTES_MAX + 1, "note 0"));
+        assert_eq!(list[NOTES_MAX], "5 further notes are left out");
+    }
+}
