@@ -31,6 +31,8 @@ pub fn job_files(filename: &str, region: ByteSize, seed: u64) -> Vec<JobFile> {
         ("7-content.fio", content),
         ("8-collection.fio", collection),
     ];
+    // What has a line of its own in it would be a line of the file.
+    let filename = &*flashwise_block::shown::line(filename);
     let write = |(name, fill): (&'static str, Fill)| {
         let mut jobs = Jobs { filename, region, seed, text: String::new() };
         fill(&mut jobs);

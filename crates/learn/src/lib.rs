@@ -198,7 +198,9 @@ pub enum LearnError {
         longest: ByteSize,
     },
     /// The next probe would write more than allowed.
-    #[error("stopped before writing more than --max-write {limit}: {written} are written, the next probe needs {next}")]
+    #[error(
+        "stopped before writing more than --max-write {limit}: {written} were written in all, and a probe needed {next} more"
+    )]
     WriteLimit {
         /// The limit.
         limit: ByteSize,

@@ -66,11 +66,18 @@ fn a_limit_that_suffices_changes_nothing_of_what_decides_the_layout() {
 
 #[test]
 fn a_limit_that_allows_nothing_is_an_error_that_names_it() {
-    for limit in [ByteSize(0), ByteSize(4095), ByteSize::mib(1), ByteSize::mib(8)] {
+    for limit in [ByteSize(0), ByteSize(4095), ByteSize::kib(16), ByteSize::mib(1), ByteSize::mib(8)] {
         let options = LearnOptions { max_write: Some(limit), ..layout() };
-        let (learned, written, _) = within(&options);
-        assert!(written <= limit.bytes(), "{written} of {limit}");
-        let Some(why @ LearnError::WriteLimit { .. }) = learned.stopped else { panic!("{:?}", learned.stopped) };
+        let (learned, on_drive, _) = within(&options);
+        assert!(on_drive <= limit.bytes(), "{on_drive} of {limit}");
+        let Some(why @ LearnError::WriteLimit { written, .. }) = learned.stopped else {
+            panic!("{:?}", learned.stopped)
+        };
+        assert_eq!(
+            written,
+            ByteSize(on_drive),
+            "what the probes wrote that came after the one that was stopped counts"
+        );
         assert!(why.to_string().contains(&format!("--max-write {limit}")), "{why}");
         assert_eq!(learn(&mut small_drive(), &options, &mut Silent).unwrap_err(), why);
     }
