@@ -5,11 +5,16 @@
 //!                               └─at least twice──────────────────────────────────▶ main ─not asked for─▶ out
 //! ```
 //!
-//! A hit adds 1 to the page's count, up to 3. If small has its tenth of the frames or more, its oldest page leaves it;
-//! else the oldest of main falls, or, where its count is not 0, loses 1 of it and goes to the front. The count is 0 at
-//! load and on the way from small to main.
+//! A hit adds 1 to the page's count, up to 3. If small has its tenth of the frames or more, its oldest pages leave it
+//! until one of them is evicted; else the oldest of main is evicted, or, where its count is not 0, loses 1 of it and
+//! goes to the front. The count is 0 at load and on the way from small to main.
 //! Source: J. Yang, Y. Zhang, Z. Qiu, Y. Yue, K. V. Rashmi, *FIFO Queues are All You Need for Cache Eviction*, SOSP
-//! 2023.
+//! 2023, Algorithm 1.
+//!
+//! An eviction that starts in small ends there: the paper's `EvictS` and libCacheSim's `S3FIFO_evict_fifo` both loop
+//! until a page of small is evicted, also when pages that move to main leave small with less than its share. Asking
+//! after each page that moves which list is next, as was done here before, evicts from main too early: on the sprite
+//! trace with 500 frames that makes 28,312 misses for 28,217.
 //!
 //! Parameters: `small`, its share of the frames, default 0.1 and at least one frame; `ghost`, ghosts as a share of the
 //! frames, default 0.9; `threshold`, hits on the way to main, default 2 (libCacheSim's); `fill`, where new pages go
@@ -76,16 +81,23 @@ impl S3Fifo {
         if length >= self.small_frames && self.oldest(SMALL, pages).is_none() {
             return ControlFlow::Continue(());
         }
+        // An eviction has started in small and not ended yet.
+        let mut ends_in_small = false;
         loop {
-            let from_main = length < self.small_frames;
+            let from_main = !ends_in_small && length < self.small_frames;
             let candidate = if from_main { main.next() } else { small.next() };
             let Some(entry) = candidate else {
                 return if from_main { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
             };
             if !from_main && self.count[entry.at()] >= self.threshold {
                 length -= 1;
+                // What comes next in small may be clean, and then it is not among those that decide.
+                let mut next = std::iter::successors(self.lists.newer(entry), |&it| self.lists.newer(it));
+                let Some(next) = next.find(|&it| pages.is_free(it)) else { return ControlFlow::Continue(()) };
+                ends_in_small = pages.is_dirty(next) || self.count[next.at()] >= self.threshold;
                 continue;
             }
+            ends_in_small = false;
             length += usize::from(from_main);
             if pages.is_dirty(entry) {
                 *handed += 1;
@@ -142,9 +154,9 @@ impl Policy for S3Fifo {
     }
 
     fn victim(&mut self, pages: &Directory) -> Option<Entry> {
+        let prefers_main = self.lists.len(SMALL) < self.small_frames;
         loop {
             let (small, main) = (self.oldest(SMALL, pages), self.oldest(MAIN, pages));
-            let prefers_main = self.lists.len(SMALL) < self.small_frames;
             let entry = if prefers_main { main.or(small) } else { small.or(main) }?;
             let count = self.count[entry.at()];
             if self.list[entry.at()] == MAIN as u8 {
@@ -205,9 +217,12 @@ impl Policy for S3Fifo {
         reinserted.clear();
         // Every miss adds a new page to small.
         let (mut length, mut new, mut next) = (lists.len(SMALL), 0, 0);
+        // An eviction has started in small and not ended yet.
+        let mut ends_in_small = false;
         loop {
             let has_main = main.peek().is_some() || next < reinserted.len();
-            let from_main = if length < *small_frames { has_main } else { new == 0 && small.peek().is_none() };
+            let prefers_main = !ends_in_small && length < *small_frames;
+            let from_main = if prefers_main { has_main } else { new == 0 && small.peek().is_none() };
             let candidate = match from_main {
                 true => main.next().or_else(|| reinserted.get(next).copied().inspect(|_| next += 1)),
                 false => small.next(),
@@ -218,7 +233,9 @@ impl Policy for S3Fifo {
             } else if !from_main && count >= *threshold {
                 reinserted.push((entry, 0));
                 length -= 1;
+                ends_in_small = !prefers_main;
             } else {
+                ends_in_small = false;
                 length += usize::from(from_main);
                 new += 1;
                 if take(entry).is_break() {

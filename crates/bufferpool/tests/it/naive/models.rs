@@ -574,8 +574,9 @@ impl Model for S3Fifo {
         self.was_ghost = take(&mut self.ghost, page);
     }
     fn victim(&mut self, state: &State) -> Option<Page> {
+        // An eviction that starts in small ends there.
+        let from_main = self.small.len() < self.small_frames;
         loop {
-            let from_main = self.small.len() < self.small_frames;
             let (small, main) = (first_free(&self.small, state), first_free(&self.main, state));
             if (from_main && main.is_some()) || small.is_none() {
                 let page = main?;
