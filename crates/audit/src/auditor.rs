@@ -201,9 +201,10 @@ pub fn audit_trace(
         start.iter().for_each(|&start| auditor.place(file, start));
     }
     let is_kept = |file: Option<u32>| files.zip(file).is_none_or(|(files, file)| files.contains_key(&file));
+    reader.find_start();
     while let Some(record) = reader.next_record()? {
         if is_kept(record.file) {
-            let at = reader.since_start(record.at);
+            let at = reader.since_start(record.at)?;
             auditor.observe(&TraceRecord { at, ..record }, reader.files());
         }
     }

@@ -29,7 +29,7 @@ pub enum Unit {
 }
 
 /// How a trace becomes accesses.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct TraceOptions {
     /// How it is read; its page size is the pool's.
     pub reading: ReadOptions,
@@ -73,8 +73,11 @@ impl PageTrace {
     /// # Errors
     /// When it cannot be read, names no page, or more of them or more accesses than can be kept.
     pub fn open(path: &Path, options: &TraceOptions) -> Result<(Self, TraceReader), PoolError> {
+        // Objects are told apart by their numbers, which need not be addresses; pages are addresses.
+        let reading = ReadOptions { object_ids: options.unit != Unit::Page, ..options.reading.clone() };
+        let options = TraceOptions { reading, unit: options.unit, accesses: options.accesses };
         let mut reader = TraceReader::open(path, &options.reading)?;
-        let trace = Self::read(&mut reader, options)?;
+        let trace = Self::read(&mut reader, &options)?;
         Ok((trace, reader))
     }
 
@@ -86,15 +89,16 @@ impl PageTrace {
         let format = reader.detection().format;
         let names_objects = matches!(format, TraceFormat::OracleGeneral | TraceFormat::Lcs);
         let by_request = options.unit == Unit::Request || (options.unit == Unit::Auto && names_objects);
-        // An object's number was multiplied by the size of a sector.
         let page_bytes =
             if by_request && names_objects { options.reading.sector_bytes } else { options.reading.page_bytes };
         let page_bytes = page_bytes.max(1);
+        // An object's number is its byte, or was multiplied by the size of a sector.
+        let unit = if names_objects && options.reading.object_ids { 1 } else { page_bytes };
         let mut numbering = Numbering::new(reader.name(), options.accesses.unwrap_or(u64::MAX));
         while !numbering.is_done()
             && let Some(record) = reader.next_record()?
         {
-            numbering.add(&record, page_bytes, by_request)?;
+            numbering.add(&record, unit, by_request)?;
         }
         numbering.finish(page_bytes)
     }
@@ -220,7 +224,7 @@ impl Numbering {
         self.accesses.len() as u64 >= self.most
     }
 
-    fn add(&mut self, record: &TraceRecord, page_bytes: u64, by_request: bool) -> Result<(), PoolError> {
+    fn add(&mut self, record: &TraceRecord, unit: u64, by_request: bool) -> Result<(), PoolError> {
         self.requests += 1;
         let is_write = record.operation.writes();
         if !is_write && record.operation != Operation::Read {
@@ -231,10 +235,10 @@ impl Numbering {
             (None, Some(device)) => (u64::from(device) + 1) << 32,
             (None, None) => 0,
         };
-        let first = record.offset.0 / page_bytes;
+        let first = record.offset.0 / unit;
         // A length of 0 asks for the page all the same.
         let last_byte = record.offset.0.saturating_add(record.length.0.saturating_sub(1));
-        let last = if by_request { first } else { last_byte / page_bytes };
+        let last = if by_request { first } else { last_byte / unit };
         too_many(&self.trace, "pages in one request", last - first, REQUEST_PAGES_MAX)?;
         for number in first..=last {
             if self.is_done() {
@@ -290,6 +294,20 @@ mod tests {
     fn page_lists_say_what_is_written() {
         assert_eq!(pages("R 17\nW 5\nR 17\n", Unit::Auto), [(0, false), (1, true), (0, false)]);
         assert_eq!(pages("9\n8\n*\n9\n", Unit::Auto), [(0, false), (1, false), (0, false)]);
+    }
+
+    #[test]
+    fn objects_are_told_apart_by_their_numbers_of_which_any_64_bits_are_one() {
+        let record = |id: u64| {
+            [&0_u32.to_le_bytes()[..], &id.to_le_bytes(), &100_u32.to_le_bytes(), &(-1_i64).to_le_bytes()].concat()
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.oracleGeneral");
+        let ids = [u64::MAX, 5, u64::MAX, u64::MAX - 1, 5];
+        std::fs::write(&path, ids.into_iter().flat_map(record).collect::<Vec<u8>>()).unwrap();
+        let (trace, _) = PageTrace::open(&path, &TraceOptions::default()).unwrap();
+        let pages: Vec<u32> = trace.accesses().iter().map(|access| access.page().0).collect();
+        assert_eq!((pages, trace.page_bytes()), (vec![0, 1, 0, 2, 1], 512));
     }
 
     #[test]

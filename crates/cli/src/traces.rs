@@ -102,8 +102,16 @@ pub fn print_note(note: Option<String>) {
 
 impl From<TraceReading> for ReadOptions {
     fn from(reading: TraceReading) -> Self {
-        let TraceReading { trace_format, skip_bad_lines, sector_size, page_size } = reading;
-        Self { format: trace_format, skip_bad_lines, sector_bytes: sector_size.0, page_bytes: page_size.0 }
+        let TraceReading { skip_bad_lines, sector_size, page_size, .. } = reading;
+        let (format, layout) = (reading.format(), reading.blkparse_format.map(Into::into));
+        Self {
+            format,
+            layout: layout.or(reading.trace_format.layout),
+            skip_bad_lines,
+            sector_bytes: sector_size.0,
+            page_bytes: page_size.0,
+            object_ids: false,
+        }
     }
 }
 

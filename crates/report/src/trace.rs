@@ -15,7 +15,7 @@ pub struct TraceOrigin {
     pub format: TraceFormat,
     /// Why it is taken for that.
     pub format_reason: String,
-    /// How it is packed: none, gzip, zstd or xz.
+    /// How it is packed, the outermost first: none, or such as gzip, tar.
     pub compression: String,
     /// What its times count from.
     pub clock: TraceClock,
@@ -33,7 +33,7 @@ impl TraceOrigin {
             trace: reader.name().to_owned(),
             format: detection.format,
             format_reason: detection.reason.to_owned(),
-            compression: reader.compression().name().to_owned(),
+            compression: reader.packing(),
             clock: reader.clock(),
             skipped_lines: reader.skipped(),
             remarks: reader.remarks(),
@@ -84,7 +84,7 @@ pub struct TraceConversion {
     pub output_format: TraceFormat,
     /// Requests that were written.
     pub written: u64,
-    /// Requests whose time lay before the first one's, and was told as the first one's.
+    /// Requests whose time lay before the first one's: times count from the earliest.
     pub early: u64,
     /// What the format cannot tell.
     pub losses: TraceLosses,
@@ -101,12 +101,17 @@ pub struct TraceLosses {
     pub empty_left_out: u64,
     /// Requests that were widened to whole sectors.
     pub widened: u64,
+    /// Files that were written as devices, each as its number.
+    pub files_as_devices: u64,
+    /// Devices and files that are laid over one another, where the format has none.
+    pub merged: u64,
 }
 
 impl TraceConversion {
     /// Of a trace that was written.
     pub fn new(origin: Option<TraceOrigin>, output: String, output_format: TraceFormat, told: Conversion) -> Self {
-        let Losses { trims_left_out, flushes_left_out, widened, empty_left_out } = told.losses;
+        let Losses { trims_left_out, flushes_left_out, widened, empty_left_out, files_as_devices, merged } =
+            told.losses;
         Self {
             schema: "flashwise.trace-conversion",
             schema_version: 1,
@@ -115,7 +120,7 @@ impl TraceConversion {
             output_format,
             written: told.written,
             early: told.early,
-            losses: TraceLosses { trims_left_out, flushes_left_out, empty_left_out, widened },
+            losses: TraceLosses { trims_left_out, flushes_left_out, empty_left_out, widened, files_as_devices, merged },
         }
     }
 }

@@ -171,6 +171,9 @@ pub struct FlowResult {
     pub read: Option<Responses>,
     /// Writes alone; `null` where there was none.
     pub write: Option<Responses>,
+    /// What to know of its requests, a sentence each: devices of its trace that are laid over one another.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// What went over the host interface.

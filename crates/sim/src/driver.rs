@@ -15,7 +15,7 @@ use flashwise_block::{BlockError, ByteSize, Nanos, Operation, Progress, Request}
 use flashwise_trace::workload::{Flow, FlowRequest, FlowSource, SourcePacing, Workload};
 
 use super::agenda::Agenda;
-use super::recorder::{FlowRecord, Record};
+use super::recorder::{EndedFlow, FlowRecord, Record};
 use super::target::Target;
 use super::timeline::Timeline;
 use super::{SimulationError, SimulationOptions, flow_queues};
@@ -209,8 +209,14 @@ impl<'a, D: Target> Driver<'a, D> {
             SourcePacing::Closed { queue_depth, think: Nanos(0) } => Some(queue_depth),
             _ => None,
         };
-        let flows: Vec<_> =
-            self.flows.into_iter().map(|flow| flow.record.end(flow.name, queue_depth(&flow.source))).collect();
+        let flows: Vec<_> = self
+            .flows
+            .into_iter()
+            .map(|flow| EndedFlow {
+                notes: flow.source.notes(),
+                ..flow.record.end(flow.name, queue_depth(&flow.source))
+            })
+            .collect();
         let end_ns = flows.iter().map(|flow| flow.last_completion_ns).max().unwrap_or(origin_ns).max(origin_ns);
         let time_series = timeline.end(end_ns, &counters);
         Ok(Record {

@@ -215,6 +215,7 @@ impl FlowRecord {
         };
         EndedFlow {
             name,
+            notes: Vec::new(),
             queue_depth,
             submitted: self.submitted,
             outstanding,
@@ -238,6 +239,8 @@ impl FlowRecord {
 #[derive(Clone, Debug)]
 pub(super) struct EndedFlow {
     pub(super) name: String,
+    /// What to know of its requests.
+    pub(super) notes: Vec<String>,
     /// The depth that a closed flow without pauses keeps.
     pub(super) queue_depth: Option<u32>,
     pub(super) submitted: u64,

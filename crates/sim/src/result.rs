@@ -116,6 +116,7 @@ fn flow_result(flow: &EndedFlow, priority: flashwise_trace::workload::Priority, 
         all,
         read,
         write,
+        notes: flow.notes.clone(),
     }
 }
 

@@ -1,8 +1,8 @@
 //! I/O traces: what a program asked of its drive, request by request.
 //!
 //! ```text
-//!   file, pipe or stdin ─▶ input: gzip, zstd, xz ─▶ format: lines or records ─▶ TraceReader ─▶ TraceRecord, one by one
-//!                                                                                                 │
+//!   file, pipe or stdin ─▶ input: unpacked ─▶ format: lines or records ─▶ TraceReader ─▶ TraceRecord, one by one
+//!                                                                                            │
 //!                       summary (trace info) · output: TraceWriter (trace convert) · workload (replay) · audit
 //! ```
 //!

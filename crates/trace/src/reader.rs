@@ -3,37 +3,54 @@
 //! It opens the bytes, decides on the format or takes the one that was asked for, and hands on what the format's own
 //! reader gives: a request, or what is wrong with a line. Up to [`ReadOptions::skip_bad_lines`] bad lines are counted
 //! and passed over.
+//!
+//! Times from the trace's start count from its first request, or, after [`TraceReader::find_start`], from the earliest
+//! of its first 65,536. What is earlier is an error: no time is ever clamped.
 
+use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::Arc;
 
-use flashwise_block::Nanos;
+use flashwise_block::{Nanos, Operation};
 
 use crate::error::{Place, TraceError};
 use crate::format::blktrace_files::CpuFiles;
 use crate::format::detect::{Detection, Head, detect};
-use crate::format::source::{Failure, Paired, RecordSource};
+use crate::format::source::{Failure, Paired, RecordSource, WINDOW};
 use crate::format::{TraceFormat, Units};
 use crate::input::{Compression, Input};
 use crate::record::{TraceClock, TraceRecord};
 use crate::{IoRecord, IoTrace};
 
 /// How a trace is to be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadOptions {
     /// How it is written. Default: auto.
     pub format: TraceFormat,
+    /// How a line is laid out, for `columns` and for what `blkparse -f` prints. Default: the format's own.
+    pub layout: Option<Arc<str>>,
     /// How many lines may be bad before it is an error. Default: 0.
     pub skip_bad_lines: u64,
     /// Bytes of a sector, for formats that count in sectors. Default: 512.
     pub sector_bytes: u64,
     /// Bytes of a page, for formats that count in pages. Default: 4096.
     pub page_bytes: u64,
+    /// In formats whose requests name objects: takes an object's number for its byte, whatever its size, and tells no
+    /// length. Where only the identity of objects matters, any 64 bits are a good number. Default: no.
+    pub object_ids: bool,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { format: TraceFormat::Auto, skip_bad_lines: 0, sector_bytes: 512, page_bytes: 4096 }
+        Self {
+            format: TraceFormat::Auto,
+            layout: None,
+            skip_bad_lines: 0,
+            sector_bytes: 512,
+            page_bytes: 4096,
+            object_ids: false,
+        }
     }
 }
 
@@ -60,12 +77,21 @@ pub struct TraceReader {
     name: String,
     source: Box<dyn RecordSource>,
     detection: Detection,
-    compression: Compression,
+    layers: Vec<Compression>,
     allowed: u64,
     skipped: u64,
     first: Option<Nanos>,
+    /// What times from the start count from, where that is not the first request.
+    earliest: Option<Nanos>,
+    /// What was read ahead to find the earliest request, with where it stands.
+    ahead: VecDeque<(Result<TraceRecord, Failure>, Place)>,
+    /// Where the request stands that was given last.
+    place: Option<Place>,
     is_ended: bool,
 }
+
+/// Bytes of a request that no drive has, and no trace either unless it is damaged.
+const MOST_BYTES: u64 = 1 << 40;
 
 impl std::fmt::Debug for TraceReader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -109,32 +135,48 @@ impl TraceReader {
         let merged = files.open().map_err(|reason| TraceError::unreadable(&name, reason))?;
         let reason = "files of blktrace, one for each CPU, merged by time";
         let detection = Detection { format: TraceFormat::Blktrace, reason };
-        Ok(Self::of(Box::new(Paired::new(merged)), name, detection, Compression::None, options))
+        Ok(Self::of(Box::new(Paired::new(merged)), name, detection, Vec::new(), options))
     }
 
     fn new(input: Input, name: String, options: &ReadOptions) -> Result<Self, TraceError> {
+        let file = input.name.clone().unwrap_or_else(|| name.clone());
         let detection = match options.format {
-            TraceFormat::Auto => detect(&Head::new(&input.head, input.is_whole))
+            TraceFormat::Auto => detect(&Head::new(&file, &input.head, input.is_whole))
                 .map_err(|reason| TraceError::Unrecognised { path: name.clone(), reason })?,
             format => Detection { format, reason: "it was asked for" },
         };
-        let compression = input.compression;
-        let units = Units { sector: options.sector_bytes, page: options.page_bytes };
+        let layers = input.layers.clone();
+        let (_, plain) = Compression::of_name(&file);
+        let (sector, page) = (options.sector_bytes, options.page_bytes);
+        let units =
+            Units { name: plain, sector, page, object_ids: options.object_ids, layout: options.layout.as_deref() };
         let entry = detection.format.entry();
         let entry = entry.ok_or_else(|| TraceError::unreadable(&name, "its format is not known"))?;
         let source = (entry.open)(input, &units).map_err(|reason| TraceError::unreadable(&name, reason))?;
-        Ok(Self::of(source, name, detection, compression, options))
+        Ok(Self::of(source, name, detection, layers, options))
     }
 
     fn of(
         source: Box<dyn RecordSource>,
         name: String,
         detection: Detection,
-        compression: Compression,
+        layers: Vec<Compression>,
         options: &ReadOptions,
     ) -> Self {
         let allowed = options.skip_bad_lines;
-        Self { name, source, detection, compression, allowed, skipped: 0, first: None, is_ended: false }
+        Self {
+            name,
+            source,
+            detection,
+            layers,
+            allowed,
+            skipped: 0,
+            first: None,
+            earliest: None,
+            ahead: VecDeque::new(),
+            place: None,
+            is_ended: false,
+        }
     }
 
     /// The next request in the order of submission, or `None` at the end.
@@ -144,11 +186,17 @@ impl TraceReader {
     /// stays at its end.
     pub fn next_record(&mut self) -> Result<Option<TraceRecord>, TraceError> {
         while !self.is_ended {
-            match self.source.next() {
-                Ok(Some(record)) if record.offset.0.checked_add(record.length.0).is_none() => {
-                    let reason = format!("{} bytes at byte {} end beyond 2^64 bytes", record.length.0, record.offset.0);
-                    self.bad(String::new(), reason)?;
+            let next = match self.ahead.pop_front() {
+                Some((next, place)) => {
+                    self.place = Some(place);
+                    next.map(Some)
                 }
+                None => {
+                    self.place = None;
+                    self.source.next().and_then(|record| record.map(possible).transpose())
+                }
+            };
+            match next {
                 Ok(Some(record)) => {
                     self.first.get_or_insert(record.at);
                     return Ok(Some(record));
@@ -164,6 +212,30 @@ impl TraceReader {
         Ok(None)
     }
 
+    /// Reads ahead up to 65,536 requests, so that times from the start count from the earliest of them and not from the
+    /// first. Before the first request, and where the trace's clock is no start.
+    pub fn find_start(&mut self) {
+        if self.clock() == TraceClock::Start || self.first.is_some() {
+            return;
+        }
+        while self.ahead.len() < WINDOW {
+            let next = self.source.next().and_then(|record| record.map(possible).transpose());
+            let next = match next {
+                Ok(None) => break,
+                Ok(Some(record)) => Ok(record),
+                Err(failure) => Err(failure),
+            };
+            if let Ok(record) = &next {
+                self.earliest = Some(self.earliest.map_or(record.at, |earliest| earliest.min(record.at)));
+            }
+            let is_fatal = matches!(next, Err(Failure::Fatal(_)));
+            self.ahead.push_back((next, self.source.place()));
+            if is_fatal {
+                break;
+            }
+        }
+    }
+
     #[cold]
     fn bad(&mut self, text: String, reason: String) -> Result<(), TraceError> {
         if self.skipped < self.allowed {
@@ -176,7 +248,7 @@ impl TraceReader {
 
     fn malformed(&self, text: String, reason: String) -> TraceError {
         // What fails before the first line or behind the last is still told with a line.
-        let place = match self.source.place() {
+        let place = match self.place() {
             Place::Line(0) => Place::Line(1),
             Place::Record(0) => Place::Record(1),
             place => place,
@@ -194,9 +266,15 @@ impl TraceReader {
         self.detection
     }
 
-    /// How the file is packed.
+    /// How the file is packed; where that is more than once, on the outside.
     pub fn compression(&self) -> Compression {
-        self.compression
+        self.layers.first().copied().unwrap_or(Compression::None)
+    }
+
+    /// How the file is packed, in words, the outermost first: none, or such as gzip, tar.
+    pub fn packing(&self) -> String {
+        let names: Vec<_> = self.layers.iter().map(|layer| layer.name()).collect();
+        if names.is_empty() { Compression::None.name().to_owned() } else { names.join(", ") }
     }
 
     /// What the records' times count from.
@@ -205,9 +283,21 @@ impl TraceReader {
     }
 
     /// A time of this trace, counted from its start: where the clock's start is that of the recording it stays as it
-    /// is, elsewhere it is counted from the first request.
-    pub fn since_start(&self, at: Nanos) -> Nanos {
-        self.clock().convert(TraceClock::Start, at, self.first.unwrap_or(at))
+    /// is, elsewhere it is counted from the first request, or from the earliest after [`find_start`](Self::find_start).
+    ///
+    /// # Errors
+    /// When it lies before that.
+    pub fn since_start(&self, at: Nanos) -> Result<Nanos, TraceError> {
+        self.on_clock(TraceClock::Start, at)
+    }
+
+    /// A time of this trace on another clock; from the start as [`since_start`](Self::since_start) has it.
+    ///
+    /// # Errors
+    /// When it lies before the start, or the other clock does not reach it.
+    pub fn on_clock(&self, to: TraceClock, at: Nanos) -> Result<Nanos, TraceError> {
+        let start = self.earliest.or(self.first).unwrap_or(at);
+        self.clock().convert(to, at, start).map_err(|reason| self.malformed(String::new(), reason))
     }
 
     /// Time of the first request.
@@ -220,9 +310,9 @@ impl TraceReader {
         self.skipped
     }
 
-    /// Where in the trace it is: what was read last.
+    /// Where the request stands that was given last.
     pub fn place(&self) -> Place {
-        self.source.place()
+        self.place.unwrap_or_else(|| self.source.place())
     }
 
     /// Names of the files or disks that [`TraceRecord::file`] points to, as far as the trace has been read.
@@ -242,11 +332,26 @@ impl TraceReader {
     /// As [`next_record`](Self::next_record).
     pub fn into_trace(mut self) -> Result<IoTrace, TraceError> {
         let mut trace = IoTrace::default();
+        self.find_start();
         while let Some(record) = self.next_record()? {
-            let record = IoRecord { at: self.since_start(record.at), ..record.into() };
+            let record = IoRecord { at: self.since_start(record.at)?, ..record.into() };
             trace.records.push(record);
         }
         Ok(trace)
+    }
+}
+
+/// A request that a drive could be asked for.
+#[inline]
+fn possible(record: TraceRecord) -> Result<TraceRecord, Failure> {
+    let (offset, length) = (record.offset.0, record.length.0);
+    let moves_data = matches!(record.operation, Operation::Read | Operation::Write);
+    match offset.checked_add(length) {
+        Some(_) if length <= MOST_BYTES || !moves_data => Ok(record),
+        Some(_) => {
+            Err(Failure::bad(format!("it asks for {length} bytes; no drive moves more than {MOST_BYTES} at once")))
+        }
+        None => Err(Failure::bad(format!("{length} bytes at byte {offset} end beyond 2^64 bytes"))),
     }
 }
 

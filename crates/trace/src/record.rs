@@ -86,15 +86,24 @@ pub enum TraceClock {
 const FILETIME_TO_UNIX_NS: u64 = 11_644_473_600 * 1_000_000_000;
 
 impl TraceClock {
-    /// A time of this clock on another one; `first` is the trace's first time. Times that no 64 bits hold, and times
-    /// before the first where the target counts from the start, become the nearest that exists.
-    pub fn convert(self, to: Self, at: Nanos, first: Nanos) -> Nanos {
-        match (self, to) {
-            (Self::Unknown | Self::Unix | Self::Filetime, Self::Start) => at.since(first),
-            (Self::Unix, Self::Filetime) => Nanos(at.0.saturating_add(FILETIME_TO_UNIX_NS)),
-            (Self::Filetime, Self::Unix) => Nanos(at.0.saturating_sub(FILETIME_TO_UNIX_NS)),
-            _ => at,
-        }
+    /// A time of this clock on another one; `first` is what the trace counts from where the target counts from the start.
+    ///
+    /// # Errors
+    /// When no such time exists: it lies before the first, or no 64 bits hold it.
+    pub fn convert(self, to: Self, at: Nanos, first: Nanos) -> Result<Nanos, String> {
+        let moved = match (self, to) {
+            (Self::Unknown | Self::Unix | Self::Filetime, Self::Start) => at.0.checked_sub(first.0).ok_or_else(|| {
+                format!("time goes back to {} ns before the start of the trace; sort the trace by time", first.0 - at.0)
+            }),
+            (Self::Unix, Self::Filetime) => {
+                at.0.checked_add(FILETIME_TO_UNIX_NS).ok_or_else(|| format!("{} ns since 1970 are too many", at.0))
+            }
+            (Self::Filetime, Self::Unix) => {
+                at.0.checked_sub(FILETIME_TO_UNIX_NS).ok_or_else(|| format!("{} ns since 1601 lie before 1970", at.0))
+            }
+            _ => Ok(at.0),
+        };
+        moved.map(Nanos)
     }
 }
 
@@ -104,14 +113,21 @@ mod tests {
 
     #[test]
     fn clocks_are_converted_where_both_are_known_and_counted_from_the_first_request_where_not() {
-        let convert = |from: TraceClock, to, at| from.convert(to, Nanos(at), Nanos(100)).0;
+        let convert = |from: TraceClock, to, at| from.convert(to, Nanos(at), Nanos(100)).map(|at| at.0);
         use TraceClock::{Filetime, Start, Unix, Unknown};
-        assert_eq!(convert(Unix, Filetime, 7), 11_644_473_600_000_000_007);
-        assert_eq!(convert(Filetime, Unix, 11_644_473_600_000_000_007), 7);
-        assert_eq!(
-            [convert(Unix, Start, 150), convert(Unknown, Start, 150), convert(Filetime, Start, 90)],
-            [50, 50, 0]
-        );
-        assert_eq!([convert(Start, Unix, 150), convert(Start, Start, 150)], [150, 150]);
+        assert_eq!(convert(Unix, Filetime, 7), Ok(11_644_473_600_000_000_007));
+        assert_eq!(convert(Filetime, Unix, 11_644_473_600_000_000_007), Ok(7));
+        assert_eq!([convert(Unix, Start, 150), convert(Unknown, Start, 150)], [Ok(50), Ok(50)]);
+        assert_eq!([convert(Start, Unix, 150), convert(Start, Start, 150)], [Ok(150), Ok(150)]);
+    }
+
+    #[test]
+    fn a_time_that_another_clock_does_not_have_is_an_error_and_never_the_nearest() {
+        let convert = |from: TraceClock, to, at| from.convert(to, Nanos(at), Nanos(100)).unwrap_err();
+        use TraceClock::{Filetime, Start, Unix};
+        let told = convert(Filetime, Start, 90);
+        assert_eq!(told, "time goes back to 10 ns before the start of the trace; sort the trace by time");
+        assert_eq!(convert(Filetime, Unix, 90), "90 ns since 1601 lie before 1970");
+        assert!(convert(Unix, Filetime, u64::MAX).ends_with("are too many"));
     }
 }

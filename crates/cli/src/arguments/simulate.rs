@@ -6,10 +6,9 @@ use clap::{Args, ValueEnum};
 use flashwise_array::FailureConfig;
 use flashwise_block::{ByteSize, Nanos};
 use flashwise_sim::Precondition;
-use flashwise_trace::TraceFormat;
 use flashwise_trace::workload::{Access, Size};
 
-use super::trace::trace_format_parser;
+use super::trace::{ReadFormat, read_format_parser};
 
 /// What fio calls a job's `rw`.
 #[allow(clippy::enum_variant_names, reason = "the names are fio's")]
@@ -82,9 +81,9 @@ pub struct SimulateArguments {
     #[arg(required_unless_present_any = ["workload_schema", "rw"])]
     pub workload: Option<PathBuf>,
     /// How the trace is written; by default its first bytes tell
-    #[arg(long = "trace-format", alias = "format", value_name = "FORMAT", value_parser = trace_format_parser())]
+    #[arg(long = "trace-format", alias = "format", value_name = "FORMAT", value_parser = read_format_parser())]
     #[arg(requires = "workload")]
-    pub format: Option<TraceFormat>,
+    pub format: Option<ReadFormat>,
     /// How many lines of the trace may be bad before it is an error
     #[arg(long, value_name = "N", default_value_t = 0, requires = "workload")]
     pub skip_bad_lines: u64,

@@ -1,9 +1,11 @@
 //! Options of `trace`, and of every verb that reads or writes traces.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, Subcommand};
+use clap::{Arg, Args, Command, Subcommand};
 use flashwise_block::ByteSize;
 use flashwise_trace::{TraceFormat, TraceWriter};
 use flashwise_tune::DEFAULT_TARGET;
@@ -11,12 +13,26 @@ use flashwise_tune::DEFAULT_TARGET;
 use super::positive_size;
 use super::raw_device::{RAW_DEVICES, RawDevice};
 
+/// A format, and how a line of it is laid out where the user says so.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadFormat {
+    /// The format.
+    pub format: TraceFormat,
+    /// What stands behind its name: `columns:LAYOUT`, `blkparse:FORMAT`.
+    pub layout: Option<Arc<str>>,
+}
+
 /// How a trace is to be read.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct TraceReading {
-    /// How the trace is written; auto goes by its first bytes, and says what it decided and why
-    #[arg(long, value_name = "FORMAT", default_value = "auto", value_parser = trace_format_parser())]
-    pub trace_format: TraceFormat,
+    /// How the trace is written; auto goes by its first bytes and its name, and says what it decided and why.
+    /// columns:LAYOUT reads any text of columns, such as columns:time=1:s,op=2,offset=3:bytes,length=4:bytes;
+    /// blkparse:FORMAT what blkparse -f FORMAT printed
+    #[arg(long, value_name = "FORMAT", default_value = "auto", value_parser = read_format_parser())]
+    pub trace_format: ReadFormat,
+    /// The trace was printed with blkparse -f FORMAT; the same as --trace-format blkparse:FORMAT
+    #[arg(long, value_name = "FORMAT", conflicts_with = "trace_format")]
+    pub blkparse_format: Option<String>,
     /// How many lines may be bad before it is an error
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub skip_bad_lines: u64,
@@ -28,11 +44,41 @@ pub struct TraceReading {
     pub page_size: ByteSize,
 }
 
-/// Takes the name of any format that is read, or auto.
-pub(super) fn trace_format_parser() -> impl TypedValueParser<Value = TraceFormat> {
+impl TraceReading {
+    /// The format that was asked for.
+    pub fn format(&self) -> TraceFormat {
+        if self.blkparse_format.is_some() { TraceFormat::Blkparse } else { self.trace_format.format }
+    }
+}
+
+/// Takes the name of any format that is read, with a layout behind those that have one, or auto.
+#[derive(Clone, Debug)]
+struct ReadFormatParser;
+
+/// The parser of formats that are read.
+pub(super) fn read_format_parser() -> impl TypedValueParser<Value = ReadFormat> {
+    ReadFormatParser
+}
+
+fn read_formats() -> impl Iterator<Item = PossibleValue> {
     let names = std::iter::once(TraceFormat::Auto).chain(TraceFormat::all());
-    let values = names.map(|format| PossibleValue::new(format.name()).help(format.title()));
-    PossibleValuesParser::new(values).map(|name| TraceFormat::of_name(&name).unwrap_or_default())
+    names.map(|format| PossibleValue::new(format.name()).help(format.title()))
+}
+
+impl TypedValueParser for ReadFormatParser {
+    type Value = ReadFormat;
+
+    fn parse_ref(&self, command: &Command, argument: Option<&Arg>, value: &OsStr) -> Result<ReadFormat, clap::Error> {
+        if let Some((format, Some(layout))) = value.to_str().and_then(TraceFormat::with_layout) {
+            return Ok(ReadFormat { format, layout: Some(layout.into()) });
+        }
+        let name = PossibleValuesParser::new(read_formats()).parse_ref(command, argument, value)?;
+        Ok(ReadFormat { format: TraceFormat::of_name(&name).unwrap_or_default(), layout: None })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(read_formats()))
+    }
 }
 
 /// Takes the name of a format that is written.
@@ -62,7 +108,7 @@ pub enum TraceAction {
     Convert {
         /// The trace; - for standard input
         input: PathBuf,
-        /// The trace to create; must be new. - is standard output. A name that ends in .gz, .zst or .xz is packed
+        /// The trace to create; must be new. - is standard output. A name that ends in .gz, .bz2, .zst or .xz is packed
         #[arg(value_name = "OUTPUT")]
         target: PathBuf,
         /// Form of the new trace; by default its name tells (.csv, .parquet)
@@ -82,7 +128,7 @@ A closed loop has no times before a drive answers: its request n is told as at n
         /// A workload (.toml), or one by name: ycsb-a to ycsb-f, ssdiq-uniform, ssdiq-zipf-0.2 to ssdiq-zipf-1.0,
         /// ssdiq-two-zone, ssdiq-fill, ssdiq-latency
         workload: String,
-        /// The trace to create; must be new. - is standard output. A name that ends in .gz, .zst or .xz is packed
+        /// The trace to create; must be new. - is standard output. A name that ends in .gz, .bz2, .zst or .xz is packed
         #[arg(value_name = "OUTPUT")]
         target: PathBuf,
         /// Size of the drive that it is for
@@ -162,7 +208,7 @@ pub struct ReplayArguments {
 /// What `trace tpcc` takes.
 #[derive(Debug, Args)]
 pub struct TpccArguments {
-    /// The trace to create; must be new. A name that ends in .gz, .zst or .xz is packed
+    /// The trace to create; must be new. A name that ends in .gz, .bz2, .zst or .xz is packed
     #[arg(value_name = "OUTPUT")]
     pub output_file: PathBuf,
     /// Warehouses, each of some 100 MB at full scale

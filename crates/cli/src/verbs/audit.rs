@@ -90,8 +90,8 @@ fn audit_options(options: &AuditArguments, is_above_page_cache: bool) -> AuditOp
 
 /// Of a trace that is there.
 fn read(trace: &Path, options: &AuditArguments, profile: &DeviceProfile) -> Result<Audited, Failure> {
-    let mut reader = TraceReader::open(trace, &options.reading.into())?;
-    let note = format_note(&reader, options.reading.trace_format);
+    let mut reader = TraceReader::open(trace, &options.reading.clone().into())?;
+    let note = format_note(&reader, options.reading.format());
     let is_above = reader.detection().format == TraceFormat::Strace;
     let audit = audit_trace(&mut reader, profile, &audit_options(options, is_above), None)?;
     print_note(note);
@@ -137,7 +137,7 @@ fn through_kernel(options: &AuditArguments, profile: &DeviceProfile, output: Out
         copy_new(&path, kept)?;
     }
     listener.is_over(options.save_trace.as_deref())?;
-    let reading = ReadOptions { format, ..options.reading.into() };
+    let reading = ReadOptions { format, layout: None, ..options.reading.clone().into() };
     let (audit, mut remarks) = match format {
         TraceFormat::Strace => of_files(&path, &reading, options, profile)?,
         _ => {

@@ -21,7 +21,7 @@ const BATCH: usize = 8;
 /// Simulates pools on a trace.
 pub fn run(options: &PoolArguments, output: &Output) -> Result<ExitCode, Failure> {
     let reading =
-        TraceOptions { reading: options.reading.into(), unit: options.unit.into(), accesses: options.accesses };
+        TraceOptions { reading: options.reading.clone().into(), unit: options.unit.into(), accesses: options.accesses };
     let model = model(options)?;
     let drive = options.drive.as_deref().map(read_device).transpose()?;
     let page = options.html.as_deref().map(|path| Wanted::prepare(path, Kind::Page)).transpose()?;
@@ -39,7 +39,7 @@ pub fn run(options: &PoolArguments, output: &Output) -> Result<ExitCode, Failure
     };
     let report = simulate(&mut trace, &plan, &|fraction| bar.show("simulating pools", fraction))?;
     drop(bar);
-    print_note(format_note(&reader, options.reading.trace_format));
+    print_note(format_note(&reader, options.reading.format()));
     if let Some(page) = &page {
         page.write(pool_page(&report))?;
     }

@@ -128,13 +128,15 @@ fn named(path: &Path, options: &SimulateArguments) -> Option<Workload> {
 /// A workload of one trace.
 fn replay(path: &Path, options: &SimulateArguments, note: &mut Option<String>) -> Result<Workload, Failure> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let asked = options.format.unwrap_or_default();
+    let asked = options.format.clone().unwrap_or_default();
     if path == Path::new("-") {
         return Err(Failure::usage("a trace is read through before it is replayed: save standard input to a file"));
     }
-    let reader = TraceReader::open(path, &ReadOptions::of(asked))?;
-    *note = format_note(&reader, asked);
+    let reading = ReadOptions { layout: asked.layout.clone(), ..ReadOptions::of(asked.format) };
+    let reader = TraceReader::open(path, &reading)?;
+    *note = format_note(&reader, asked.format);
     let mut trace = TraceReplay::new(path, reader.detection().format);
+    trace.layout = asked.layout.as_deref().map(str::to_owned);
     (trace.fold, trace.widen, trace.skip_bad_lines) = (options.fold, options.widen, options.skip_bad_lines);
     Ok(Workload { name: name.clone(), seed: 1, content: None, flows: vec![Flow::replay(name, trace)] })
 }

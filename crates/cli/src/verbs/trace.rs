@@ -8,7 +8,9 @@ use flashwise_block::ByteSize;
 use flashwise_report::trace::{TraceConversion, TraceInfo, TraceOrigin};
 use flashwise_report::{render_trace_conversion, render_trace_info};
 use flashwise_trace::workload::Workload;
-use flashwise_trace::{Conversion, TraceFormat, TraceReader, TraceSummary, TraceWriter, convert, generate};
+use flashwise_trace::{
+    Conversion, ReadOptions, TraceFormat, TraceReader, TraceSummary, TraceWriter, convert, generate,
+};
 
 use crate::arguments::{TraceAction, TraceReading};
 use crate::failure::Failure;
@@ -18,9 +20,9 @@ use crate::traces::{self, read_workload, written_format};
 /// Does what is asked of a trace.
 pub fn run(action: &TraceAction, output: &Output) -> Result<ExitCode, Failure> {
     match action {
-        TraceAction::Info { trace, reading } => info(trace, *reading, output)?,
+        TraceAction::Info { trace, reading } => info(trace, reading.clone(), output)?,
         TraceAction::Convert { input, target: to_file, to, reading } => {
-            convert_file(input, to_file, written_format(to_file, *to)?, *reading, *output)?;
+            convert_file(input, to_file, written_format(to_file, *to)?, reading.clone(), *output)?;
         }
         TraceAction::Generate { workload, target: to_file, size, requests, seed, to } => {
             let mut generated = read_workload(workload, *requests)?;
@@ -47,8 +49,9 @@ fn convert_file(
     reading: TraceReading,
     output: Output,
 ) -> Result<(), Failure> {
+    let reading = ReadOptions::from(reading);
     let work = |out: &mut (dyn Write + Send)| -> Result<(TraceOrigin, Conversion), Failure> {
-        let mut reader = TraceReader::open(input, &reading.into())?;
+        let mut reader = TraceReader::open(input, &reading)?;
         let name = to_file.display().to_string();
         let conversion = convert(&mut reader, TraceWriter::new(format, out, &name)?)?;
         Ok((TraceOrigin::of(&reader), conversion))

@@ -54,6 +54,7 @@ pub fn run(options: &ReplayArguments, output: &Output) -> Result<ExitCode, Failu
     let mut payload = |request: &FlowRequest| payload(request, info.clock);
     let report = replay(&mut source, device.as_mut(), &mut payload, &mut bar)?;
     print_note(note);
+    source.notes().into_iter().for_each(|note| print_note(Some(note)));
     let document = TraceReplayed {
         schema: "flashwise.trace-replay",
         schema_version: 1,
@@ -114,15 +115,16 @@ fn of_trace(options: &ReplayArguments) -> Result<(Flow, Option<String>), Failure
     if options.trace == Path::new("-") {
         return Err(Failure::usage("a trace is read through before it is replayed: save standard input to a file"));
     }
-    let reading = ReadOptions::from(options.reading);
+    let reading = ReadOptions::from(options.reading.clone());
     let reader = TraceReader::open(&options.trace, &reading)?;
-    let note = format_note(&reader, options.reading.trace_format);
+    let note = format_note(&reader, options.reading.format());
     let format: TraceFormat = reader.detection().format;
     // The flow's base is the trace's folder; a folder without a name of its own, such as `.`, needs none.
     let whole = || std::path::absolute(&options.trace).map_err(|e| Failure::file(&options.trace, &e));
     let file = options.trace.file_name().map_or_else(whole, |name| Ok(PathBuf::from(name)))?;
     let mut trace = TraceReplay::new(&file, format);
     (trace.fold, trace.widen, trace.time_scale) = (options.fold, options.widen, 1.0 / options.speed);
+    trace.layout = reading.layout.as_deref().map(str::to_owned);
     (trace.skip_bad_lines, trace.logical_block_bytes) = (reading.skip_bad_lines, reading.sector_bytes);
     Ok((Flow::replay(file.to_string_lossy(), trace), note))
 }

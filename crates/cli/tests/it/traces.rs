@@ -36,7 +36,7 @@ fn info_tells_what_a_trace_was_taken_for_and_what_it_asks_for() {
 #[test]
 fn a_trace_is_converted_packed_and_read_again_as_the_same_trace() {
     let place = with_traces();
-    for output in ["a.csv", "a.csv.gz", "a.csv.zst", "a.csv.xz", "a.parquet"] {
+    for output in ["a.csv", "a.csv.gz", "a.csv.bz2", "a.csv.zst", "a.csv.xz", "a.parquet"] {
         let document = place.run(&["trace", "convert", "t.mqsim", output, "-o", "json"]).expect(0).document();
         assert_eq!((&document["schema"], &document["written"]), (&"flashwise.trace-conversion".into(), &3.into()));
         place.run(&["trace", "convert", output, "back.mqsim", "--to", "mqsim"]).expect(0);
@@ -46,6 +46,32 @@ fn a_trace_is_converted_packed_and_read_again_as_the_same_trace() {
     let text = place.run(&["trace", "convert", "web.csv", "web.trace", "--to", "mqsim"]).expect(0);
     insta::assert_snapshot!("trace_convert", text.stdout);
     assert_eq!(place.read("web.trace"), "0 0 0 16 1\n100000 0 16 1 0\n");
+}
+
+#[test]
+fn a_text_of_columns_is_read_by_its_layout_by_every_verb() {
+    let place = Place::new();
+    place.write("lba.csv", "2048,4096,0.000125\n4096,8192,0.000310\n");
+    let layout = "columns:offset=1:sectors,length=2:bytes,time=3:s";
+    let text = place.run(&["trace", "info", "lba.csv", "--trace-format", layout]).expect(0).stdout;
+    assert!(text.contains("reads") && text.contains("2 (100.0 %), 12 KiB"), "{text}");
+    place.run(&["simulate", "samsung-960-evo", "lba.csv", "--trace-format", layout]).expect(0);
+    place.run(&["trace", "replay", "lba.csv", "--trace-format", layout]).expect(0);
+    place.write("q.txt", "0.000000001 259,0 D WS 2048 8 fio\n0.000090001 259,0 C WS 2048 8 fio\n");
+    let text =
+        place.run(&["trace", "info", "q.txt", "--blkparse-format", "%T.%9t %D %a %d %S %n %C\\n"]).expect(0).stdout;
+    assert!(text.contains("90.0 µs") || text.contains("90 µs"), "{text}");
+}
+
+#[test]
+fn devices_that_are_laid_over_one_another_are_told() {
+    let place = Place::new();
+    place.write("two.csv", "1,W,0,4096,1577808000000000\n2,R,0,4096,1577808000002000\n");
+    let told = "2 devices of the trace are laid over one another";
+    let simulated = place.run(&["simulate", "samsung-960-evo", "two.csv"]).expect(0);
+    assert!(simulated.stdout.split_whitespace().collect::<Vec<_>>().join(" ").contains(told), "{}", simulated.stdout);
+    let replayed = place.run(&["trace", "replay", "two.csv"]).expect(0);
+    assert!(replayed.stderr.contains(told), "{}", replayed.stderr);
 }
 
 #[test]

@@ -53,14 +53,18 @@ pub(crate) fn headline(s: &Simulation) -> String {
 
 /// What was on the drive, and what that means for the figures.
 pub(crate) fn state_sentence(s: &Simulation) -> String {
-    let before = precondition_words(&s.precondition, s.array.is_some());
-    match s.unwritten_pages_read {
-        0 => before,
-        pages => format!(
-            "{before} {} logical pages were read that nobody had written; the flash has no part in such reads.",
-            grouped(pages)
-        ),
+    let mut told = precondition_words(&s.precondition, s.array.is_some());
+    if s.unwritten_pages_read > 0 {
+        told += &format!(
+            " {} logical pages were read that nobody had written; the flash has no part in such reads.",
+            grouped(s.unwritten_pages_read)
+        );
     }
+    for flow in &s.flows {
+        let whose = if s.flows.len() > 1 { format!("{}: ", flow.name) } else { String::new() };
+        flow.notes.iter().for_each(|note| told += &format!(" {whose}{}", super::trace::sentence(note)));
+    }
+    told
 }
 
 fn precondition_words(done: &Preconditioned, is_array: bool) -> String {

@@ -85,7 +85,7 @@ pub(crate) fn remarks(origin: &TraceOrigin) -> Vec<String> {
     remarks
 }
 
-fn sentence(text: &str) -> String {
+pub(crate) fn sentence(text: &str) -> String {
     let mut characters = text.chars();
     let first: String = characters.next().into_iter().flat_map(char::to_uppercase).collect();
     format!("{first}{}.", characters.as_str())
@@ -105,7 +105,9 @@ pub(crate) fn losses(conversion: &TraceConversion) -> Vec<String> {
         (losses.flushes_left_out, format!("flushes were left out: {name} has none.")),
         (losses.empty_left_out, "requests of 0 bytes were left out.".to_owned()),
         (losses.widened, format!("requests were widened to whole sectors: {name} counts in them.")),
-        (conversion.early, "requests lay before the first one and are told as at its time.".to_owned()),
+        (losses.files_as_devices, format!("files are devices in it, each as its number: {name} has no files.")),
+        (losses.merged, format!("devices or files are laid over one another: {name} has none.")),
+        (conversion.early, "requests lay before the first one: times count from the earliest.".to_owned()),
     ];
     told.into_iter().filter(|(count, _)| *count > 0).map(|(count, text)| format!("{} {text}", grouped(count))).collect()
 }

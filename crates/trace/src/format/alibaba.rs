@@ -7,25 +7,34 @@ use flashwise_block::Operation;
 
 use super::Units;
 use super::detect::Head;
-use super::fields::{MICROS, bytes_of, number, quoted, separated, time};
-use super::source::{LineParser, RecordSource, TextSource};
-use crate::input::{Input, lines::Lines};
+use super::fields::{MICROS, bytes_of, number, quoted, time};
+use super::source::{Line, LineParser, RecordSource, TextSource};
+use super::table::Table;
+use crate::input::Input;
 use crate::record::TraceRecord;
 
-struct Parser;
-
-pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
-    head.is_mostly(Parser).then_some("five fields between commas, the second R or W")
+struct Parser {
+    table: Table<5>,
 }
 
-pub(super) fn open(input: Input, _: &Units) -> Result<Box<dyn RecordSource>, String> {
-    Ok(Box::new(TextSource::new(Lines::new(input.into_bytes()), Parser)))
+const PARSER: Parser = Parser {
+    table: Table::new(
+        ["device_id", "opcode", "offset", "length", "timestamp"],
+        "device_id,opcode,offset,length,timestamp",
+    ),
+};
+
+pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
+    head.is_mostly(PARSER).then_some("five fields between commas, the second R or W")
+}
+
+pub(super) fn open(input: Input, _: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {
+    Ok(Box::new(TextSource::new(input, PARSER)))
 }
 
 impl LineParser for Parser {
-    fn parse(&mut self, line: &[u8]) -> Result<Option<TraceRecord>, String> {
-        let [device, operation, offset, length, at] =
-            separated::<5>(line, b',', "device_id,opcode,offset,length,timestamp")?;
+    fn parse(&mut self, line: &[u8]) -> Result<Line<TraceRecord>, String> {
+        let Some([device, operation, offset, length, at]) = self.table.fields(line)? else { return Ok(Line::Silent) };
         let operation = match operation {
             b"R" => Operation::Read,
             b"W" => Operation::Write,
@@ -33,6 +42,6 @@ impl LineParser for Parser {
         };
         let (offset, length) = (bytes_of("offset", offset, 1)?, bytes_of("length", length, 1)?);
         let record = TraceRecord::new(time("timestamp", at, MICROS)?, operation, offset, length);
-        Ok(Some(TraceRecord { device: Some(number("device_id", device)?), ..record }))
+        Ok(Line::Data(TraceRecord { device: Some(number("device_id", device)?), ..record }))
     }
 }

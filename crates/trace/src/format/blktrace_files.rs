@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use flashwise_block::Nanos;
 
-use super::blktrace::Blktrace;
+use super::blktrace::{Blktrace, Counts, stage};
 use super::source::{Event, EventSource, Failure};
 use crate::error::Place;
 use crate::input::{Compression, Input};
@@ -82,16 +82,22 @@ impl CpuFiles {
 
     /// Starts to read all of them.
     pub(crate) fn open(&self) -> Result<Merged, String> {
-        let mut files = Vec::with_capacity(self.paths.len());
+        let mut inputs = Vec::with_capacity(self.paths.len());
         for path in &self.paths {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let told = |reason: String| format!("{name}: {reason}");
             let input = Input::open(path).map_err(|error| told(error.to_string()))?;
             // A CPU on which nothing happened leaves an empty file.
             if !input.head.is_empty() {
-                let events = Blktrace::new(input).map_err(told)?;
-                files.push(File { name, events });
+                inputs.push((name, input));
             }
+        }
+        // A CPU may have issued nothing, so that all of them decide what stands for the request.
+        let stage = stage(inputs.iter().map(|(_, input)| &input.head[..]));
+        let mut files = Vec::with_capacity(inputs.len());
+        for (name, input) in inputs {
+            let events = Blktrace::new(input, stage).map_err(|reason| format!("{name}: {reason}"))?;
+            files.push(File { name, events });
         }
         if files.is_empty() {
             return Err(format!("all of its {} files are empty: nothing was traced", self.paths.len()));
@@ -111,30 +117,34 @@ pub(crate) struct Merged {
     files: Vec<File>,
     /// Times of the events that wait, one of each file that has not ended, with the number of the file.
     times: BinaryHeap<Reverse<(Nanos, usize)>>,
-    waiting: Vec<Option<Event>>,
+    waiting: Vec<Option<(Event, Place)>>,
     /// Files whose next event is not known.
     unread: Vec<usize>,
-    /// The file that was read last.
-    last: usize,
+    /// Where the event stands that was given last, or what could not be read.
+    last: Place,
     found: usize,
 }
 
 impl Merged {
     fn new(files: Vec<File>, found: usize) -> Self {
         let (waiting, unread) = (vec![None; files.len()], (0..files.len()).collect());
-        Self { files, times: BinaryHeap::new(), waiting, unread, last: 0, found }
+        Self { files, times: BinaryHeap::new(), waiting, unread, last: Place::Record(0), found }
     }
 
     /// Reads until one event of each file waits. A bad one is told and passed over the next time.
     fn fill(&mut self) -> Result<(), Failure> {
         while let Some(&index) = self.unread.last() {
-            self.last = index;
             let file = &mut self.files[index];
-            let event = file.events.next().map_err(|failure| failure.within(&file.name))?;
+            let event = file.events.next();
+            let place = file.events.place();
+            let event = event.map_err(|failure| {
+                self.last = place;
+                failure.within(&file.name)
+            })?;
             self.unread.pop();
             if let Some(event) = event {
                 self.times.push(Reverse((event.at(), index)));
-                self.waiting[index] = Some(event);
+                self.waiting[index] = Some((event, place));
             }
         }
         Ok(())
@@ -146,11 +156,13 @@ impl EventSource for Merged {
         self.fill()?;
         let Some(Reverse((_, index))) = self.times.pop() else { return Ok(None) };
         self.unread.push(index);
-        Ok(self.waiting[index].take())
+        let Some((event, place)) = self.waiting[index].take() else { return Ok(None) };
+        self.last = place;
+        Ok(Some(event))
     }
 
     fn place(&self) -> Place {
-        self.files[self.last].events.place()
+        self.last
     }
 
     fn remarks(&self) -> Vec<String> {
@@ -164,8 +176,9 @@ impl EventSource for Merged {
             count => format!(", and {count} that are empty"),
         };
         let merged = format!("merged by time from {} files, one for each CPU: {shown}{empty}", names.len());
-        let others = self.files.iter().map(|file| file.events.others()).sum();
-        std::iter::once(merged).chain(super::blktrace::left_out(others)).collect()
+        let mut counts = Counts::default();
+        self.files.iter().for_each(|file| counts.add(file.events.counts()));
+        std::iter::once(merged).chain(counts.remarks()).collect()
     }
 }
 

@@ -1,17 +1,19 @@
-//! flashwise's own CSV: a header line, one request a line, no quotes.
+//! flashwise's own CSV: a header line, one request a line.
 //!
 //! `at_ns,operation,role,offset_bytes,length_bytes,latency_ns`, and where it is known `device,process,fua,content`.
 //! Columns are found by their names, in any order; of these six the role and the latency may be absent, other columns
-//! are left out, and an empty field is a value that is not known. `content` is hexadecimal.
+//! are left out, and an empty field is a value that is not known. `content` is hexadecimal. It is written without
+//! quotes, and read with them too, and with semicolons or tabs: as a spreadsheet saves it.
 
 use flashwise_block::Operation;
 
 use super::Units;
 use super::detect::Head;
 use super::fields::{NANOS, bytes_of, number, quoted, time};
-use super::source::{LineParser, RecordSource, TextSource};
+use super::source::{Line, LineParser, RecordSource, TextSource};
+use super::table::split;
 use crate::FileRole;
-use crate::input::{Input, lines::Lines};
+use crate::input::Input;
 use crate::record::TraceRecord;
 
 /// The columns by name. The first four must be there.
@@ -27,6 +29,9 @@ struct Parser {
 }
 
 struct Columns {
+    /// The line of names.
+    header: Vec<u8>,
+    separator: u8,
     /// The column of each field, or `COLUMNS.len()` for one that is not known.
     of_field: Vec<usize>,
 }
@@ -35,13 +40,15 @@ pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
     Columns::new(head.first_line()).is_ok().then_some("the header at_ns,operation,…,offset_bytes,length_bytes")
 }
 
-pub(super) fn open(input: Input, _: &Units) -> Result<Box<dyn RecordSource>, String> {
-    Ok(Box::new(TextSource::new(Lines::new(input.into_bytes()), Parser { columns: None })))
+pub(super) fn open(input: Input, _: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {
+    Ok(Box::new(TextSource::new(input, Parser { columns: None })))
 }
 
 impl Columns {
     fn new(header: &[u8]) -> Result<Self, String> {
-        let names: Vec<&[u8]> = header.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).collect();
+        let header = header.trim_ascii();
+        let separator = [b',', b';', b'\t'].into_iter().find(|separator| header.contains(separator)).unwrap_or(b',');
+        let names = split(header, separator);
         if names.len() > MAX_FIELDS {
             return Err(format!("the header has {} columns; at most {MAX_FIELDS} are read", names.len()));
         }
@@ -55,17 +62,21 @@ impl Columns {
         }
         let column =
             |name: &&[u8]| COLUMNS.iter().position(|column| column.as_bytes() == *name).unwrap_or(COLUMNS.len());
-        Ok(Self { of_field: names.iter().map(column).collect() })
+        Ok(Self { header: header.to_vec(), separator, of_field: names.iter().map(column).collect() })
     }
 
     fn fields<'a>(&self, line: &'a [u8]) -> Result<[&'a [u8]; COLUMNS.len()], String> {
         let mut found = [&line[..0]; COLUMNS.len()];
         let mut count = 0;
-        for field in line.split(|&byte| byte == b',') {
+        let mut note = |field: &'a [u8]| {
             if let Some(place) = self.of_field.get(count).and_then(|&column| found.get_mut(column)) {
                 *place = field.trim_ascii();
             }
             count += 1;
+        };
+        match line.contains(&b'"') {
+            true => split(line, self.separator).into_iter().for_each(note),
+            false => line.split(|&byte| byte == self.separator).for_each(&mut note),
         }
         let expected = self.of_field.len();
         if count == expected { Ok(found) } else { Err(format!("it has {count} fields, the header {expected}")) }
@@ -73,15 +84,18 @@ impl Columns {
 }
 
 impl LineParser for Parser {
-    fn parse(&mut self, line: &[u8]) -> Result<Option<TraceRecord>, String> {
+    fn parse(&mut self, line: &[u8]) -> Result<Line<TraceRecord>, String> {
         let Some(columns) = &self.columns else {
             self.columns = Some(Columns::new(line)?);
-            return Ok(None);
+            return Ok(Line::Silent);
         };
+        if line.trim_ascii() == columns.header {
+            return Ok(Line::Silent);
+        }
         let [at, operation, offset, length, role, latency, device, process, fua, content] = columns.fields(line)?;
         let (offset, length) = (bytes_of("offset_bytes", offset, 1)?, bytes_of("length_bytes", length, 1)?);
         let record = TraceRecord::new(time("at_ns", at, NANOS)?, self::operation(operation)?, offset, length);
-        Ok(Some(TraceRecord {
+        Ok(Line::Data(TraceRecord {
             role: known(role).map_or(Ok(FileRole::Unknown), self::role)?,
             latency: known(latency).map(|latency| time("latency_ns", latency, NANOS)).transpose()?,
             device: known(device).map(|device| number("device", device)).transpose()?,
@@ -90,6 +104,10 @@ impl LineParser for Parser {
             content: known(content).map(self::content).transpose()?,
             ..record
         }))
+    }
+
+    fn reads_names(&self) -> bool {
+        true
     }
 }
 

@@ -8,8 +8,8 @@ use flashwise_block::Operation;
 use super::Units;
 use super::detect::Head;
 use super::fields::{MILLIS, bytes_of, decimal_time, number, quoted, spaced};
-use super::source::{LineParser, RecordSource, TextSource};
-use crate::input::{Input, lines::Lines};
+use super::source::{Line, LineParser, RecordSource, TextSource};
+use crate::input::Input;
 use crate::record::TraceRecord;
 
 struct Parser {
@@ -24,17 +24,17 @@ pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
     )
 }
 
-pub(super) fn open(input: Input, units: &Units) -> Result<Box<dyn RecordSource>, String> {
-    Ok(Box::new(TextSource::new(Lines::new(input.into_bytes()), Parser { sector: units.sector })))
+pub(super) fn open(input: Input, units: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {
+    Ok(Box::new(TextSource::new(input, Parser { sector: units.sector })))
 }
 
 impl LineParser for Parser {
-    fn parse(&mut self, line: &[u8]) -> Result<Option<TraceRecord>, String> {
+    fn parse(&mut self, line: &[u8]) -> Result<Line<TraceRecord>, String> {
         let [at, device, first, sectors, flags] = spaced::<5>(line, "time_ms device first_sector sectors flags")?;
         let (offset, length) =
             (bytes_of("first sector", first, self.sector)?, bytes_of("number of sectors", sectors, self.sector)?);
         let record = TraceRecord::new(decimal_time("time", at, MILLIS)?, operation(flags)?, offset, length);
-        Ok(Some(TraceRecord { device: Some(number("device", device)?), ..record }))
+        Ok(Line::Data(TraceRecord { device: Some(number("device", device)?), ..record }))
     }
 }
 

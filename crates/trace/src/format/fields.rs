@@ -101,9 +101,20 @@ impl<'a> Iterator for Words<'a> {
 /// A whole number that fits.
 #[inline]
 pub(crate) fn number<T: TryFrom<u64>>(what: &str, field: &[u8]) -> Result<T, String> {
-    digits(field)
-        .and_then(|number| T::try_from(number).ok())
-        .ok_or_else(|| wrong_number(what, field, 8 * size_of::<T>()))
+    match digits(field).and_then(|number| T::try_from(number).ok()) {
+        Some(number) => Ok(number),
+        None => whole(field)
+            .and_then(|number| T::try_from(number).ok())
+            .ok_or_else(|| wrong_number(what, field, 8 * size_of::<T>())),
+    }
+}
+
+/// A whole number with a point and zeros behind it: what pandas makes of a column in which a number is missing.
+#[cold]
+fn whole(field: &[u8]) -> Option<u64> {
+    let point = field.iter().position(|&byte| byte == b'.')?;
+    let zeros = &field[point + 1..];
+    digits(&field[..point]).filter(|_| !zeros.is_empty() && zeros.iter().all(|&byte| byte == b'0'))
 }
 
 #[cold]
@@ -185,6 +196,39 @@ pub(crate) fn decimal_time(what: &str, field: &[u8], unit: TimeUnit) -> Result<N
         .ok_or_else(|| wrong_time(what, field, unit))
 }
 
+/// Times of day, `23:59:59.123`, which start anew at midnight: the times go on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DayTime {
+    /// Midnights that passed, ns.
+    midnight: u64,
+    last: u64,
+}
+
+const DAY_NS: u64 = 24 * 3600 * 1_000_000_000;
+
+impl DayTime {
+    /// The time since the first midnight before the recording; `None` where the field is no time of day.
+    pub(crate) fn of(&mut self, field: &[u8]) -> Option<Nanos> {
+        let mut parts = field.split(|&byte| byte == b':');
+        let (hours, minutes, seconds) = (digits(parts.next()?)?, digits(parts.next()?)?, parts.next()?);
+        let seconds = decimal_time("time", seconds, SECONDS).ok()?;
+        let whole = hours.checked_mul(3600)?.checked_add(minutes.checked_mul(60)?)?;
+        let of_day = whole.checked_mul(1_000_000_000)?.checked_add(seconds.0)?;
+        if parts.next().is_some() || of_day >= DAY_NS + SECONDS.1 {
+            return None;
+        }
+        // Lines are not quite in order: what lies half a day before is of the next day, and half a day after of the last.
+        if of_day > self.last + DAY_NS / 2 && self.midnight > 0 {
+            return Some(Nanos(self.midnight - DAY_NS + of_day));
+        }
+        if self.last > of_day + DAY_NS / 2 {
+            self.midnight = self.midnight.checked_add(DAY_NS)?;
+        }
+        self.last = of_day;
+        self.midnight.checked_add(of_day).map(Nanos)
+    }
+}
+
 fn exact_decimal(field: &[u8], scale: u64) -> Option<u64> {
     let point = field.iter().position(|&byte| byte == b'.').unwrap_or(field.len());
     let (whole, fraction) = (&field[..point], field.get(point + 1..).unwrap_or_default());
@@ -241,6 +285,20 @@ mod tests {
             [seconds("."), seconds(""), seconds("-1"), seconds("NaN"), seconds("1.x"), seconds("1e300")],
             [None; 6]
         );
+    }
+
+    #[test]
+    fn times_of_day_go_on_behind_midnight() {
+        let mut day = DayTime::default();
+        let times = ["23:59:59.5", "00:00:00.25", "00:00:01"].map(|time| day.of(time.as_bytes()).unwrap().0);
+        assert_eq!([times[1] - times[0], times[2] - times[1]], [750_000_000, 750_000_000]);
+        assert_eq!([day.of(b"1.5"), day.of(b"12:30"), day.of(b"99:00:00"), day.of(b"1:2:3:4")], [None; 4]);
+    }
+
+    #[test]
+    fn a_whole_number_may_have_a_point_and_zeros() {
+        assert_eq!(number::<u32>("x", b"4096.0"), Ok(4096));
+        assert!(number::<u32>("x", b"4096.5").is_err() && number::<u32>("x", b"4096.").is_err());
     }
 
     proptest! {

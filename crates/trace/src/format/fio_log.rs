@@ -4,37 +4,89 @@
 //! 1 for a write, 2 for a trim. Where the seventh field is there (`log_issue_time=1`) it is the time of submission in
 //! ns; elsewhere that is the completion minus the latency, and only as exact as a millisecond. Requests are put back
 //! into the order of their submission. Source: fio's HOWTO, *Log File Formats*.
+//!
+//! fio's other logs look alike and hold no requests: rates (`_iops`, `_bw`), times that are not those of a request
+//! (`_slat`), histograms (`_clat_hist`), and averages (`log_avg_msec`), whose sizes are all 0. They are refused by name,
+//! by the rate of 1 that an `_iops` log has in each line, and by sizes of 0.
 
 use flashwise_block::{Nanos, Operation};
 
 use super::Units;
 use super::detect::Head;
 use super::fields::{MILLIS, NANOS, bytes_of, quoted, time};
-use super::source::{LineParser, RecordSource, Sorted, TextSource};
-use crate::input::{Input, lines::Lines};
+use super::source::{BIAS, Line, LineParser, RecordSource, Sorted, TextSource};
+use crate::input::Input;
 use crate::record::TraceRecord;
 
 struct Parser;
 
-pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
-    let is_one = |line: &&&[u8]| {
-        let fields: Vec<&[u8]> = line.split(|&byte| byte == b',').collect();
-        let rest_is_spaced = fields[1..].iter().all(|field| field.starts_with(b" "));
-        let is_number = |field: &&[u8]| field.trim_ascii().iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'x');
-        (5..=7).contains(&fields.len()) && rest_is_spaced && fields.iter().all(is_number)
-    };
-    let is_all = !head.lines.is_empty() && head.lines.iter().filter(is_one).count() * 4 >= head.lines.len() * 3;
-    is_all.then_some(
-        "five to seven numbers a line, a comma and a blank between them: fio's log, taken for one of latencies",
-    )
+/// Logs of fio's that hold no requests: what their names have, and what they are.
+const OTHER_LOGS: [(&str, &str); 6] = [
+    ("_iops", "a log of rates (write_iops_log)"),
+    ("_bw", "a log of bandwidths (write_bw_log)"),
+    ("_slat", "a log of the times until requests were submitted"),
+    ("_clat_hist", "a log of histograms (write_hist_log)"),
+    ("_slat_hist", "a log of histograms (write_hist_log)"),
+    ("_lat_hist", "a log of histograms (write_hist_log)"),
+];
+/// What to do in place of that.
+const NEEDED: &str =
+    "requests are in the log of write_lat_log with log_offset=1 and without log_avg_msec (NAME_clat.1.log)";
+
+/// What another log of fio's is by its name: `run_iops.1.log`.
+fn other_log(name: &str) -> Option<&'static str> {
+    let name = name.rsplit('/').next().unwrap_or(name).strip_suffix(".log")?;
+    let name = name
+        .rsplit_once('.')
+        .filter(|(_, job)| job.bytes().all(|byte| byte.is_ascii_digit()))
+        .map_or(name, |(name, _)| name);
+    OTHER_LOGS.iter().find(|(end, _)| name.ends_with(end)).map(|&(_, what)| what)
 }
 
-pub(super) fn open(input: Input, _: &Units) -> Result<Box<dyn RecordSource>, String> {
-    Ok(Box::new(Sorted::new(TextSource::new(Lines::new(input.into_bytes()), Parser))))
+/// The fields of a line that has as many as fio's logs have.
+fn fields(line: &[u8]) -> Option<Vec<&[u8]>> {
+    let fields: Vec<&[u8]> = line.split(|&byte| byte == b',').collect();
+    let rest_is_spaced = fields[1..].iter().all(|field| field.starts_with(b" "));
+    let is_number = |field: &&[u8]| field.trim_ascii().iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'x');
+    let fits = (4..=7).contains(&fields.len()) && rest_is_spaced && fields.iter().all(is_number);
+    fits.then(|| fields.iter().map(|field| field.trim_ascii()).collect())
+}
+
+pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
+    let count = head.lines.iter().filter(|line| fields(line).is_some()).count();
+    let is_all = !head.lines.is_empty() && count * 4 >= head.lines.len() * 3;
+    let is_digits = |line: &&&[u8]| line.first().is_some_and(u8::is_ascii_digit);
+    match other_log(head.name) {
+        Some(_) if head.lines.iter().all(|line| is_digits(&line)) => Some("the name of one of fio's logs"),
+        _ => is_all.then_some(
+            "five to seven numbers a line, a comma and a blank between them: fio's log, taken for one of latencies",
+        ),
+    }
+}
+
+pub(super) fn open(input: Input, units: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {
+    if let Some(what) = other_log(units.name) {
+        return Err(format!("it is {what} of fio's and holds no requests; {NEEDED}"));
+    }
+    let lines: Vec<Vec<&[u8]>> = input.head.split(|&byte| byte == b'\n').filter_map(fields).collect();
+    let all_are = |place: usize, value: &[u8]| {
+        let mut values = lines.iter().filter_map(|fields| fields.get(place)).peekable();
+        values.peek().is_some() && values.all(|field| *field == value)
+    };
+    if all_are(3, b"0") {
+        return Err(format!("all of its sizes are 0: it holds averages (log_avg_msec) and no requests; {NEEDED}"));
+    }
+    if lines.len() > 1 && all_are(1, b"1") {
+        return Err(format!(
+            "all of its values are 1, as in {} of fio's: it holds no requests; {NEEDED}",
+            OTHER_LOGS[0].1
+        ));
+    }
+    Ok(Box::new(Sorted::biased(TextSource::new(input, Parser))))
 }
 
 impl LineParser for Parser {
-    fn parse(&mut self, line: &[u8]) -> Result<Option<TraceRecord>, String> {
+    fn parse(&mut self, line: &[u8]) -> Result<Line<TraceRecord>, String> {
         let mut fields = [&line[..0]; 7];
         let mut count = 0;
         for field in line.split(|&byte| byte == b',') {
@@ -62,8 +114,16 @@ impl LineParser for Parser {
             }
         };
         let (end, latency) = (time("time", end, MILLIS)?, time("latency", latency, NANOS)?);
-        let at = if count == 7 { time("issue time", issued, NANOS)? } else { Nanos(end.0.saturating_sub(latency.0)) };
-        let record = TraceRecord::new(at, operation, bytes_of("offset", offset, 1)?, bytes_of("size", size, 1)?);
-        Ok(Some(TraceRecord { latency: Some(latency), ..record }))
+        let at = match count {
+            7 => time("issue time", issued, NANOS)?.0.checked_add(BIAS),
+            _ => end.0.checked_add(BIAS).and_then(|end| end.checked_sub(latency.0)),
+        };
+        let at = Nanos(at.ok_or("its time or its latency is longer than 146 years")?);
+        let (offset, size) = (bytes_of("offset", offset, 1)?, bytes_of("size", size, 1)?);
+        if size.0 == 0 {
+            return Err(format!("its size is 0: it is an average (log_avg_msec) and no request; {NEEDED}"));
+        }
+        let record = TraceRecord::new(at, operation, offset, size);
+        Ok(Line::Data(TraceRecord { latency: Some(latency), ..record }))
     }
 }

@@ -10,8 +10,8 @@ use flashwise_block::Operation;
 use super::Units;
 use super::detect::Head;
 use super::fields::{NANOS, bytes_of, number, quoted, spaced, time};
-use super::source::{LineParser, RecordSource, TextSource};
-use crate::input::{Input, lines::Lines};
+use super::source::{Line, LineParser, RecordSource, TextSource};
+use crate::input::Input;
 use crate::record::TraceRecord;
 
 struct Parser {
@@ -22,12 +22,12 @@ pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
     head.is_mostly(Parser { sector: 512 }).then_some("nine fields, the sixth W or R, the last the hash of the content")
 }
 
-pub(super) fn open(input: Input, units: &Units) -> Result<Box<dyn RecordSource>, String> {
-    Ok(Box::new(TextSource::new(Lines::new(input.into_bytes()), Parser { sector: units.sector })))
+pub(super) fn open(input: Input, units: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {
+    Ok(Box::new(TextSource::new(input, Parser { sector: units.sector })))
 }
 
 impl LineParser for Parser {
-    fn parse(&mut self, line: &[u8]) -> Result<Option<TraceRecord>, String> {
+    fn parse(&mut self, line: &[u8]) -> Result<Line<TraceRecord>, String> {
         let [at, pid, _, lba, sectors, operation, major, minor, hash] =
             spaced::<9>(line, "time pid process lba sectors operation major minor md5")?;
         let operation = match operation {
@@ -37,7 +37,7 @@ impl LineParser for Parser {
         };
         let (offset, length) = (bytes_of("lba", lba, self.sector)?, bytes_of("sectors", sectors, self.sector)?);
         let record = TraceRecord::new(time("time", at, NANOS)?, operation, offset, length);
-        Ok(Some(TraceRecord {
+        Ok(Line::Data(TraceRecord {
             process: Some(number("pid", pid)?),
             device: Some(device(number("major", major)?, number("minor", minor)?)?),
             content: Some(content(hash)?),

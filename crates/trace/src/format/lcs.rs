@@ -14,12 +14,13 @@
 //! [`oracle_general`](super::oracle_general) an object of a block trace is a sector, and version 1 has no operations.
 //! Source: `lcs.h` of libCacheSim in its three forms, `req_op_e` in `enum.h` for the operations.
 
-use flashwise_block::{ByteSize, Nanos, Operation};
+use flashwise_block::{Nanos, Operation};
 
 use super::Units;
 use super::detect::Head;
-use super::fields::{digits, sized};
-use super::source::{Failure, RecordSource};
+use super::fields::digits;
+use super::objects::Objects;
+use super::source::{Chatter, Failure, RecordSource};
 use super::vscsi::{u32_at, u64_at};
 use crate::error::Place;
 use crate::input::{Input, records::Records};
@@ -51,19 +52,21 @@ struct Field {
 struct Lcs {
     records: Records,
     layout: Layout,
-    sector: u64,
-    others: u64,
+    objects: Objects,
+    chatter: Chatter,
 }
 
 pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
     (head.bytes.len() >= 8 && u64_at(head.bytes, 0) == MAGIC).then_some("the magic number of libCacheSim's lcs")
 }
 
-pub(super) fn open(input: Input, units: &Units) -> Result<Box<dyn RecordSource>, String> {
+pub(super) fn open(input: Input, units: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {
     let layout = Layout::of(&input.head)?;
+    let records = input.head.get(layout.header..).unwrap_or_default().chunks_exact(layout.record.max(1));
+    let objects = Objects::new(units, records.map(|record| value(record, layout.object)));
     let mut records = Records::new(input.into_bytes());
     records.skip(layout.header).map_err(|e| e.to_string())?;
-    Ok(Box::new(Lcs { records, layout, sector: units.sector, others: 0 }))
+    Ok(Box::new(Lcs { records, layout, objects, chatter: Chatter::default() }))
 }
 
 impl Layout {
@@ -163,13 +166,13 @@ impl RecordSource for Lcs {
             let (at, object, size) =
                 (value(record, layout.time), value(record, layout.object), value(record, layout.size));
             let Some(operation) = operation else {
-                self.others += 1;
+                self.chatter.note("records of no known operation".into());
                 continue;
             };
-            let bad = |reason: String| Failure::Bad { text: String::new(), reason };
-            let at = at.checked_mul(1_000_000_000).ok_or_else(|| bad(format!("{at} s are more than 584 years")))?;
-            let offset = sized("object", object, self.sector).map_err(bad)?;
-            return Ok(Some(TraceRecord::new(Nanos(at), operation, offset, ByteSize(size))));
+            let beyond = || Failure::bad(format!("{at} s are more than 584 years"));
+            let at = at.checked_mul(1_000_000_000).ok_or_else(beyond)?;
+            let (offset, length) = self.objects.place(object, size).map_err(Failure::bad)?;
+            return Ok(Some(TraceRecord::new(Nanos(at), operation, offset, length)));
         }
         Ok(None)
     }
@@ -183,8 +186,8 @@ impl RecordSource for Lcs {
             self.layout.operation.is_none(),
             "the format has no operations: every request is told as a read".to_owned(),
         );
-        let others = (self.others > 0, format!("{} records of no known operation were left out", self.others));
-        [none, others].into_iter().filter(|(holds, _)| *holds).map(|(_, told)| told).collect()
+        let none = Some(none).filter(|(holds, _)| *holds).map(|(_, told)| told);
+        none.into_iter().chain(self.objects.remark()).chain(self.chatter.remark()).collect()
     }
 }
 

@@ -15,25 +15,37 @@ pub(crate) mod fields;
 pub(crate) mod source;
 
 pub(crate) mod alibaba;
+pub(crate) mod arc;
+pub(crate) mod baleen;
 pub(crate) mod biosnoop;
 pub(crate) mod blkparse;
+pub(crate) mod blkparse_layout;
 pub(crate) mod blktrace;
 pub(crate) mod blktrace_files;
+pub(crate) mod columns;
 pub(crate) mod csv;
 pub(crate) mod detect;
 pub(crate) mod disksim;
+pub(crate) mod etw;
 pub(crate) mod fio_iolog;
 pub(crate) mod fio_log;
 pub(crate) mod fiu;
+pub(crate) mod k5cloud;
 pub(crate) mod lcs;
 pub(crate) mod mqsim;
 pub(crate) mod msr;
+pub(crate) mod objects;
 pub(crate) mod oracle_general;
 pub(crate) mod pages;
 pub(crate) mod parquet;
+pub(crate) mod rwbs;
+pub(crate) mod simplessd;
 pub(crate) mod spc;
 pub(crate) mod strace;
+pub(crate) mod systor;
+pub(crate) mod table;
 pub(crate) mod tencent;
+pub(crate) mod thesios;
 pub(crate) mod tracefs;
 pub(crate) mod u32_be;
 pub(crate) mod u32_le;
@@ -102,18 +114,40 @@ pub enum TraceFormat {
     U32Le,
     /// Page numbers as big-endian words of 4 bytes.
     U32Be,
+    /// SYSTOR '17: seconds, response time, R or W, LUN, offset, size.
+    Systor,
+    /// Fujitsu K5: `volume,seconds,R or W,offset,length`.
+    K5cloud,
+    /// Google's Thesios: 17 columns with a header.
+    Thesios,
+    /// Meta's Tectonic, as Baleen's authors published it.
+    Baleen,
+    /// Windows's disk events as xperf prints them.
+    Etw,
+    /// The .lis files of ARC's authors: `first_block blocks 0 number`.
+    Arc,
+    /// `milliseconds first_sector sectors R or W`, as users of SimpleSSD write it.
+    Simplessd,
+    /// Any text of columns, by a layout.
+    Columns,
 }
 
 /// What the reader of a format is given.
-pub(crate) struct Units {
+pub(crate) struct Units<'a> {
+    /// The name of the file, without what packing adds to it.
+    pub(crate) name: &'a str,
     /// Bytes of a sector, where the format counts in sectors.
     pub(crate) sector: u64,
     /// Bytes of a page, where it counts in pages.
     pub(crate) page: u64,
+    /// Whether objects' numbers are wanted as they are.
+    pub(crate) object_ids: bool,
+    /// How a line is laid out, for formats that a user describes.
+    pub(crate) layout: Option<&'a str>,
 }
 
 /// Starts to read; an error says what is wrong with the start of the file.
-type Open = fn(Input, &Units) -> Result<Box<dyn RecordSource>, String>;
+type Open = fn(Input, &Units<'_>) -> Result<Box<dyn RecordSource>, String>;
 
 /// One format.
 pub(crate) struct Entry {
@@ -151,14 +185,21 @@ registry! {
     Csv           csv            "csv"            Start    "flashwise CSV",
     FioIolog      fio_iolog      "fio-iolog"      Start    "fio iolog, version 2 or 3",
     VscsiCsv      vscsi_csv      "vscsi-csv"      Unknown  "VMware vscsiStats as CSV",
+    Thesios       thesios        "thesios"        Unix     "Google Thesios",
+    Baleen        baleen         "baleen"         Unix     "Meta Tectonic, of Baleen",
+    Etw           etw            "etw"            Start    "Windows disk events of xperf",
     Msr           msr            "msr"            Filetime "MSR Cambridge CSV",
     Alibaba       alibaba        "alibaba"        Unix     "Alibaba block traces 2020",
+    Systor        systor         "systor"         Unix     "SYSTOR '17",
+    K5cloud       k5cloud        "k5cloud"        Unix     "Fujitsu K5 cloud",
     Spc           spc            "spc"            Start    "SPC",
     Tencent       tencent        "tencent"        Unix     "Tencent CBS",
     FioLog        fio_log        "fio-log"        Start    "fio latency log",
     Fiu           fiu            "fiu"            Unknown  "FIU, with hashes of the content",
     Mqsim         mqsim          "mqsim"          Start    "MQSim ASCII",
     Disksim       disksim        "disksim"        Start    "DiskSim ASCII",
+    Simplessd     simplessd      "simplessd"      Start    "ms, sector, sectors, R or W",
+    Arc           arc            "arc"            Start    "ARC .lis",
     Blkparse      blkparse       "blkparse"       Start    "blkparse text",
     Biosnoop      biosnoop       "biosnoop"       Start    "bcc biosnoop",
     Tracefs       tracefs        "tracefs"        Unknown  "block events of tracefs or perf script",
@@ -166,6 +207,7 @@ registry! {
     Pages         pages          "pages"          Start    "page numbers, one a line",
     U32Le         u32_le         "u32-le"         Start    "page numbers, little-endian words",
     U32Be         u32_be         "u32-be"         Start    "page numbers, big-endian words",
+    Columns       columns        "columns"        Unknown  "columns by a layout, columns:LAYOUT",
 }
 
 impl TraceFormat {
@@ -195,6 +237,14 @@ impl TraceFormat {
         auto.or_else(|| REGISTRY.iter().find(|entry| entry.name == name).map(|entry| entry.format))
     }
 
+    /// The format of a name, and the layout behind it: `columns:offset=1:bytes`, `blkparse:%T.%9t %D %a %d %S %n`.
+    pub fn with_layout(text: &str) -> Option<(Self, Option<&str>)> {
+        let (name, layout) = text.split_once(':').map_or((text, None), |(name, layout)| (name, Some(layout)));
+        let format = Self::of_name(name)?;
+        let takes_one = matches!(format, Self::Columns | Self::Blkparse);
+        (layout.is_none() || takes_one).then_some((format, layout))
+    }
+
     pub(crate) fn entry(self) -> Option<&'static Entry> {
         REGISTRY.iter().find(|entry| entry.format == self)
     }
@@ -215,5 +265,11 @@ mod tests {
         assert_eq!(schema.matches("\"const\"").count(), REGISTRY.len() + 1);
         assert_eq!(TraceFormat::of_name("auto"), Some(TraceFormat::Auto));
         assert_eq!(TraceFormat::of_name("spcc"), None);
+        assert_eq!(
+            TraceFormat::with_layout("columns:offset=1:bytes"),
+            Some((TraceFormat::Columns, Some("offset=1:bytes")))
+        );
+        assert_eq!(TraceFormat::with_layout("msr"), Some((TraceFormat::Msr, None)));
+        assert_eq!(TraceFormat::with_layout("msr:x"), None);
     }
 }

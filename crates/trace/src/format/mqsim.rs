@@ -8,8 +8,8 @@ use flashwise_block::Operation;
 use super::Units;
 use super::detect::Head;
 use super::fields::{NANOS, bytes_of, number, quoted, spaced, time};
-use super::source::{LineParser, RecordSource, TextSource};
-use crate::input::{Input, lines::Lines};
+use super::source::{Line, LineParser, RecordSource, TextSource};
+use crate::input::Input;
 use crate::record::TraceRecord;
 
 struct Parser {
@@ -22,12 +22,12 @@ pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
     )
 }
 
-pub(super) fn open(input: Input, units: &Units) -> Result<Box<dyn RecordSource>, String> {
-    Ok(Box::new(TextSource::new(Lines::new(input.into_bytes()), Parser { sector: units.sector })))
+pub(super) fn open(input: Input, units: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {
+    Ok(Box::new(TextSource::new(input, Parser { sector: units.sector })))
 }
 
 impl LineParser for Parser {
-    fn parse(&mut self, line: &[u8]) -> Result<Option<TraceRecord>, String> {
+    fn parse(&mut self, line: &[u8]) -> Result<Line<TraceRecord>, String> {
         let [at, device, first, sectors, operation] = spaced::<5>(line, "time_ns device first_sector sectors op")?;
         let (offset, length) =
             (bytes_of("first sector", first, self.sector)?, bytes_of("number of sectors", sectors, self.sector)?);
@@ -37,6 +37,6 @@ impl LineParser for Parser {
             other => return Err(format!("op is {}; MQSim writes 0 for a write, 1 for a read", quoted(other))),
         };
         let record = TraceRecord::new(time("time", at, NANOS)?, operation, offset, length);
-        Ok(Some(TraceRecord { device: Some(number("device", device)?), ..record }))
+        Ok(Line::Data(TraceRecord { device: Some(number("device", device)?), ..record }))
     }
 }

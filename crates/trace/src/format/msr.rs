@@ -1,40 +1,85 @@
 //! MSR Cambridge: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`.
 //!
 //! Time and response time are in units of 100 ns, the time since 1601; `Type` is `Read` or `Write`; offset and size are
-//! bytes. Times are those of submission. Source: README of the SNIA IOTTA trace set 387 (Narayanan et al., "Write
-//! Off-Loading", FAST 2008).
+//! bytes. Times are those of submission. Disks are numbered on each host anew. Source: README of the SNIA IOTTA trace
+//! set 387 (Narayanan et al., "Write Off-Loading", FAST 2008).
 
 use flashwise_block::Operation;
 
 use super::Units;
 use super::detect::Head;
-use super::fields::{TimeUnit, bytes_of, number, quoted, separated, time};
-use super::source::{LineParser, RecordSource, TextSource};
-use crate::input::{Input, lines::Lines};
+use super::fields::{TimeUnit, bytes_of, number, quoted, time};
+use super::source::{Line, LineParser, Names, RecordSource, TextSource};
+use super::table::Table;
+use crate::input::Input;
 use crate::record::TraceRecord;
 
 /// A tick of Windows's filetime.
 pub(crate) const TICK: TimeUnit = TimeUnit::new("units of 100 ns", 100);
 const LAYOUT: &str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
+const NAMES: [&str; 7] = ["Timestamp", "Hostname", "DiskNumber", "Type", "Offset", "Size", "ResponseTime"];
+/// Bits of a device's number that are the disk's; those above are the host's.
+const DISK_BITS: u32 = 16;
 
-struct Parser;
-
-pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
-    head.is_mostly(Parser).then_some("seven fields between commas, the fourth Read or Write")
+#[derive(Default)]
+struct Parser {
+    table: Table<7>,
+    /// In the order of their appearance.
+    hosts: Names,
 }
 
-pub(super) fn open(input: Input, _: &Units) -> Result<Box<dyn RecordSource>, String> {
-    Ok(Box::new(TextSource::new(Lines::new(input.into_bytes()), Parser)))
+impl Default for Table<7> {
+    fn default() -> Self {
+        Self::new(NAMES, LAYOUT)
+    }
+}
+
+pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
+    head.is_mostly(Parser::default()).then_some("seven fields between commas, the fourth Read or Write")
+}
+
+pub(super) fn open(input: Input, _: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {
+    Ok(Box::new(TextSource::new(input, Parser::default())))
 }
 
 impl LineParser for Parser {
     #[inline]
-    fn parse(&mut self, line: &[u8]) -> Result<Option<TraceRecord>, String> {
-        let [at, _, disk, operation, offset, size, response] = separated::<7>(line, b',', LAYOUT)?;
+    fn parse(&mut self, line: &[u8]) -> Result<Line<TraceRecord>, String> {
+        let Some([at, host, disk, operation, offset, size, response]) = self.table.fields(line)? else {
+            return Ok(Line::Silent);
+        };
         let (offset, length) = (bytes_of("offset", offset, 1)?, bytes_of("size", size, 1)?);
         let record = TraceRecord::new(time("time", at, TICK)?, self::operation(operation)?, offset, length);
-        let latency = Some(time("response time", response, TICK)?);
-        Ok(Some(TraceRecord { device: Some(number("disk number", disk)?), latency, ..record }))
+        let latency = match response {
+            b"" => None,
+            response => Some(time("response time", response, TICK)?),
+        };
+        let device = self.device(host, number("disk number", disk)?)?;
+        Ok(Line::Data(TraceRecord { device: Some(device), latency, ..record }))
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        match self.hosts.list() {
+            [] | [_] => Vec::new(),
+            hosts => vec![format!(
+                "it is of {} hosts: a device is 65,536 times the number of its host, and the disk; host 0 is {}, the \
+                 last one {}",
+                hosts.len(),
+                hosts[0],
+                hosts[hosts.len() - 1]
+            )],
+        }
+    }
+}
+
+impl Parser {
+    /// Disks of one number on two hosts are two devices.
+    fn device(&mut self, host: &[u8], disk: u32) -> Result<u32, String> {
+        match self.hosts.number(host) {
+            Some(0) => Ok(disk),
+            Some(host) if host < 1 << DISK_BITS && disk < 1 << DISK_BITS => Ok(host << DISK_BITS | disk),
+            _ => Err(format!("host {} is one too many, or disk {disk} of it is", quoted(host))),
+        }
     }
 }
 

@@ -8,8 +8,8 @@ use flashwise_block::{ByteSize, Nanos, Operation};
 use super::Units;
 use super::detect::Head;
 use super::fields::{Words, number, sized};
-use super::source::{LineParser, RecordSource, TextSource};
-use crate::input::{Input, lines::Lines};
+use super::source::{Line, LineParser, RecordSource, TextSource};
+use crate::input::Input;
 use crate::record::TraceRecord;
 
 struct Parser {
@@ -22,15 +22,17 @@ pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
         .then_some("a number a line, alone or behind R or W: taken for page numbers")
 }
 
-pub(super) fn open(input: Input, units: &Units) -> Result<Box<dyn RecordSource>, String> {
-    Ok(Box::new(TextSource::new(Lines::new(input.into_bytes()), Parser { page: units.page, count: 0 })))
+pub(super) fn open(input: Input, units: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {
+    Ok(Box::new(TextSource::new(input, Parser { page: units.page, count: 0 })))
 }
 
 impl LineParser for Parser {
-    fn parse(&mut self, line: &[u8]) -> Result<Option<TraceRecord>, String> {
+    fn parse(&mut self, line: &[u8]) -> Result<Line<TraceRecord>, String> {
         let mut words = Words(line);
         let (operation, page) = match (words.next(), words.next(), words.next()) {
-            (Some([b'*' | b'#', ..]), ..) | (None, ..) => return Ok(None),
+            (Some([b'*', ..]), ..) => return Ok(Line::chatter("break points")),
+            (Some([b'#', ..]), ..) => return Ok(Line::chatter("comments")),
+            (None, ..) => return Ok(Line::Silent),
             (Some(page), None, _) => (Operation::Read, page),
             (Some(b"R" | b"r"), Some(page), None) => (Operation::Read, page),
             (Some(b"W" | b"w"), Some(page), None) => (Operation::Write, page),
@@ -38,6 +40,6 @@ impl LineParser for Parser {
         };
         let offset = sized("page", number("page", page)?, self.page)?;
         self.count += 1;
-        Ok(Some(TraceRecord::new(Nanos(self.count - 1), operation, offset, ByteSize(self.page))))
+        Ok(Line::Data(TraceRecord::new(Nanos(self.count - 1), operation, offset, ByteSize(self.page))))
     }
 }

@@ -55,7 +55,7 @@ pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
     head.bytes.starts_with(b"PAR1").then_some("the mark PAR1 of a Parquet file")
 }
 
-pub(super) fn open(input: Input, _: &Units) -> Result<Box<dyn RecordSource>, String> {
+pub(super) fn open(input: Input, _: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {
     let file =
         input.file.ok_or("a Parquet file is read from its end: it must be a file, no pipe, and not compressed")?;
     let file = guarded(|| SerializedFileReader::new(file))?;

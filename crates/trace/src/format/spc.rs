@@ -9,31 +9,35 @@ use flashwise_block::Operation;
 use super::Units;
 use super::detect::Head;
 use super::fields::{SECONDS, bytes_of, decimal_time, number, quoted};
-use super::source::{LineParser, RecordSource, TextSource};
-use crate::input::{Input, lines::Lines};
+use super::source::{Line, LineParser, RecordSource, TextSource};
+use super::table::Table;
+use crate::input::Input;
 use crate::record::TraceRecord;
 
 struct Parser {
     sector: u64,
+    table: Table<5>,
+}
+
+impl Parser {
+    const fn new(sector: u64) -> Self {
+        let names = ["ASU", "LBA", "Size", "Opcode", "Timestamp"];
+        Self { sector, table: Table::new(names, "ASU,LBA,Size,Opcode,Timestamp").with_rest() }
+    }
 }
 
 pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
-    head.is_mostly(Parser { sector: 512 })
+    head.is_mostly(Parser::new(512))
         .then_some("five fields between commas, the fourth r or w, the fifth seconds with decimals")
 }
 
-pub(super) fn open(input: Input, units: &Units) -> Result<Box<dyn RecordSource>, String> {
-    Ok(Box::new(TextSource::new(Lines::new(input.into_bytes()), Parser { sector: units.sector })))
+pub(super) fn open(input: Input, units: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {
+    Ok(Box::new(TextSource::new(input, Parser::new(units.sector))))
 }
 
 impl LineParser for Parser {
-    fn parse(&mut self, line: &[u8]) -> Result<Option<TraceRecord>, String> {
-        let mut fields = line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
-        let (Some(unit), Some(lba), Some(size), Some(opcode), Some(at)) =
-            (fields.next(), fields.next(), fields.next(), fields.next(), fields.next())
-        else {
-            return Err("it has fewer than five fields: ASU,LBA,Size,Opcode,Timestamp".to_owned());
-        };
+    fn parse(&mut self, line: &[u8]) -> Result<Line<TraceRecord>, String> {
+        let Some([unit, lba, size, opcode, at]) = self.table.fields(line)? else { return Ok(Line::Silent) };
         let operation = match opcode {
             b"r" | b"R" => Operation::Read,
             b"w" | b"W" => Operation::Write,
@@ -41,6 +45,6 @@ impl LineParser for Parser {
         };
         let (offset, length) = (bytes_of("LBA", lba, self.sector)?, bytes_of("size", size, 1)?);
         let record = TraceRecord::new(decimal_time("timestamp", at, SECONDS)?, operation, offset, length);
-        Ok(Some(TraceRecord { device: Some(number("ASU", unit)?), ..record }))
+        Ok(Line::Data(TraceRecord { device: Some(number("ASU", unit)?), ..record }))
     }
 }

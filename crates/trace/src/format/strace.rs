@@ -7,22 +7,24 @@
 //! ```
 //!
 //! Best recorded with `strace -f -ttt -T -y -o FILE -e trace=%desc`. Read are `pread64`, `pwrite64` and their vectors,
-//! `read`, `write` and theirs where the file was seen being opened, `fsync`, `fdatasync`, `sync`, `syncfs`, and
-//! `fallocate` that frees or zeroes. **Offsets are those in files.** It does not see the page cache (a read may never
-//! reach the drive, a write reaches it later), the file system's own writes, memory maps, and what goes through
-//! io_uring: those calls are counted. Times are those of `-ttt`, `-tt`, `-t` or `-r`; without any, request n is told as
-//! at n ns. Source: strace(1).
+//! `read`, `write` and theirs where the file was seen being opened, `fsync`, `fdatasync`, `sync`, `syncfs`,
+//! `fallocate` that frees or zeroes, the requests of `io_submit`, and what one call copies from file to file
+//! (`copy_file_range`, `sendfile`, `splice`), which is a read and a write. **Offsets are those in files.** It does not
+//! see the page cache (a read may never reach the drive, a write reaches it later), the file system's own writes, and
+//! what goes through memory maps or io_uring: `msync`, `mmap` of shared files and the other calls whose bytes nobody
+//! tells are counted. Times are those of `-ttt`, `-tt`, `-t` or `-r`; without any, request n is told as at n ns. Source:
+//! strace(1), and the manual page of each call.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use flashwise_block::{ByteSize, Nanos, Operation};
 
 use super::Units;
 use super::detect::Head;
-use super::fields::{SECONDS, decimal_time, digits, number, quoted};
-use super::source::{LineParser, Names, RecordSource, Sorted, TextSource};
+use super::fields::{DayTime, SECONDS, decimal_time, digits, number, quoted};
+use super::source::{Chatter, Line, LineParser, Names, RecordSource, Sorted, TextSource};
 use crate::FileRole;
-use crate::input::{Input, lines::Lines};
+use crate::input::Input;
 use crate::record::TraceRecord;
 
 /// Calls that were interrupted, and files that are open, are remembered up to this number.
@@ -40,7 +42,11 @@ struct Parser {
     now: Nanos,
     /// Reads and writes whose offset is not known.
     unplaced: u64,
-    io_urings: u64,
+    /// Calls whose bytes strace does not tell.
+    unseen: Chatter,
+    /// Requests of the last line that were not given yet.
+    further: VecDeque<TraceRecord>,
+    day: DayTime,
     is_timed: bool,
 }
 
@@ -60,15 +66,16 @@ pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
         .then_some("lines such as pwrite64(3, …) = 4096: system calls; offsets are those in files")
 }
 
-pub(super) fn open(input: Input, _: &Units) -> Result<Box<dyn RecordSource>, String> {
-    Ok(Box::new(Sorted::new(TextSource::new(Lines::new(input.into_bytes()), Parser::default()))))
+pub(super) fn open(input: Input, _: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {
+    Ok(Box::new(Sorted::new(TextSource::new(input, Parser::default()))))
 }
 
 /// What stands before a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Before {
+struct Before<'a> {
     process: Option<u32>,
-    at: Option<Nanos>,
+    /// The word that tells the time.
+    at: Option<&'a [u8]>,
 }
 
 /// What a line tells.
@@ -86,9 +93,10 @@ enum Call<'a> {
 
 impl<'a> Call<'a> {
     /// `None` where the line is none of strace.
-    fn of(line: &'a [u8]) -> Option<(Before, Self)> {
+    fn of(line: &'a [u8]) -> Option<(Before<'a>, Self)> {
         let (before, text) = Before::of(line.trim_ascii());
-        let call = if text.starts_with(b"+++") || text.starts_with(b"---") || text.starts_with(b"strace: ") {
+        let others: [&[u8]; 4] = [b"+++", b"---", b"strace: ", b"<detached ..."];
+        let call = if others.iter().any(|other| text.starts_with(other)) {
             Self::Other
         } else if let Some(rest) = text.strip_prefix(b"<... ") {
             let end = memchr::memmem::find(rest, b"resumed>")?;
@@ -112,8 +120,8 @@ impl<'a> Call<'a> {
     }
 }
 
-impl Before {
-    fn of(line: &[u8]) -> (Self, &[u8]) {
+impl<'a> Before<'a> {
+    fn of(line: &'a [u8]) -> (Self, &'a [u8]) {
         let mut before = Self { process: None, at: None };
         let mut text = line;
         if let Some(rest) = text.strip_prefix(b"[pid") {
@@ -124,11 +132,11 @@ impl Before {
         for _ in 0..2 {
             let end = text.iter().position(|&byte| byte == b' ').unwrap_or(text.len());
             let word = &text[..end];
-            match (digits(word), time_of(word)) {
-                (Some(pid), _) if before.process.is_none() && before.at.is_none() => {
-                    before.process = u32::try_from(pid).ok()
+            match digits(word) {
+                Some(pid) if before.process.is_none() && before.at.is_none() => {
+                    before.process = u32::try_from(pid).ok();
                 }
-                (_, Some(at)) if before.at.is_none() => before.at = Some(at),
+                _ if before.at.is_none() && is_time(word) => before.at = Some(word),
                 _ => break,
             }
             text = text[end..].trim_ascii_start();
@@ -138,19 +146,9 @@ impl Before {
 }
 
 /// `1700000000.479703`, `12:34:56.479703` or `12:34:56`.
-fn time_of(word: &[u8]) -> Option<Nanos> {
-    let parts: Vec<&[u8]> = word.split(|&byte| byte == b':').collect();
-    match parts[..] {
-        [hours, minutes, seconds] => {
-            let whole = digits(hours)?.checked_mul(3600)?.checked_add(digits(minutes)?.checked_mul(60)?)?;
-            let seconds = decimal_time("time", seconds, SECONDS).ok()?;
-            whole.checked_mul(1_000_000_000)?.checked_add(seconds.0).map(Nanos)
-        }
-        [seconds] if seconds.contains(&b'.') && seconds[0].is_ascii_digit() => {
-            decimal_time("time", seconds, SECONDS).ok()
-        }
-        _ => None,
-    }
+fn is_time(word: &[u8]) -> bool {
+    let is_decimal = || word.contains(&b'.') && word[0].is_ascii_digit();
+    DayTime::default().of(word).is_some() || is_decimal() && decimal_time("time", word, SECONDS).is_ok()
 }
 
 /// What calls do.
@@ -164,9 +162,19 @@ enum Kind {
     Placed(Operation, usize),
     /// A read or a write where the file's position is.
     Here(Operation),
+    Close,
     Sync,
     Fallocate,
-    IoUring,
+    /// From one file to another; whether the target is the first argument.
+    Copy {
+        is_target_first: bool,
+    },
+    /// Requests of Linux's asynchronous I/O.
+    Submit,
+    /// A memory map.
+    Map,
+    /// It reads or writes what strace does not tell; the name is for the count.
+    Unseen(&'static str),
 }
 
 impl Kind {
@@ -174,7 +182,8 @@ impl Kind {
         Some(match name {
             b"open" | b"openat" | b"openat2" | b"creat" => Self::Open,
             b"dup" | b"dup2" | b"dup3" => Self::Dup,
-            b"lseek" => Self::Seek,
+            b"lseek" | b"_llseek" => Self::Seek,
+            b"close" => Self::Close,
             b"pread64" | b"pread" | b"preadv" => Self::Placed(Operation::Read, 0),
             b"pwrite64" | b"pwrite" | b"pwritev" => Self::Placed(Operation::Write, 0),
             b"preadv2" => Self::Placed(Operation::Read, 1),
@@ -183,34 +192,47 @@ impl Kind {
             b"write" | b"writev" => Self::Here(Operation::Write),
             b"fsync" | b"fdatasync" | b"sync" | b"syncfs" => Self::Sync,
             b"fallocate" => Self::Fallocate,
-            b"io_uring_enter" => Self::IoUring,
+            b"copy_file_range" | b"splice" => Self::Copy { is_target_first: false },
+            b"sendfile" | b"sendfile64" => Self::Copy { is_target_first: true },
+            b"io_submit" => Self::Submit,
+            b"mmap" | b"mmap2" => Self::Map,
+            b"msync" => Self::Unseen("msync"),
+            b"io_uring_enter" => Self::Unseen("io_uring_enter"),
+            b"io_uring_enter2" => Self::Unseen("io_uring_enter2"),
+            b"readahead" => Self::Unseen("readahead"),
+            b"sync_file_range" | b"sync_file_range2" => Self::Unseen("sync_file_range"),
+            b"vmsplice" => Self::Unseen("vmsplice"),
             _ => return None,
         })
     }
 }
 
 impl LineParser for Parser {
-    fn parse(&mut self, line: &[u8]) -> Result<Option<TraceRecord>, String> {
-        let (before, call) = Call::of(line).ok_or("it is no system call as strace prints them")?;
+    fn parse(&mut self, line: &[u8]) -> Result<Line<TraceRecord>, String> {
+        let Some((before, call)) = Call::of(line) else { return Ok(chatter(line)) };
         let process = before.process.unwrap_or(0);
-        let at = self.time(before.at);
+        let at = self.time(before.at)?;
         match call {
-            Call::Other => Ok(None),
+            Call::Other => Ok(Line::Silent),
             Call::Begun { text } => {
                 if self.unfinished.len() < MOST {
                     self.unfinished.insert(process, (text.to_vec(), at));
                 }
-                Ok(None)
+                Ok(Line::Silent)
             }
             Call::Ended { rest } => {
                 // The start may lie before the recording.
-                let Some((mut text, at)) = self.unfinished.remove(&process) else { return Ok(None) };
+                let Some((mut text, at)) = self.unfinished.remove(&process) else { return Ok(Line::Silent) };
                 text.extend_from_slice(rest);
                 let open = text.iter().position(|&byte| byte == b'(').unwrap_or(0);
                 self.call(&text[..open], &text[open + 1..], before.process, at)
             }
             Call::Whole { name, rest } => self.call(name, rest, before.process, at),
         }
+    }
+
+    fn further(&mut self) -> Option<TraceRecord> {
+        self.further.pop_front()
     }
 
     fn files(&self) -> &[String] {
@@ -222,10 +244,12 @@ impl LineParser for Parser {
         if self.unplaced > 0 {
             remarks.push(format!("{} reads and writes at a position that is not known were left out", self.unplaced));
         }
-        if self.io_urings > 0 {
-            let calls = self.io_urings;
-            remarks.push(format!("{calls} calls of io_uring_enter: what they asked for is not to be seen with strace"));
-        }
+        remarks.extend(
+            self.unseen
+                .listed()
+                .map(|calls| format!("what these calls read or wrote is not to be seen with strace: {calls}")),
+        );
+        remarks.extend(self.files.remark());
         if !self.is_timed {
             remarks.push("it has no times; record with -ttt".to_owned());
         }
@@ -233,71 +257,189 @@ impl LineParser for Parser {
     }
 }
 
+/// What a line is that is no call: strace and the program that it runs may write to one terminal.
+fn chatter(line: &[u8]) -> Line<TraceRecord> {
+    match line.trim_ascii() {
+        [] => Line::Silent,
+        // With -k, the functions that led to the call.
+        [b'>', b' ', ..] => Line::chatter("frames of call chains"),
+        _ => Line::chatter("lines that are no system calls"),
+    }
+}
+
+/// A call of which everything but its arguments is known.
+#[derive(Clone, Copy)]
+struct Made {
+    process: Option<u32>,
+    at: Nanos,
+    latency: Option<Nanos>,
+}
+
+/// One end of a copy: a descriptor with its path, and where it starts.
+#[derive(Clone, Copy)]
+struct End<'a> {
+    descriptor: Arguments<'a>,
+    offset: Option<u64>,
+}
+
 impl Parser {
-    fn time(&mut self, told: Option<Nanos>) -> Nanos {
-        self.is_timed |= told.is_some();
-        self.now = match told {
-            None => Nanos(self.now.0.saturating_add(1)),
-            Some(step) if step < RELATIVE_BELOW && !self.is_clock(step) => Nanos(self.now.0.saturating_add(step.0)),
-            Some(at) => at,
+    fn time(&mut self, told: Option<&[u8]>) -> Result<Nanos, String> {
+        let later = |now: Nanos, step: u64| now.0.checked_add(step).map(Nanos).ok_or("its times add up to 584 years");
+        let Some(word) = told else {
+            self.now = later(self.now, 1)?;
+            return Ok(self.now);
         };
-        self.now
+        self.is_timed = true;
+        self.now = match self.day.of(word) {
+            Some(at) => at,
+            None => match decimal_time("time", word, SECONDS)? {
+                step if step < RELATIVE_BELOW => later(self.now, step.0)?,
+                at => at,
+            },
+        };
+        Ok(self.now)
     }
 
-    /// Times of day are below a million seconds too; they grow from line to line, as steps do not.
-    fn is_clock(&self, told: Nanos) -> bool {
-        told.0 >= 3600 * 1_000_000_000 && told >= self.now
-    }
-
-    fn call(
-        &mut self,
-        name: &[u8],
-        rest: &[u8],
-        process: Option<u32>,
-        at: Nanos,
-    ) -> Result<Option<TraceRecord>, String> {
-        let Some(kind) = Kind::of(name) else { return Ok(None) };
-        let Some(result) = CallResult::of(rest)? else { return Ok(None) };
+    fn call(&mut self, name: &[u8], rest: &[u8], process: Option<u32>, at: Nanos) -> Result<Line<TraceRecord>, String> {
+        let Some(kind) = Kind::of(name) else { return Ok(Line::Silent) };
+        let Some(result) = CallResult::of(rest)? else { return Ok(Line::Silent) };
         let arguments = Arguments { text: result.arguments };
-        let descriptor = arguments.descriptor();
-        let owner = (process.unwrap_or(0), descriptor.map_or(u32::MAX, |(number, _)| number));
+        let owner = self.owner(process, arguments);
+        let made = Made { process, at, latency: result.latency };
         let (operation, offset, length) = match kind {
-            Kind::IoUring => {
-                self.io_urings += 1;
-                return Ok(None);
+            Kind::Unseen(name) => {
+                self.unseen.note(name.into());
+                return Ok(Line::Silent);
+            }
+            Kind::Map => {
+                if arguments.maps_a_shared_file() {
+                    self.unseen.note("mmap of shared files".into());
+                }
+                return Ok(Line::Silent);
             }
             Kind::Open => {
                 self.opened(owner.0, result.value, arguments.text);
-                return Ok(None);
+                return Ok(Line::Silent);
+            }
+            Kind::Close => {
+                self.open.remove(&owner);
+                return Ok(Line::Silent);
             }
             Kind::Dup => {
                 self.duplicated(owner, result.value);
-                return Ok(None);
+                return Ok(Line::Silent);
             }
             Kind::Seek => {
                 self.open.entry(owner).and_modify(|file| file.position = Some(result.value));
-                return Ok(None);
+                return Ok(Line::Silent);
             }
+            Kind::Copy { is_target_first } => return self.copied(arguments, is_target_first, result.value, made),
+            Kind::Submit => return self.submitted(arguments, made),
             Kind::Sync => (Operation::Flush, 0, 0),
             Kind::Fallocate => match arguments.freed()? {
                 Some(extent) => extent,
-                None => return Ok(None),
+                None => return Ok(Line::Silent),
             },
-            Kind::Placed(..) | Kind::Here(_) if result.value == 0 => return Ok(None),
-            Kind::Placed(operation, nth_last) => {
+            Kind::Placed(..) | Kind::Here(_) if result.value == 0 => return Ok(Line::Silent),
+            Kind::Placed(..) | Kind::Here(_) if arguments.is_stream() => return Ok(Line::chatter(STREAMS)),
+            Kind::Placed(operation, nth_last) if arguments.nth_last(nth_last) != b"-1" => {
                 (operation, number("offset", arguments.nth_last(nth_last))?, result.value)
             }
-            Kind::Here(operation) => match self.advance(owner, result.value) {
+            Kind::Placed(operation, _) | Kind::Here(operation) => match self.advance(owner, result.value) {
                 Some(position) => (operation, position, result.value),
-                None => return Ok(None),
+                None => return Ok(Line::Silent),
             },
         };
-        let known = self.open.get(&owner).copied().unwrap_or_default();
-        let path = descriptor.and_then(|(_, path)| path);
+        Ok(Line::Data(self.record(arguments, made, operation, offset, length)))
+    }
+
+    /// Process and descriptor.
+    fn owner(&self, process: Option<u32>, arguments: Arguments<'_>) -> (u32, u32) {
+        (process.unwrap_or(0), arguments.descriptor().map_or(u32::MAX, |(number, _)| number))
+    }
+
+    fn record(&mut self, of: Arguments<'_>, made: Made, operation: Operation, offset: u64, length: u64) -> TraceRecord {
+        let known = self.open.get(&self.owner(made.process, of)).copied().unwrap_or_default();
+        let path = of.descriptor().and_then(|(_, path)| path);
         let file = path.map_or(known.file, |path| self.files.number(path));
         let role = path.map(role_of).or(known.role).unwrap_or(FileRole::Unknown);
-        let record = TraceRecord::new(at, operation, ByteSize(offset), ByteSize(length));
-        Ok(Some(TraceRecord { latency: result.latency, process, file, role, ..record }))
+        let record = TraceRecord::new(made.at, operation, ByteSize(offset), ByteSize(length));
+        TraceRecord { latency: made.latency, process: made.process, file, role, ..record }
+    }
+
+    /// A copy is a read of one file and a write of another.
+    fn copied(
+        &mut self,
+        arguments: Arguments<'_>,
+        is_target_first: bool,
+        bytes: u64,
+        made: Made,
+    ) -> Result<Line<TraceRecord>, String> {
+        if bytes == 0 {
+            return Ok(Line::Silent);
+        }
+        let parts = arguments.parts();
+        let part = |place: usize| Arguments { text: parts.get(place).copied().unwrap_or_default() };
+        let end = |descriptor: usize, offset: Option<usize>| -> Result<End<'_>, String> {
+            let offset = offset.and_then(|place| part(place).pointed());
+            let offset = offset.map(|offset| number("offset", offset)).transpose()?;
+            Ok(End { descriptor: part(descriptor), offset })
+        };
+        let (source, target) = match is_target_first {
+            // sendfile(target, source, offset of the source, count)
+            true => (end(1, Some(2))?, end(0, None)?),
+            false => (end(0, Some(1))?, end(2, Some(3))?),
+        };
+        let mut records = VecDeque::new();
+        for (end, operation) in [(source, Operation::Read), (target, Operation::Write)] {
+            if end.descriptor.is_stream() {
+                self.unseen.note("copies from or to sockets and pipes".into());
+                continue;
+            }
+            let owner = self.owner(made.process, end.descriptor);
+            let Some(offset) = end.offset.or_else(|| self.advance(owner, bytes)) else { continue };
+            records.push_back(self.record(end.descriptor, made, operation, offset, bytes));
+        }
+        self.further = records;
+        Ok(self.further.pop_front().map_or(Line::Silent, Line::Data))
+    }
+
+    /// The requests of `io_submit`, which complete later.
+    fn submitted(&mut self, arguments: Arguments<'_>, made: Made) -> Result<Line<TraceRecord>, String> {
+        let made = Made { latency: None, ..made };
+        let mut records = VecDeque::new();
+        for request in arguments.structures() {
+            let field = |name: &[u8]| {
+                let at = memchr::memmem::find(request, name)? + name.len();
+                let rest = &request[at..];
+                let end = rest.iter().position(|byte| matches!(byte, b',' | b'}')).unwrap_or(rest.len());
+                Some(&rest[..end])
+            };
+            let operation = match field(b"aio_lio_opcode=").unwrap_or_default() {
+                b"IOCB_CMD_PREAD" | b"IOCB_CMD_PREADV" => Some(Operation::Read),
+                b"IOCB_CMD_PWRITE" | b"IOCB_CMD_PWRITEV" => Some(Operation::Write),
+                b"IOCB_CMD_FSYNC" | b"IOCB_CMD_FDSYNC" => Some(Operation::Flush),
+                _ => None,
+            };
+            let descriptor = memchr::memmem::find(request, b"aio_fildes=").map(|at| &request[at + 11..]);
+            let number_of = |name: &[u8]| field(name).and_then(digits);
+            let extent = match operation {
+                Some(Operation::Flush) => Some((0, 0)),
+                _ => number_of(b"aio_offset=").zip(number_of(b"aio_nbytes=")),
+            };
+            match (operation, descriptor, extent) {
+                (Some(operation), Some(descriptor), Some((offset, length))) => {
+                    let of = Arguments { text: descriptor };
+                    records.push_back(self.record(of, made, operation, offset, length));
+                }
+                _ => self.unseen.note("requests of io_submit".into()),
+            }
+        }
+        if records.is_empty() && arguments.structures().is_empty() {
+            self.unseen.note("io_submit".into());
+        }
+        self.further = records;
+        Ok(self.further.pop_front().map_or(Line::Silent, Line::Data))
     }
 
     fn opened(&mut self, process: u32, descriptor: u64, arguments: &[u8]) {
@@ -323,13 +465,13 @@ impl Parser {
 
     /// The position of a file, which moves on.
     fn advance(&mut self, owner: (u32, u32), bytes: u64) -> Option<u64> {
-        let position = self.open.get_mut(&owner).and_then(|file| file.position.as_mut());
-        let Some(position) = position else {
+        let position = self.open.get_mut(&owner).map(|file| &mut file.position);
+        let Some(position) = position.filter(|position| position.is_some()) else {
             self.unplaced += 1;
             return None;
         };
-        let here = *position;
-        *position = here.saturating_add(bytes);
+        let here = (*position)?;
+        *position = here.checked_add(bytes);
         Some(here)
     }
 }
@@ -365,6 +507,22 @@ impl<'a> CallResult<'a> {
     }
 }
 
+/// What reads and writes are called that are of no file.
+const STREAMS: &str = "reads and writes of sockets, pipes and terminals";
+
+/// Bytes of the string that a text starts with, with its quotes.
+fn end_of_string(text: &[u8]) -> usize {
+    let mut at = 1;
+    while at < text.len() {
+        match text[at] {
+            b'\\' => at += 2,
+            b'"' => return at + 1,
+            _ => at += 1,
+        }
+    }
+    text.len()
+}
+
 /// The arguments of a call.
 #[derive(Clone, Copy)]
 struct Arguments<'a> {
@@ -381,6 +539,74 @@ impl<'a> Arguments<'a> {
             Some(&rest[..end])
         });
         Some((number, path))
+    }
+
+    /// Whether the descriptor is known to be none of a file: `<pipe:[17]>`, `<TCP:[…]>`, `</dev/pts/1<char 136:1>>`.
+    fn is_stream(self) -> bool {
+        let path = self.descriptor().and_then(|(_, path)| path);
+        path.is_some_and(|path| {
+            !path.starts_with(b"/") || path.starts_with(b"/dev/pts/") || path.starts_with(b"/dev/tty")
+        })
+    }
+
+    /// What stands between the commas that are in no brackets, quotes or paths.
+    fn parts(self) -> Vec<&'a [u8]> {
+        let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0_u32);
+        let mut at = 0;
+        while at < self.text.len() {
+            let rest = &self.text[at..];
+            let step = match rest[0] {
+                b'"' => end_of_string(rest),
+                b'<' if at > start && self.text[at - 1].is_ascii_alphanumeric() => {
+                    // A path ends where an argument does.
+                    memchr::memmem::find(rest, b">, ")
+                        .or_else(|| rest.iter().rposition(|&byte| byte == b'>'))
+                        .unwrap_or(0)
+                        + 1
+                }
+                b'[' | b'{' | b'(' => {
+                    depth += 1;
+                    1
+                }
+                b']' | b'}' | b')' => {
+                    depth = depth.saturating_sub(1);
+                    1
+                }
+                b',' if depth == 0 => {
+                    parts.push(self.text[start..at].trim_ascii());
+                    start = at + 1;
+                    1
+                }
+                _ => 1,
+            };
+            at += step;
+        }
+        parts.push(self.text.get(start..).unwrap_or_default().trim_ascii());
+        parts
+    }
+
+    /// The number that a pointer points to: `[0]`, `[0] => [4096]`; `None` for `NULL`.
+    fn pointed(self) -> Option<&'a [u8]> {
+        let inside = self.text.strip_prefix(b"[")?;
+        let end = inside.iter().position(|&byte| byte == b']')?;
+        Some(inside[..end].trim_ascii())
+    }
+
+    /// Structures of a list: `[{…}, {…}]`.
+    fn structures(self) -> Vec<&'a [u8]> {
+        let list = self.parts().into_iter().find_map(|part| part.strip_prefix(b"[")?.strip_suffix(b"]"));
+        let parts = list.map(|text| Arguments { text }.parts()).unwrap_or_default();
+        parts.into_iter().filter(|part| part.starts_with(b"{")).collect()
+    }
+
+    /// Whether `mmap` maps a file so that what is written reaches it.
+    fn maps_a_shared_file(self) -> bool {
+        let parts = self.parts();
+        let [_, _, protection, flags, descriptor, ..] = parts[..] else { return false };
+        let has = |text: &[u8], flag: &[u8]| memchr::memmem::find(text, flag).is_some();
+        has(flags, b"MAP_SHARED")
+            && !has(protection, b"PROT_NONE")
+            && Arguments { text: descriptor }.descriptor().is_some()
     }
 
     /// The argument that is `place` before the last.

@@ -7,27 +7,36 @@ use flashwise_block::Operation;
 
 use super::Units;
 use super::detect::Head;
-use super::fields::{SECONDS, bytes_of, number, quoted, separated, time};
-use super::source::{LineParser, RecordSource, TextSource};
-use crate::input::{Input, lines::Lines};
+use super::fields::{SECONDS, bytes_of, number, quoted, time};
+use super::source::{Line, LineParser, RecordSource, TextSource};
+use super::table::Table;
+use crate::input::Input;
 use crate::record::TraceRecord;
 
 struct Parser {
     sector: u64,
+    table: Table<5>,
+}
+
+impl Parser {
+    const fn new(sector: u64) -> Self {
+        let names = ["Timestamp", "Offset", "Size", "IOType", "VolumeID"];
+        Self { sector, table: Table::new(names, "Timestamp,Offset,Size,IOType,VolumeID") }
+    }
 }
 
 pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
-    head.is_mostly(Parser { sector: 512 })
+    head.is_mostly(Parser::new(512))
         .then_some("five whole numbers between commas, the fourth 0 or 1; 1 is taken for a write, as Tencent writes it")
 }
 
-pub(super) fn open(input: Input, units: &Units) -> Result<Box<dyn RecordSource>, String> {
-    Ok(Box::new(TextSource::new(Lines::new(input.into_bytes()), Parser { sector: units.sector })))
+pub(super) fn open(input: Input, units: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {
+    Ok(Box::new(TextSource::new(input, Parser::new(units.sector))))
 }
 
 impl LineParser for Parser {
-    fn parse(&mut self, line: &[u8]) -> Result<Option<TraceRecord>, String> {
-        let [at, offset, size, kind, volume] = separated::<5>(line, b',', "Timestamp,Offset,Size,IOType,VolumeID")?;
+    fn parse(&mut self, line: &[u8]) -> Result<Line<TraceRecord>, String> {
+        let Some([at, offset, size, kind, volume]) = self.table.fields(line)? else { return Ok(Line::Silent) };
         let operation = match kind {
             b"0" => Operation::Read,
             b"1" => Operation::Write,
@@ -35,6 +44,6 @@ impl LineParser for Parser {
         };
         let (offset, length) = (bytes_of("offset", offset, self.sector)?, bytes_of("size", size, self.sector)?);
         let record = TraceRecord::new(time("timestamp", at, SECONDS)?, operation, offset, length);
-        Ok(Some(TraceRecord { device: Some(number("volume", volume)?), ..record }))
+        Ok(Line::Data(TraceRecord { device: Some(number("volume", volume)?), ..record }))
     }
 }

@@ -1,107 +1,217 @@
-//! Block events of the kernel as text, from tracefs or from `perf script`.
+//! Block events of the kernel as text, from tracefs, `trace-cmd report` or `perf script`.
 //!
 //! ```text
 //!   fio-1234 [001] d..1. 1234.567890: block_rq_issue: 259,0 WS 4096 () 2048 + 8 none,0,0 [fio]
 //!   fio 1234 [001] 1234.567890: block:block_rq_issue: 259,0 WS 4096 () 2048 + 8 [fio]
 //!   …: block_rq_complete: 259,0 WS () 2048 + 8 none,0,0 [0]
+//!   …: block_rq_requeue: 259,0 WS () 2048 + 8 none,0,0 [0]
+//!   …: block_bio_queue: 259,0 WS 2048 + 8 [fio]
 //! ```
 //!
-//! `block_rq_issue` is the request, `block_rq_complete` its completion; other events are left out. Lines of `#` are
-//! comments. Source: `include/trace/events/block.h` of the kernel, `TP_printk` of both events.
+//! `block_rq_issue` is the request, `block_rq_complete` its completion, and `block_rq_requeue` says that the driver gave
+//! it back. Where the start of a trace has no `block_rq_issue`, the request is what comes before it: `block_io_start`,
+//! `block_rq_insert` or `block_bio_queue`. Other events are left out, and so are lines that are no events: comments, frames
+//! of call chains, what the tools print about processors and lost events. The numbers of lost events are added up.
+//! Source: `include/trace/events/block.h` of the kernel, `TP_printk` of the events; trace-cmd's `trace-read.c`.
 
 use super::Units;
-use super::blkparse::{Extent, Kind, drive_number};
+use super::blkparse::drive_number;
 use super::detect::Head;
 use super::fields::{SECONDS, Words, decimal_time, digits};
-use super::source::{Event, EventLines, EventSource, Failure, Paired, RecordSource};
-use crate::error::Place;
+use super::rwbs::{Extent, Rwbs};
+use super::source::{Event, EventParser, EventText, Line, Paired, RecordSource};
 use crate::input::Input;
 use crate::record::TraceRecord;
+use flashwise_block::Nanos;
 
-const ISSUE: &[u8] = b"block_rq_issue:";
-const COMPLETE: &[u8] = b"block_rq_complete:";
+/// Events that may stand for the request, the one that is nearest to the drive first, with what ends it.
+const STAGES: [(&[u8], &[&[u8]]); 4] = [
+    (b"block_rq_issue:", &[b"block_rq_complete:"]),
+    (b"block_io_start:", &[b"block_io_done:", b"block_rq_complete:"]),
+    (b"block_rq_insert:", &[b"block_rq_complete:"]),
+    (b"block_bio_queue:", &[b"block_bio_complete:", b"block_rq_complete:"]),
+];
+const REQUEUE: &[u8] = b"block_rq_requeue:";
 
-struct Tracefs {
-    lines: EventLines,
+struct Parser {
+    /// Which of [`STAGES`] is the request.
+    stage: usize,
+    /// Events `block_rq_issue` where another one is the request.
+    issued: u64,
     lost: u64,
+    /// Whether events were lost of which nobody knows how many.
+    lost_more: bool,
 }
 
 pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
-    let found = head.lines.iter().any(|line| matches!(parse(line), Ok(Some(_))));
+    let mut parser = Parser::of(&head.lines);
+    let found = head.lines.iter().any(|line| matches!(parser.parse(line), Ok(Line::Data(_))));
     found.then_some("lines with the event block_rq_issue or block_rq_complete")
 }
 
-pub(super) fn open(input: Input, _: &Units) -> Result<Box<dyn RecordSource>, String> {
-    Ok(Box::new(Paired::new(Tracefs { lines: EventLines::new(input), lost: 0 })))
+pub(super) fn open(input: Input, _: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {
+    let lines: Vec<&[u8]> = input.head.split(|&byte| byte == b'\n').collect();
+    let parser = Parser::of(&lines);
+    Ok(Box::new(Paired::new(EventText::new(input, parser))))
 }
 
-impl EventSource for Tracefs {
-    fn next(&mut self) -> Result<Option<Event>, Failure> {
-        let all_lost = &mut self.lost;
-        let skips = |line: &[u8]| {
-            let start = line.trim_ascii_start();
-            if start.is_empty() || start.starts_with(b"#") {
-                return true;
-            }
-            let lost = lost_events(line);
-            *all_lost = all_lost.saturating_add(lost.unwrap_or(0));
-            lost.is_some()
-        };
-        self.lines.next(skips, parse)
+impl Parser {
+    /// With the request where the start of a trace has it.
+    fn of(lines: &[&[u8]]) -> Self {
+        let has = |event: &[u8]| lines.iter().any(|line| memchr::memmem::find(line, event).is_some());
+        let stage = STAGES.iter().position(|(event, _)| has(event)).unwrap_or(0);
+        Self { stage, issued: 0, lost: 0, lost_more: false }
     }
 
-    fn place(&self) -> Place {
-        self.lines.place()
+    /// Lines about events that the kernel lost.
+    fn is_loss(&mut self, line: &[u8]) -> bool {
+        // CPU:3 [LOST 17 EVENTS], CPU:1 [5 EVENTS DROPPED], CPU:1 [EVENTS DROPPED]
+        let bracket = line.iter().position(|&byte| byte == b'[').map(|at| &line[at + 1..]);
+        let is_of_cpu = line.trim_ascii_start().starts_with(b"CPU");
+        let told = bracket.filter(|rest| is_of_cpu && memchr::memmem::find(rest, b"EVENTS").is_some());
+        // … PERF_RECORD_LOST lost 17
+        let record = memchr::memmem::find(line, b"PERF_RECORD_LOST").map(|at| &line[at..]);
+        // # entries-in-buffer/entries-written: 140080/250280   #P:4
+        let entries = memchr::memmem::find(line, b"entries-in-buffer/entries-written:").map(|at| &line[at + 34..]);
+        let count = match (told, record, entries) {
+            (Some(rest), ..) | (None, Some(rest), _) => {
+                let mut words = rest.split(|byte| byte.is_ascii_whitespace() || matches!(byte, b']' | b':'));
+                words.find_map(digits)
+            }
+            (None, None, Some(rest)) => {
+                let mut counts = Words(rest).next().unwrap_or_default().split(|&byte| byte == b'/').map(digits);
+                let (kept, written) = (counts.next().flatten(), counts.next().flatten());
+                kept.zip(written).and_then(|(kept, written)| written.checked_sub(kept))
+            }
+            _ => return false,
+        };
+        match count {
+            Some(count) => self.lost = self.lost.saturating_add(count),
+            None => self.lost_more = true,
+        }
+        true
+    }
+
+    /// The event of ours that a line has: its place, its end and what it is.
+    fn event(&mut self, line: &[u8]) -> Option<(usize, usize, What)> {
+        let (stage, ends) = STAGES[self.stage];
+        let known = std::iter::once((stage, What::Issue))
+            .chain(ends.iter().map(|&end| (end, What::Completion)))
+            .chain(std::iter::once((REQUEUE, What::Requeue)));
+        let mut found = known.filter_map(|(event, what)| {
+            let at = memchr::memmem::find(line, event)?;
+            // Longer names end with ours.
+            let is_whole = !line[..at].last().is_some_and(|&byte| byte.is_ascii_alphanumeric() || byte == b'_');
+            is_whole.then_some((at, at + event.len(), what))
+        });
+        let found = found.next();
+        if found.is_none() && self.stage > 0 && memchr::memmem::find(line, STAGES[0].0).is_some() {
+            self.issued += 1;
+        }
+        found
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Issue,
+    Completion,
+    Requeue,
+}
+
+impl EventParser for Parser {
+    fn parse(&mut self, line: &[u8]) -> Result<Line<Event>, String> {
+        let Some((start, end, what)) = self.event(line) else {
+            return Ok(if self.is_loss(line) { Line::Silent } else { chatter(line) });
+        };
+        let before = Before::of(&line[..start])?;
+        let mut words = Words(&line[end..]);
+        let (Some(drive), Some(flags)) = (words.next(), words.next()) else {
+            return Err("behind the event come the device and its flags, such as 259,0 WS".to_owned());
+        };
+        let (device, rwbs) = (drive_number(drive)?, Rwbs::of(flags)?);
+        let rest = words.rest();
+        // Between the flags and the sector stand the bytes, on issue, and the bytes of a SCSI command in parentheses;
+        // a bio has neither.
+        let behind = rest.iter().position(|&byte| byte == b')');
+        let extent = match behind {
+            Some(behind) => Extent::behind(&rest[behind + 1..])?,
+            None if line[..end].ends_with(b"bio_queue:") || line[..end].ends_with(b"bio_complete:") => {
+                Extent::behind(rest)?
+            }
+            None => return Err("it has no ( ) before the sector".to_owned()),
+        };
+        let kind = match rwbs {
+            Rwbs::Request(kind) => kind,
+            Rwbs::Other(name) if what == What::Issue => return Ok(Line::chatter(name)),
+            Rwbs::Other(_) => return Ok(Line::Silent),
+        };
+        let Some((operation, extent)) = kind.with(extent) else {
+            return Ok(if what == What::Issue { Line::chatter("commands without sectors") } else { Line::Silent });
+        };
+        let Before { at, process } = before;
+        Ok(Line::Data(match what {
+            What::Completion => extent.completion(kind, at, device),
+            What::Requeue => extent.requeue(kind, at, device),
+            What::Issue => {
+                let record = TraceRecord::new(at, operation, extent.offset, extent.length);
+                kind.issue(TraceRecord { device: Some(device), process, fua: kind.fua, ..record })
+            }
+        }))
     }
 
     fn remarks(&self) -> Vec<String> {
-        let others = format!("{} other events were left out", self.lines.others);
-        let lost = format!("the kernel lost {} events: enlarge buffer_size_kb", self.lost);
-        [(self.lines.others, others), (self.lost, lost)]
-            .into_iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(_, told)| told)
-            .collect()
+        let mut remarks = Vec::new();
+        if self.stage > 0 {
+            let stage = String::from_utf8_lossy(STAGES[self.stage].0);
+            let stage = stage.trim_end_matches(':');
+            remarks.push(match self.issued {
+                0 => format!("it has no block_rq_issue: requests are taken where {stage} tells them"),
+                count => format!(
+                    "its start has no block_rq_issue, so requests are taken where {stage} tells them; {count} events \
+                     block_rq_issue were left out"
+                ),
+            });
+        }
+        let enlarge = "enlarge its buffer (buffer_size_kb, trace-cmd -b, perf record -m)";
+        match (self.lost, self.lost_more) {
+            (0, false) => {}
+            (0, true) => remarks.push(format!("the kernel lost events and does not tell how many: {enlarge}")),
+            (lost, false) => remarks.push(format!("the kernel lost {lost} events: {enlarge}")),
+            (lost, true) => {
+                remarks.push(format!("the kernel lost {lost} events, and more that it did not count: {enlarge}"))
+            }
+        }
+        remarks
     }
 }
 
-/// `CPU:3 [LOST 17 EVENTS]`.
-fn lost_events(line: &[u8]) -> Option<u64> {
-    let at = memchr::memmem::find(line, b"[LOST ")?;
-    digits(Words(&line[at + 6..]).next()?)
+/// What a line is that has no event of ours.
+fn chatter(line: &[u8]) -> Line<Event> {
+    let text = line.trim_ascii();
+    match text {
+        [] => Line::Silent,
+        [b'#', ..] => Line::chatter("comments"),
+        _ if is_event(text) => Line::chatter("other events"),
+        [b'=', b'>', ..] => Line::chatter("frames of call chains"),
+        _ if is_frame(text) => Line::chatter("frames of call chains"),
+        _ => Line::chatter("lines that are no events"),
+    }
 }
 
-fn parse(line: &[u8]) -> Result<Option<Event>, String> {
-    let issue = memchr::memmem::find(line, ISSUE).map(|at| (at, at + ISSUE.len(), true));
-    let complete = || memchr::memmem::find(line, COMPLETE).map(|at| (at, at + COMPLETE.len(), false));
-    let Some((start, end, is_issue)) = issue.or_else(complete) else {
-        let has_event = line.contains(&b':');
-        return if has_event { Ok(None) } else { Err("it has no event, such as block_rq_issue:".to_owned()) };
-    };
-    let before = Before::of(&line[..start])?;
-    let mut words = Words(&line[end..]);
-    let (Some(drive), Some(flags)) = (words.next(), words.next()) else {
-        return Err("behind the event come the device and its flags, such as 259,0 WS".to_owned());
-    };
-    let (device, kind) = (drive_number(drive)?, Kind::of(flags)?);
-    let rest = words.rest();
-    // Between the flags and the sector stand the bytes, on issue, and the bytes of a SCSI command in parentheses.
-    let behind = rest.iter().position(|&byte| byte == b')').ok_or("it has no ( ) before the sector")?;
-    let extent = Extent::behind(&rest[behind + 1..])?;
-    let Some((kind, (operation, extent))) = kind.and_then(|kind| Some((kind, kind.with(extent)?))) else {
-        return Ok(None);
-    };
-    Ok(Some(if is_issue {
-        let record = TraceRecord::new(before.at, operation, extent.offset, extent.length);
-        Event::Issued(TraceRecord { device: Some(device), process: before.process, fua: kind.fua, ..record })
-    } else {
-        Event::Completed { at: before.at, device, offset: extent.offset.0 }
-    }))
+/// Whether a line has a time and an event: `1234.567890: name:`.
+fn is_event(line: &[u8]) -> bool {
+    Words(line).any(|word| word.strip_suffix(b":").is_some_and(|time| decimal_time("time", time, SECONDS).is_ok()))
+}
+
+/// Whether a line is an address and a function, as perf prints call chains.
+fn is_frame(line: &[u8]) -> bool {
+    Words(line).next().is_some_and(|word| word.len() >= 4 && word.iter().all(u8::is_ascii_hexdigit))
 }
 
 /// What stands before the event.
 struct Before {
-    at: flashwise_block::Nanos,
+    at: Nanos,
     process: Option<u32>,
 }
 
@@ -109,11 +219,15 @@ impl Before {
     fn of(text: &[u8]) -> Result<Self, String> {
         // perf writes the event as block:block_rq_issue.
         let text = text.strip_suffix(b"block:").unwrap_or(text).trim_ascii_end();
+        // With -F period it writes the period before the event.
+        let period = text.iter().rposition(u8::is_ascii_whitespace).filter(|&at| digits(&text[at + 1..]).is_some());
+        let text = period.map_or(text, |at| text[..at].trim_ascii_end());
         let text = text.strip_suffix(b":").ok_or("no time stands before the event")?;
         let start = text.iter().rposition(u8::is_ascii_whitespace).map_or(0, |at| at + 1);
         let at = decimal_time("time", &text[start..], SECONDS)?;
         let bracket = text.iter().position(|&byte| byte == b'[').unwrap_or(start);
-        let process = Words(&text[..bracket]).last().and_then(process_number);
+        let words: Vec<&[u8]> = Words(&text[..bracket]).collect();
+        let process = words.into_iter().rev().find_map(process_number);
         Ok(Self { at, process })
     }
 }

@@ -12,6 +12,6 @@ pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
     )
 }
 
-pub(super) fn open(input: Input, units: &Units) -> Result<Box<dyn RecordSource>, String> {
+pub(super) fn open(input: Input, units: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {
     Ok(words(input, units, u32::from_be_bytes))
 }

@@ -35,7 +35,7 @@ pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
     )
 }
 
-pub(super) fn open(input: Input, units: &Units) -> Result<Box<dyn RecordSource>, String> {
+pub(super) fn open(input: Input, units: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {
     Ok(words(input, units, u32::from_le_bytes))
 }
 
@@ -50,7 +50,7 @@ pub(super) fn are_numbers(head: &Head<'_>, order: Order, other: Order) -> bool {
 }
 
 /// Reads the words in an order of bytes.
-pub(super) fn words(input: Input, units: &Units, order: Order) -> Box<dyn RecordSource> {
+pub(super) fn words(input: Input, units: &Units<'_>, order: Order) -> Box<dyn RecordSource> {
     Box::new(Words { records: Records::new(input.into_bytes()), order, page: units.page })
 }
 

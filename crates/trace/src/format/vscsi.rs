@@ -13,7 +13,7 @@ use flashwise_block::{ByteSize, Nanos, Operation};
 use super::Units;
 use super::detect::Head;
 use super::fields::sized;
-use super::source::{Failure, RecordSource};
+use super::source::{Chatter, Failure, RecordSource};
 use crate::error::Place;
 use crate::input::{Input, records::Records};
 use crate::record::TraceRecord;
@@ -22,7 +22,7 @@ struct Vscsi {
     records: Records,
     version: Version,
     sector: u64,
-    others: u64,
+    chatter: Chatter,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,9 +38,14 @@ pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
     }
 }
 
-pub(super) fn open(input: Input, units: &Units) -> Result<Box<dyn RecordSource>, String> {
+pub(super) fn open(input: Input, units: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {
     let version = version(&input.head).ok_or("its first records are marked neither as version 1 nor as version 2")?;
-    Ok(Box::new(Vscsi { records: Records::new(input.into_bytes()), version, sector: units.sector, others: 0 }))
+    Ok(Box::new(Vscsi {
+        records: Records::new(input.into_bytes()),
+        version,
+        sector: units.sector,
+        chatter: Chatter::default(),
+    }))
 }
 
 /// What all of the first records say.
@@ -68,11 +73,8 @@ pub(super) fn operation(command: u16) -> Option<Operation> {
     }
 }
 
-/// What is said of commands that were left out.
-pub(super) fn remark(others: u64) -> Vec<String> {
-    let told = || format!("{others} SCSI commands that move no data were left out");
-    if others == 0 { Vec::new() } else { vec![told()] }
-}
+/// What commands are called that are left out.
+pub(super) const OTHERS: &str = "SCSI commands that move no data";
 
 /// The fields of both versions.
 struct Fields {
@@ -109,7 +111,7 @@ impl RecordSource for Vscsi {
         let bad = |reason: String| Failure::Bad { text: String::new(), reason };
         while let Some(fields) = self.fields()? {
             let Some(operation) = operation(fields.command) else {
-                self.others += 1;
+                self.chatter.note(OTHERS.into());
                 continue;
             };
             let micros = |count: u64| {
@@ -129,7 +131,7 @@ impl RecordSource for Vscsi {
     }
 
     fn remarks(&self) -> Vec<String> {
-        remark(self.others)
+        self.chatter.remark().into_iter().collect()
     }
 }
 

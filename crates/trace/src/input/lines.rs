@@ -39,7 +39,7 @@ impl Lines {
             if let Some(at) = memchr::memchr(b'\n', &there[searched..]) {
                 let line = self.start..self.start + searched + at;
                 (self.start, self.number) = (line.end + 1, self.number + 1);
-                return Ok(Some(&self.buffer[line]));
+                return Ok(Some(without_return(&self.buffer[line])));
             }
             searched = there.len();
             if searched > MAX_LINE {
@@ -61,7 +61,7 @@ impl Lines {
         let line = self.start..self.end;
         self.start = self.end;
         self.number += u64::from(!line.is_empty());
-        (!line.is_empty()).then(|| &self.buffer[line])
+        (!line.is_empty()).then(|| without_return(&self.buffer[line]))
     }
 
     fn fill(&mut self) -> io::Result<()> {
@@ -72,6 +72,12 @@ impl Lines {
         self.is_at_end = read == 0;
         Ok(())
     }
+}
+
+/// A line of Windows ends in a carriage return and a line feed.
+#[inline]
+pub(crate) fn without_return(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
 }
 
 #[cfg(test)]
@@ -93,7 +99,7 @@ mod tests {
     fn a_line_of_64_kib_is_the_longest() {
         let text = [vec![b'x'; MAX_LINE], b"\nshort".to_vec()].concat();
         assert_eq!(lines(&text).len(), 2);
-        let mut endless = Lines::new(Box::new(io::repeat(b'x')));
+        let mut endless = Lines::new(Box::new(io::BufReader::new(io::repeat(b'x'))));
         assert!(endless.next().unwrap_err().to_string().contains("longer than 64 KiB"));
     }
 

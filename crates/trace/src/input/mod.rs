@@ -1,20 +1,29 @@
-//! The bytes of a trace: from a file or standard input, decompressed, never more than a few buffers of them in memory.
+//! The bytes of a trace: from a file or standard input, unpacked, never more than a few buffers of them in memory.
 //!
 //! ```text
-//!   file or stdin ──▶ first bytes: gzip, zstd, xz or none ──▶ decoder ──▶ head, 64 KiB, for the detection ──▶ lines, records
+//!   file or stdin ─▶ first bytes: gzip, bzip2, zstd, xz, tar ─▶ decoder ─┐   (up to four times)
+//!                        ▲                                              │
+//!                        └──────────────────────────────────────────────┘
+//!                                 └─▶ UTF-16 ─▶ UTF-8 ─▶ head, 64 KiB, for the detection ─▶ lines, records
 //! ```
 //!
-//! Compression is told by the first bytes, never by the name: gzip `1f 8b` (RFC 1952), zstd `28 b5 2f fd` (RFC 8878),
-//! xz `fd 37 7a 58 5a 00` (the .xz file format, 2.1.1). Files of several members, frames or streams are read as one. A
-//! decoder holds its window only: at most 128 MiB for zstd and xz, larger ones are refused.
+//! Packing is told by the first bytes, never by the name: gzip `1f 8b` (RFC 1952), bzip2 `BZh` and the digits of π, zstd
+//! `28 b5 2f fd` (RFC 8878), xz `fd 37 7a 58 5a 00` (the .xz file format, 2.1.1), tar by the sum of its first header.
+//! Files of several members, frames or streams are read as one; of an archive its one file is read ([`tar`]). A decoder
+//! holds its window only: at most 128 MiB for zstd and xz, larger ones are refused. What is packed in another known way
+//! is refused by its name. A byte order mark is taken off a text, and one of UTF-16, as PowerShell writes it, becomes
+//! UTF-8.
 
 pub(crate) mod lines;
 pub(crate) mod records;
+mod tar;
+mod utf16;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
+use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
 use liblzma::stream::Stream;
 
@@ -22,8 +31,12 @@ use liblzma::stream::Stream;
 const BUFFER: usize = 128 << 10;
 /// Bytes of the start that the detection sees.
 const HEAD: usize = 64 << 10;
+/// Bytes that tell how a file is packed: the header of an archive.
+const START: u64 = 512;
 /// Largest window of a decoder, as a power of two.
 const WINDOW_LOG: u32 = 27;
+/// How often a trace may be packed: an archive of a packed file, packed again.
+const MOST_LAYERS: usize = 4;
 
 /// How a trace is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +49,10 @@ pub enum Compression {
     Zstd,
     /// xz.
     Xz,
+    /// bzip2.
+    Bzip2,
+    /// As the one file of a tar archive.
+    Tar,
 }
 
 impl Compression {
@@ -46,6 +63,8 @@ impl Compression {
             Self::Gzip => "gzip",
             Self::Zstd => "zstd",
             Self::Xz => "xz",
+            Self::Bzip2 => "bzip2",
+            Self::Tar => "tar",
         }
     }
 
@@ -55,13 +74,23 @@ impl Compression {
             [0x1F, 0x8B, ..] => Self::Gzip,
             [0x28, 0xB5, 0x2F, 0xFD, ..] => Self::Zstd,
             [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => Self::Xz,
+            [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, 0x53, 0x59, ..] => Self::Bzip2,
+            // Of nothing at all.
+            [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, 0x45, 0x38, 0x50, 0x90, ..] => Self::Bzip2,
+            _ if tar::is_archive(head) => Self::Tar,
             _ => Self::None,
         }
     }
 
     /// What the end of a name asks for, and the name without it.
     pub fn of_name(name: &str) -> (Self, &str) {
-        let endings = [(".gz", Self::Gzip), (".zst", Self::Zstd), (".zstd", Self::Zstd), (".xz", Self::Xz)];
+        let endings = [
+            (".gz", Self::Gzip),
+            (".zst", Self::Zstd),
+            (".zstd", Self::Zstd),
+            (".xz", Self::Xz),
+            (".bz2", Self::Bzip2),
+        ];
         endings
             .iter()
             .find_map(|&(ending, compression)| Some((compression, name.strip_suffix(ending)?)))
@@ -69,19 +98,32 @@ impl Compression {
     }
 }
 
+/// Packings that are known and not read.
+const OTHERS: [(&[u8], &str); 7] = [
+    (b"PK\x03\x04", "a zip archive"),
+    (b"7z\xBC\xAF\x27\x1C", "a 7z archive"),
+    (b"Rar!\x1A\x07", "a rar archive"),
+    (b"\x04\x22\x4D\x18", "packed with lz4"),
+    (b"LZIP\x01", "packed with lzip"),
+    (b"\x89LZO\0", "packed with lzop"),
+    (b"\x1F\x9D", "packed with compress (.Z)"),
+];
+
 /// Any bytes.
-pub(crate) type Bytes = Box<dyn Read + Send>;
+pub(crate) type Bytes = Box<dyn BufRead + Send>;
 
 /// A trace that was opened.
 pub(crate) struct Input {
-    /// The first bytes, decompressed.
+    /// The first bytes, unpacked.
     pub(crate) head: Vec<u8>,
     /// Whether the head is all.
     pub(crate) is_whole: bool,
     /// What follows the head.
     rest: Bytes,
-    /// How the file is packed.
-    pub(crate) compression: Compression,
+    /// How the file is packed, the outermost first.
+    pub(crate) layers: Vec<Compression>,
+    /// What the file is called in its archive.
+    pub(crate) name: Option<String>,
     /// The file itself, where it is one that is not packed.
     pub(crate) file: Option<File>,
 }
@@ -96,18 +138,48 @@ impl Input {
         }
         let again = if kind.is_file() { file.try_clone().ok() } else { None };
         let mut input = Self::read(file)?;
-        input.file = again.filter(|_| input.compression == Compression::None);
+        input.file = again.filter(|_| input.layers.is_empty());
         Ok(input)
     }
 
     /// Takes bytes that can be read once.
     pub(crate) fn read(bytes: impl Read + Send + 'static) -> io::Result<Self> {
-        let mut bytes = BufReader::with_capacity(BUFFER, bytes);
-        let compression = Compression::of(bytes.fill_buf()?);
-        let mut rest = decoder(compression, bytes)?;
+        let mut bytes: Bytes = Box::new(BufReader::with_capacity(BUFFER, bytes));
+        let (mut layers, mut name) = (Vec::new(), None);
+        loop {
+            let (start, whole) = started(bytes)?;
+            if let Some((_, what)) = OTHERS.iter().find(|(magic, _)| start.starts_with(magic)) {
+                return Err(io::Error::other(format!("it is {what}: unpack it first")));
+            }
+            let layer = Compression::of(&start);
+            bytes = match layer {
+                Compression::None if utf16::is_text(&start) => Box::new(BufReader::new(utf16::Utf8::new(whole))),
+                Compression::None => whole,
+                _ if layers.len() == MOST_LAYERS => {
+                    return Err(io::Error::other(format!(
+                        "it is packed more than {MOST_LAYERS} times: unpack it first"
+                    )));
+                }
+                Compression::Tar => {
+                    let file = tar::OneFile::new(whole)?;
+                    name = Some(file.name().to_owned());
+                    Box::new(BufReader::with_capacity(BUFFER, file))
+                }
+                packed => Box::new(BufReader::with_capacity(BUFFER, decoder(packed, whole)?)),
+            };
+            if layer == Compression::None {
+                break;
+            }
+            layers.push(layer);
+        }
         let mut head = Vec::new();
-        rest.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
-        Ok(Self { is_whole: head.len() < HEAD, head, rest, compression, file: None })
+        bytes.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
+        let is_whole = head.len() < HEAD;
+        // The byte order mark of UTF-8; a binary trace may start with its bytes.
+        if head.starts_with(b"\xEF\xBB\xBF") && !head.contains(&0) {
+            head.drain(..3);
+        }
+        Ok(Self { is_whole, head, rest: bytes, layers, name, file: None })
     }
 
     /// All bytes, the head included.
@@ -116,15 +188,23 @@ impl Input {
     }
 }
 
+/// The first bytes, and all of them.
+fn started(mut bytes: Bytes) -> io::Result<(Vec<u8>, Bytes)> {
+    let mut start = Vec::new();
+    bytes.by_ref().take(START).read_to_end(&mut start)?;
+    Ok((start.clone(), Box::new(io::Cursor::new(start).chain(bytes))))
+}
+
 fn is_pipe(kind: std::fs::FileType) -> bool {
     use std::os::unix::fs::FileTypeExt;
     kind.is_fifo()
 }
 
-fn decoder(compression: Compression, bytes: BufReader<impl Read + Send + 'static>) -> io::Result<Bytes> {
+fn decoder(compression: Compression, bytes: Bytes) -> io::Result<Box<dyn Read + Send>> {
     Ok(match compression {
-        Compression::None => Box::new(bytes),
+        Compression::None | Compression::Tar => Box::new(bytes),
         Compression::Gzip => Box::new(MultiGzDecoder::new(bytes)),
+        Compression::Bzip2 => Box::new(MultiBzDecoder::new(bytes)),
         Compression::Zstd => {
             let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes)?;
             decoder.window_log_max(WINDOW_LOG)?;

@@ -1,7 +1,8 @@
 //! Traces written: a file a format, behind one small trait.
 //!
 //! What a format cannot tell is lost, and counted in [`Losses`]: operations that it does not know are left out, and
-//! where it counts in sectors a request is widened to the whole sectors that it touches. Times become as coarse as the
+//! where it counts in sectors a request is widened to the whole sectors that it touches. A file of a trace of files is
+//! written as a device of its own; where a format knows no devices, several are laid over one another, which is told. Times become as coarse as the
 //! format's; page numbers have none.
 
 mod csv;
@@ -12,9 +13,10 @@ mod texts;
 
 pub use packed::CompressedWriter;
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
-use flashwise_block::{ByteSize, Nanos, Operation};
+use flashwise_block::{ByteSize, Operation};
 
 use crate::error::TraceError;
 use crate::format::TraceFormat;
@@ -35,6 +37,10 @@ pub struct Losses {
     pub widened: u64,
     /// Requests of 0 bytes that were left out.
     pub empty_left_out: u64,
+    /// Files that were written as devices, each as its number; 65,536 or more where it is that many.
+    pub files_as_devices: u64,
+    /// Devices and files that are laid over one another, where the format has none and there are several.
+    pub merged: u64,
 }
 
 /// Writes the requests of one format.
@@ -55,10 +61,15 @@ struct Ability {
     flushes: bool,
     /// Whether a length of 0 bytes is a request.
     empty: bool,
+    /// Whether it tells devices apart.
+    devices: bool,
 }
 
 const READS_AND_WRITES: Ability =
-    Ability { in_sectors: false, trims: false, zeroes: false, flushes: false, empty: true };
+    Ability { in_sectors: false, trims: false, zeroes: false, flushes: false, empty: true, devices: true };
+
+/// Devices and files that are told apart.
+const MOST_VOLUMES: usize = 1 << 16;
 
 /// Writes a trace, request by request.
 pub struct TraceWriter<'a> {
@@ -68,6 +79,8 @@ pub struct TraceWriter<'a> {
     ability: Ability,
     losses: Losses,
     written: u64,
+    /// Devices and files that were written.
+    volumes: BTreeSet<(Option<u32>, Option<u32>)>,
 }
 
 impl std::fmt::Debug for TraceWriter<'_> {
@@ -105,13 +118,18 @@ impl<'a> TraceWriter<'a> {
             TraceFormat::Disksim => (Box::new(texts::Disksim(out)), sectors),
             TraceFormat::Mqsim => (Box::new(texts::Mqsim(out)), sectors),
             TraceFormat::FioIolog => {
-                (Box::new(texts::FioIolog::new(out).map_err(failed)?), Ability { zeroes: false, ..all })
+                (Box::new(texts::FioIolog::new(out).map_err(failed)?), Ability { zeroes: false, devices: false, ..all })
             }
             TraceFormat::Blkparse => {
                 (Box::new(texts::Blkparse::new(out)), Ability { in_sectors: true, empty: false, ..all })
             }
-            TraceFormat::OracleGeneral => (Box::new(oracle_general::OracleGeneral::new(out).map_err(failed)?), sectors),
-            TraceFormat::Pages => (Box::new(texts::Pages(out)), Ability { empty: false, ..READS_AND_WRITES }),
+            TraceFormat::OracleGeneral => (
+                Box::new(oracle_general::OracleGeneral::new(out).map_err(failed)?),
+                Ability { devices: false, ..sectors },
+            ),
+            TraceFormat::Pages => {
+                (Box::new(texts::Pages(out)), Ability { empty: false, devices: false, ..READS_AND_WRITES })
+            }
             other => {
                 let names: Vec<_> = Self::FORMATS.iter().map(|format| format.name()).collect();
                 return Err(failed(format!(
@@ -121,7 +139,15 @@ impl<'a> TraceWriter<'a> {
                 )));
             }
         };
-        Ok(Self { name: name.to_owned(), format, writer, ability, losses: Losses::default(), written: 0 })
+        Ok(Self {
+            name: name.to_owned(),
+            format,
+            writer,
+            ability,
+            losses: Losses::default(),
+            written: 0,
+            volumes: BTreeSet::new(),
+        })
     }
 
     /// What the times that it is given count from.
@@ -143,7 +169,7 @@ impl<'a> TraceWriter<'a> {
 
     /// The request as the format can tell it.
     fn fitted(&mut self, record: &TraceRecord) -> Option<TraceRecord> {
-        let Ability { in_sectors, trims, zeroes, flushes, empty } = self.ability;
+        let Ability { in_sectors, trims, zeroes, flushes, empty, .. } = self.ability;
         let lost = match record.operation {
             Operation::Trim if !trims => Some(&mut self.losses.trims_left_out),
             Operation::WriteZeroes if !zeroes => Some(&mut self.losses.trims_left_out),
@@ -156,12 +182,27 @@ impl<'a> TraceWriter<'a> {
             *lost += 1;
             return None;
         }
+        if self.volumes.len() < MOST_VOLUMES && record.operation != Operation::Flush {
+            self.volumes.insert((record.device, record.file));
+        }
+        // Offsets in two files are two places.
+        let record = TraceRecord { device: record.device.or(record.file), ..*record };
         if !in_sectors || record.operation == Operation::Flush {
-            return Some(*record);
+            return Some(record);
         }
         let (offset, length) = whole_sectors(record.offset, record.length);
         self.losses.widened += u64::from((offset, length) != (record.offset, record.length));
-        Some(TraceRecord { offset, length, ..*record })
+        Some(TraceRecord { offset, length, ..record })
+    }
+
+    /// What became of devices and files.
+    fn count_volumes(&mut self) {
+        let count = self.volumes.len() as u64;
+        let files = self.volumes.iter().filter(|(device, file)| device.is_none() && file.is_some()).count() as u64;
+        match self.ability.devices {
+            true => self.losses.files_as_devices = files,
+            false => self.losses.merged = if count > 1 { count } else { 0 },
+        }
     }
 
     /// Ends the trace: how many requests it has, and what was lost.
@@ -170,6 +211,7 @@ impl<'a> TraceWriter<'a> {
     /// When the output fails.
     pub fn finish(mut self) -> Result<(u64, Losses), TraceError> {
         self.writer.finish().map_err(|reason| TraceError::unwritable(&self.name, reason))?;
+        self.count_volumes();
         Ok((self.written, self.losses))
     }
 }
@@ -189,7 +231,7 @@ pub struct Conversion {
     pub written: u64,
     /// What the format cannot tell.
     pub losses: Losses,
-    /// Requests whose time lies before that of the first one, and was told as the first one's.
+    /// Requests whose time lies before that of the first one: times count from the earliest.
     pub early: u64,
 }
 
@@ -199,11 +241,14 @@ pub struct Conversion {
 /// When reading or writing fails.
 pub fn convert(reader: &mut TraceReader, mut writer: TraceWriter<'_>) -> Result<Conversion, TraceError> {
     let (from, to) = (reader.clock(), writer.clock());
+    let counts_from_start = from != to && to == TraceClock::Start;
+    if counts_from_start {
+        reader.find_start();
+    }
     let mut early = 0;
     while let Some(record) = reader.next_record()? {
-        let first = reader.first().unwrap_or_default();
-        early += u64::from(from != to && to == TraceClock::Start && record.at < first);
-        let at: Nanos = from.convert(to, record.at, first);
+        early += u64::from(counts_from_start && reader.first().is_some_and(|first| record.at < first));
+        let at = reader.on_clock(to, record.at)?;
         writer.write(&TraceRecord { at, ..record })?;
     }
     let (written, losses) = writer.finish()?;

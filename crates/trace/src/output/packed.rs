@@ -1,4 +1,4 @@
-//! Compressed output: gzip, zstd or xz.
+//! Compressed output: gzip, zstd, xz or bzip2.
 
 use std::io::{self, Write};
 
@@ -14,6 +14,7 @@ enum Inner<W: Write> {
     Gzip(flate2::write::GzEncoder<W>),
     Zstd(zstd::stream::write::Encoder<'static, W>),
     Xz(liblzma::write::XzEncoder<W>),
+    Bzip2(bzip2::write::BzEncoder<W>),
 }
 
 impl<W: Write> std::fmt::Debug for CompressedWriter<W> {
@@ -33,6 +34,8 @@ impl<W: Write> CompressedWriter<W> {
             Compression::Gzip => Inner::Gzip(flate2::write::GzEncoder::new(out, flate2::Compression::default())),
             Compression::Zstd => Inner::Zstd(zstd::stream::write::Encoder::new(out, zstd::DEFAULT_COMPRESSION_LEVEL)?),
             Compression::Xz => Inner::Xz(liblzma::write::XzEncoder::new(out, 6)),
+            Compression::Bzip2 => Inner::Bzip2(bzip2::write::BzEncoder::new(out, bzip2::Compression::default())),
+            Compression::Tar => return Err(io::Error::other("a tar archive is read and not written")),
         };
         Ok(Self { inner })
     }
@@ -47,6 +50,7 @@ impl<W: Write> CompressedWriter<W> {
             Inner::Gzip(encoder) => encoder.finish(),
             Inner::Zstd(encoder) => encoder.finish(),
             Inner::Xz(encoder) => encoder.finish(),
+            Inner::Bzip2(encoder) => encoder.finish(),
         }
     }
 }
@@ -58,6 +62,7 @@ impl<W: Write> Write for CompressedWriter<W> {
             Inner::Gzip(encoder) => encoder.write(bytes),
             Inner::Zstd(encoder) => encoder.write(bytes),
             Inner::Xz(encoder) => encoder.write(bytes),
+            Inner::Bzip2(encoder) => encoder.write(bytes),
         }
     }
 
@@ -67,6 +72,7 @@ impl<W: Write> Write for CompressedWriter<W> {
             Inner::Gzip(encoder) => encoder.flush(),
             Inner::Zstd(encoder) => encoder.flush(),
             Inner::Xz(encoder) => encoder.flush(),
+            Inner::Bzip2(encoder) => encoder.flush(),
         }
     }
 }
@@ -81,11 +87,12 @@ mod tests {
     #[test]
     fn what_is_packed_is_read_as_it_was() {
         let text = "4711 0 8 8 1\n".repeat(20_000);
-        for compression in [Compression::None, Compression::Gzip, Compression::Zstd, Compression::Xz] {
+        let packed = [Compression::Gzip, Compression::Zstd, Compression::Xz, Compression::Bzip2];
+        for compression in std::iter::once(Compression::None).chain(packed) {
             let mut writer = CompressedWriter::new(compression, Vec::new()).unwrap();
             writer.write_all(text.as_bytes()).unwrap();
             let input = Input::read(io::Cursor::new(writer.finish().unwrap())).unwrap();
-            assert_eq!(input.compression, compression);
+            assert_eq!(input.layers, packed.into_iter().filter(|&known| known == compression).collect::<Vec<_>>());
             let mut read = String::new();
             input.into_bytes().read_to_string(&mut read).unwrap();
             assert_eq!(read, text);

@@ -11,11 +11,15 @@ use super::{ReplayPacing, TraceFormat};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TraceReplay {
-    /// The trace, relative to the workload's folder. Compressed (gzip, zstd, xz) or not, which the file itself tells.
+    /// The trace, relative to the workload's folder. Packed (gzip, bzip2, zstd, xz, tar) or not, which the file itself tells.
     pub path: PathBuf,
     /// How the file is written. Default: auto, what its first bytes speak for.
     #[serde(default)]
     pub format: TraceFormat,
+    /// How a line is laid out: for the format columns, such as `time=1:s,op=2,offset=3:bytes,length=4:bytes`, and for
+    /// what `blkparse -f` prints, its format. Default: the format's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<String>,
     /// Only the requests of this device number; some formats have none. Default: all requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<u32>,
@@ -60,6 +64,7 @@ impl TraceReplay {
         Self {
             path: path.into(),
             format,
+            layout: None,
             device: None,
             repeat: default_repeat(),
             pacing: ReplayPacing::default(),

@@ -109,7 +109,7 @@ fn what_is_no_workload_is_told_with_its_line() {
         w.toml: line 8: unknown field `share`, expected `bytes` or `weight`
         w.toml: line 8: missing field `arrivals`
         w.toml: line 9: unknown field `think_ns`, expected one of `read_share`, `trim_share`, `modify_share`, `flush_every`, `fua`, `region_start_bytes`, `region_bytes`, `access`, `size`, `read_size`, `align_bytes`, `pacing`
-        w.toml: line 4: unknown variant `spcc`, expected one of `auto`, `csv`, `parquet`, `msr`, `fiu`, `spc`, `disksim`, `mqsim`, `alibaba`, `tencent`, `fio-iolog`, `fio-log`, `blkparse`, `blktrace`, `biosnoop`, `vscsi`, `vscsi-csv`, `oracle-general`, `lcs`, `tracefs`, `strace`, `pages`, `u32-le`, `u32-be`
+        w.toml: line 4: unknown variant `spcc`, expected one of `auto`, `csv`, `parquet`, `msr`, `fiu`, `spc`, `disksim`, `mqsim`, `alibaba`, `tencent`, `fio-iolog`, `fio-log`, `blkparse`, `blktrace`, `biosnoop`, `vscsi`, `vscsi-csv`, `oracle-general`, `lcs`, `tracefs`, `strace`, `pages`, `u32-le`, `u32-be`, `systor`, `k5cloud`, `thesios`, `baleen`, `etw`, `arc`, `simplessd`, `columns`
         w.toml: line 4: unknown variant `asap`, expected `timestamps` or `closed`
     "#);
 }

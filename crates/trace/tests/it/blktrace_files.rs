@@ -134,7 +134,7 @@ fn what_is_wrong_is_told_with_the_file_that_it_is_in() {
     let cut = "it ends in the middle: 38 of 48 bytes; the file was cut off";
     assert_eq!(error(folder.path()), format!("{name}: record 3: sda.blktrace.1: {cut}"));
     std::fs::write(&second, b"something else altogether").unwrap();
-    let no_magic = "it does not start with blktrace's magic number, version 7";
+    let no_magic = "it does not start with blktrace's magic number, version 7 or 8";
     assert_eq!(error(folder.path()), format!("{name}: sda.blktrace.1: {no_magic}"));
     for path in ["sda.blktrace.0", "sda.blktrace.1"] {
         std::fs::write(folder.path().join(path), b"").unwrap();

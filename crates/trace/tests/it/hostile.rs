@@ -153,6 +153,11 @@ fn packed(kind: &str, bytes: &[u8]) -> Vec<u8> {
             encoder.finish().unwrap()
         }
         "zstd" => zstd::encode_all(bytes, 1).unwrap(),
+        "bzip2" => {
+            let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+            encoder.write_all(bytes).unwrap();
+            encoder.finish().unwrap()
+        }
         _ => {
             let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
             encoder.write_all(bytes).unwrap();
@@ -171,7 +176,7 @@ fn a_compressed_trace_is_the_same_trace_and_a_damaged_one_is_an_error_or_shorter
     };
     let plain = read(sample.clone()).unwrap();
     assert_eq!(plain.len(), 6000);
-    for kind in ["gzip", "zstd", "xz"] {
+    for kind in ["gzip", "zstd", "xz", "bzip2"] {
         let bytes = packed(kind, &sample);
         let reader = TraceReader::read(Cursor::new(bytes.clone()), "t", &ReadOptions::default()).unwrap();
         assert_eq!(reader.compression().name(), kind);
@@ -188,7 +193,7 @@ fn a_compressed_trace_is_the_same_trace_and_a_damaged_one_is_an_error_or_shorter
 
 #[test]
 fn a_bomb_fills_neither_memory_nor_time_with_one_line() {
-    for kind in ["gzip", "zstd", "xz"] {
+    for kind in ["gzip", "zstd", "xz", "bzip2"] {
         let bomb = packed(kind, &vec![b'7'; 64 << 20]);
         let options = ReadOptions::of(TraceFormat::Msr);
         let mut reader = TraceReader::read(Cursor::new(bomb), "bomb", &options).unwrap();
@@ -220,8 +225,8 @@ fn a_bad_line_is_told_with_its_number_and_its_text_and_as_many_are_skipped_as_wa
 fn what_no_format_fits_is_told_with_the_way_out() {
     let told = |bytes: &'static [u8]| TraceReader::read(bytes, "t", &ReadOptions::default()).unwrap_err().to_string();
     insta::assert_snapshot!([told(b""), told(b"# Read me\n\nHello.\n")].join("\n"), @r#"
-        t: it is empty; say how it is written with --trace-format, one of parquet, lcs, blktrace, vscsi, oracle-general, csv, fio-iolog, vscsi-csv, msr, alibaba, spc, tencent, fio-log, fiu, mqsim, disksim, blkparse, biosnoop, tracefs, strace, pages, u32-le, u32-be
-        t: its first lines fit no format that is known; say how it is written with --trace-format, one of parquet, lcs, blktrace, vscsi, oracle-general, csv, fio-iolog, vscsi-csv, msr, alibaba, spc, tencent, fio-log, fiu, mqsim, disksim, blkparse, biosnoop, tracefs, strace, pages, u32-le, u32-be
+        t: it is empty; say how it is written with --trace-format, one of parquet, lcs, blktrace, vscsi, oracle-general, csv, fio-iolog, vscsi-csv, thesios, baleen, etw, msr, alibaba, systor, k5cloud, spc, tencent, fio-log, fiu, mqsim, disksim, simplessd, arc, blkparse, biosnoop, tracefs, strace, pages, u32-le, u32-be, columns; a text of columns is read with --trace-format columns:'time=1:s,op=2,offset=3:bytes,length=4:bytes'
+        t: its first lines fit no format that is known; say how it is written with --trace-format, one of parquet, lcs, blktrace, vscsi, oracle-general, csv, fio-iolog, vscsi-csv, thesios, baleen, etw, msr, alibaba, systor, k5cloud, spc, tencent, fio-log, fiu, mqsim, disksim, simplessd, arc, blkparse, biosnoop, tracefs, strace, pages, u32-le, u32-be, columns; a text of columns is read with --trace-format columns:'time=1:s,op=2,offset=3:bytes,length=4:bytes'
     "#);
     let missing = TraceReader::open(Path::new("/no/such"), &ReadOptions::default()).unwrap_err().to_string();
     assert!(missing.starts_with("/no/such: No such file"), "{missing}");

@@ -8,5 +8,6 @@ mod hostile;
 mod real_traces;
 mod round_trip;
 mod support;
+mod tools;
 mod workload_replay;
 mod workload_synthetic;

@@ -139,7 +139,7 @@ fn a_region_that_the_drive_does_not_have_is_refused_and_so_is_what_sticks_out_of
     };
     let sticks_out = refusal(4096, Some(12_288));
     assert!(
-        sticks_out.contains("8192 bytes at byte 16384: the region ends at byte 12288; fold = true"),
+        sticks_out.contains("8192 bytes at byte 16384: the region ends at byte 12288; fold = true (--fold)"),
         "{sticks_out}"
     );
     assert!(refusal(u64::MAX, None).contains("trace.region_start_bytes"));
@@ -154,6 +154,43 @@ fn only_the_requests_of_one_device_are_replayed() {
     assert_eq!(times(&folder.replay(TraceReplay { device: Some(0), ..mqsim() })), [100, 400]);
     let none = Flow::replay("f", TraceReplay { device: Some(7), ..mqsim() });
     assert_eq!(folder.refusal(&none), "t: the trace has no request of device 7");
+}
+
+#[test]
+fn a_trace_whose_first_request_is_an_hour_late_is_refused_and_not_played_all_at_once() {
+    let late = "9,W,0,4096,1577811600000000\n7,R,0,4096,1577808000010000\n7,W,8192,4096,1577808000020000\n";
+    let alibaba = || TraceReplay::new("t", TraceFormat::Alibaba);
+    let told = refusal(late, alibaba());
+    assert_eq!(
+        told,
+        "t: line 2: time goes back to 3599990000000 ns before the start of the trace; sort the trace by time"
+    );
+    let closed = TraceReplay { pacing: ReplayPacing::Closed { queue_depth: 1 }, ..alibaba() };
+    assert_eq!(Folder::with(late).replay(closed).len(), 3, "its times are not used");
+}
+
+#[test]
+fn devices_that_are_laid_over_one_another_are_told() {
+    let source = Folder::with(MQSIM).open(&Flow::replay("f", mqsim())).unwrap();
+    let told = "2 devices of the trace are laid over one another, all from one byte of the drive on; device = N of a \
+                workload's [flows.trace] takes one, such as 0";
+    assert_eq!(source.notes(), [told]);
+    let one = TraceReplay { device: Some(0), ..mqsim() };
+    assert_eq!(Folder::with(MQSIM).open(&Flow::replay("f", one)).unwrap().notes(), [""; 0]);
+    // Longer than what is kept in memory.
+    let long: String = (0..70_000).map(|n| format!("{n} {} 0 8 1\n", n % 2)).collect();
+    assert_eq!(Folder::with(long).open(&Flow::replay("f", mqsim())).unwrap().notes(), [told]);
+    let files = "fio version 3 iolog\n1 a read 0 4096\n2 b read 0 4096\n3 a sync\n";
+    let source = Folder::with(files).open(&Flow::replay("f", TraceReplay::new("t", TraceFormat::FioIolog))).unwrap();
+    assert!(source.notes()[0].starts_with("2 files of the trace are laid over one another"), "{:?}", source.notes());
+}
+
+#[test]
+fn a_text_of_columns_is_replayed_by_its_layout() {
+    let layout = Some("time=1:us,offset=2:sectors,length=3:bytes,op=4".to_owned());
+    let told = Folder::with("5 8 4096 R\n7 0 512 W\n")
+        .replay(TraceReplay { layout, ..TraceReplay::new("t", TraceFormat::Columns) });
+    assert_eq!(told, [request(0, Operation::Read, 4096, 4096), request(2000, Operation::Write, 0, 512)]);
 }
 
 #[test]
@@ -185,7 +222,7 @@ fn requests_beyond_the_drive_are_refused_or_folded() {
     let long = TraceReplay { fold: true, ..mqsim() };
     let told = [refusal(trace, mqsim()), refusal("0 0 0 2049 1\n", long)];
     insta::assert_snapshot!(told.join("\n"), @r#"
-        t: line 2: 4096 bytes at byte 1046528: the drive ends at byte 1048576; fold = true wraps the trace around it
+        t: line 2: 4096 bytes at byte 1046528: the drive ends at byte 1048576; fold = true (--fold) wraps the trace around it
         t: line 1: 1049088 bytes at byte 0: the drive has 1048576 bytes
     "#);
 }
@@ -244,7 +281,7 @@ fn a_hostile_trace_is_told_with_its_line() {
         t: line 2: length_bytes is '-512'; it must be a whole number, 0 or above, of at most 64 bits; it reads '1,read,database,0,-512,9'
         t: line 2: it has 4 fields, the header 6; it reads '1,read,database,0'
         t: line 2: it has 2 fields, the header 6; it reads '1,\"read'
-        t: line 2: 512 bytes at byte 100: both must be multiples of the drive's logical block, 512 bytes; widen = true widens the request to whole ones
+        t: line 2: 512 bytes at byte 100: both must be multiples of the drive's logical block, 512 bytes; widen = true (--widen) widens the request to whole ones
         t: line 1: the header has no at_ns; it must be there, with at_ns, operation, offset_bytes, length_bytes; it reads 'offset,length'
         t: line 1: the header has no operation; it must be there, with at_ns, operation, offset_bytes, length_bytes; it reads 'at_ns,\0'
         missing: No such file or directory (os error 2)

@@ -136,6 +136,14 @@ impl FlowSource {
         self.failure.as_ref()
     }
 
+    /// What whoever runs the flow should know of it, a sentence each: devices of a trace that are laid over one another.
+    pub fn notes(&self) -> Vec<String> {
+        match &self.kind {
+            Kind::Replayed(source) => source.notes(),
+            Kind::Plain(_) | Kind::Synthesized(_) => Vec::new(),
+        }
+    }
+
     fn end(&mut self) -> Option<FlowRequest> {
         self.left = 0;
         None

@@ -1,7 +1,9 @@
 //! The requests of a trace: read line by line, checked against the drive, played as often as asked; from memory, where
 //! they are few ([`super::kept`]).
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use flashwise_block::{ByteSize, Nanos, Operation};
 
@@ -29,7 +31,12 @@ pub(super) struct Replayed {
     last_recorded: u64,
     /// Arrival of the last request, from the flow's start.
     last_arrival: u64,
+    /// Devices and files whose requests are played.
+    volumes: BTreeSet<(Option<u32>, Option<u32>)>,
 }
+
+/// Devices and files that are told apart.
+const MOST_VOLUMES: usize = 1 << 16;
 
 impl Replayed {
     /// Opens a trace after reading it through once, as far as the flow will read it.
@@ -60,13 +67,32 @@ impl Replayed {
         }
         // What ends by its time in the first round must not go on to a second one.
         once.kept = if ends_by_time { None } else { reading.keep(flow.repeat) };
-        if once.kept.is_some() { Ok(once) } else { Self::start(flow, region, base, flow.repeat) }
+        if once.kept.is_some() {
+            return Ok(once);
+        }
+        Ok(Self { volumes: once.volumes, ..Self::start(flow, region, base, flow.repeat)? })
+    }
+
+    /// What whoever runs the flow should know of its trace, a sentence each.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let several = |what: &str, count: usize, way_out: &str| {
+            let more = if self.volumes.len() < MOST_VOLUMES { "" } else { " or more" };
+            (count > 1).then(|| {
+                format!("{count}{more} {what} of the trace are laid over one another, all from one byte of the drive on{way_out}")
+            })
+        };
+        let devices: BTreeSet<_> = self.volumes.iter().filter_map(|(device, _)| *device).collect();
+        let files: BTreeSet<_> = self.volumes.iter().filter_map(|(_, file)| *file).collect();
+        let first = devices.first().copied().unwrap_or_default();
+        let way_out = format!("; device = N of a workload's [flows.trace] takes one, such as {first}");
+        [several("devices", devices.len(), &way_out), several("files", files.len(), "")].into_iter().flatten().collect()
     }
 
     fn start(flow: &TraceReplay, region: Region, base: &Path, repeat: u32) -> Result<Self, WorkloadError> {
         let path = base.join(&flow.path);
         let options = ReadOptions {
             format: flow.format,
+            layout: flow.layout.as_deref().map(Arc::from),
             skip_bad_lines: flow.skip_bad_lines,
             sector_bytes: flow.logical_block_bytes,
             ..ReadOptions::default()
@@ -83,6 +109,7 @@ impl Replayed {
             round_start: 0,
             last_recorded: 0,
             last_arrival: 0,
+            volumes: BTreeSet::new(),
         })
     }
 
@@ -108,7 +135,12 @@ impl Replayed {
         loop {
             match self.reader.next_record()? {
                 Some(record) if self.is_wanted(&record) => {
-                    return self.request(&record).map(Some).map_err(|reason| self.at_line(reason));
+                    // Where the trace's times are not used it may be in any order.
+                    let recorded = if self.rules.timed { self.reader.since_start(record.at)? } else { Nanos(0) };
+                    if record.operation != Operation::Flush && self.volumes.len() < MOST_VOLUMES {
+                        self.volumes.insert((record.device, record.file));
+                    }
+                    return self.request(&record, recorded.0).map(Some).map_err(|reason| self.at_line(reason));
                 }
                 Some(_) => {}
                 None if self.left == 0 => return Ok(None),
@@ -127,8 +159,8 @@ impl Replayed {
         Ok(())
     }
 
-    fn request(&mut self, record: &TraceRecord) -> Result<FlowRequest, String> {
-        let at = self.arrival(self.reader.since_start(record.at).0)?;
+    fn request(&mut self, record: &TraceRecord, recorded: u64) -> Result<FlowRequest, String> {
+        let at = self.arrival(recorded)?;
         let (offset, length) = self.rules.place(record)?;
         let (operation, offset, length) = (record.operation, ByteSize(offset), ByteSize(length));
         Ok(FlowRequest { operation, offset, length, fua: record.fua, at: Nanos(at) })
@@ -237,7 +269,7 @@ impl Rules {
             Some(end) if self.widen => Ok((offset - offset % block, end - (offset - offset % block))),
             _ => Err(format!(
                 "{length} bytes at byte {offset}: both must be multiples of the drive's logical block, {block} bytes; \
-                 widen = true widens the request to whole ones"
+                 widen = true (--widen) widens the request to whole ones"
             )),
         }
     }
@@ -249,7 +281,7 @@ impl Rules {
             Some(last) if offset <= last => Ok((start + offset, length)),
             Some(last) if self.fold => Ok((start + (offset % bytes).min(last), length)),
             Some(_) => Err(format!(
-                "{length} bytes at byte {offset}: the {what} ends at byte {bytes}; fold = true wraps the trace around it"
+                "{length} bytes at byte {offset}: the {what} ends at byte {bytes}; fold = true (--fold) wraps the trace around it"
             )),
             None => Err(format!("{length} bytes at byte {offset}: the {what} has {bytes} bytes")),
         }
