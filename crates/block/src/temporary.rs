@@ -29,9 +29,16 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 const LOCK: &str = ".in-use";
 
 /// The folders of this process that are to be removed.
-static LIVING: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+#[derive(Debug)]
+struct Living {
+    folders: Vec<PathBuf>,
+    /// The program ends, and nothing new is made.
+    is_closed: bool,
+}
 
-fn living() -> MutexGuard<'static, Vec<PathBuf>> {
+static LIVING: Mutex<Living> = Mutex::new(Living { folders: Vec::new(), is_closed: false });
+
+fn living() -> MutexGuard<'static, Living> {
     LIVING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -54,11 +61,16 @@ impl TemporaryFolder {
         loop {
             let random = RandomState::new().build_hasher().finish();
             let path = parent.join(format!("{prefix}{}-{random:016x}", std::process::id()));
+            let mut living = living();
+            if living.is_closed {
+                return Err(ErrorKind::Interrupted.into());
+            }
             match DirBuilder::new().mode(0o700).create(&path) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 made => made?,
             }
-            living().push(path.clone());
+            living.folders.push(path.clone());
+            drop(living);
             match lock(&path.join(LOCK), true) {
                 Ok(lock) => return Ok(Self { path, _lock: lock }),
                 Err(error) => {
@@ -94,14 +106,18 @@ impl Drop for TemporaryFolder {
 
 fn remove(path: &Path) {
     let _ = fs::remove_dir_all(path);
-    living().retain(|living| living != path);
+    living().folders.retain(|living| living != path);
 }
 
-/// Removes all folders of this process, for a program that ends without running its destructors. Threads that still
-/// write into one are given `patience` to fail.
+/// Removes all folders of this process, for a program that ends without running its destructors; from then on none can be
+/// made. Threads that still write into one are given `patience` to fail.
 pub fn remove_all(patience: Duration) {
     let until = Instant::now() + patience;
-    let folders = living().clone();
+    let folders = {
+        let mut living = living();
+        living.is_closed = true;
+        living.folders.clone()
+    };
     for folder in folders {
         while let Err(error) = fs::remove_dir_all(&folder) {
             if error.kind() == ErrorKind::NotFound || Instant::now() >= until {
@@ -182,7 +198,7 @@ mod tests {
         fs::write(forgotten.path().join("x"), "x").unwrap();
         std::mem::forget(forgotten);
         // Other tests' folders are this process's too, so only this one is taken out.
-        let ours = living().iter().find(|path| path.starts_with(parent.path())).cloned().unwrap();
+        let ours = living().folders.iter().find(|path| path.starts_with(parent.path())).cloned().unwrap();
         remove(&ours);
         assert!(names(parent.path()).is_empty());
     }

@@ -108,6 +108,7 @@ impl Listener {
     }
 }
 
-fn failure(message: &str) -> Failure {
+/// The failure of a command that the user has interrupted.
+pub fn failure(message: &str) -> Failure {
     Failure { message: message.to_owned(), code: INTERRUPTED }
 }

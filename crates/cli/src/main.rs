@@ -32,6 +32,10 @@ fn main() -> ExitCode {
     }
     match run(arguments, &output) {
         Ok(code) => code,
+        // What fails because the user wants the program to stop is no failure of its own.
+        Err(failure) if flashwise_block::interrupt::is_requested() && failure.code != failure::INTERRUPTED => {
+            output.fail(&interrupt::failure("interrupted"))
+        }
         Err(failure) => output.fail(&failure),
     }
 }

@@ -222,6 +222,11 @@ impl Policy for S3Fifo {
         loop {
             let has_main = main.peek().is_some() || next < reinserted.len();
             let prefers_main = !ends_in_small && length < *small_frames;
+            if ends_in_small && new > 0 && small.peek().is_none() {
+                // A new page is evicted, and another one takes its place.
+                ends_in_small = false;
+                continue;
+            }
             let from_main = if prefers_main { has_main } else { new == 0 && small.peek().is_none() };
             let candidate = match from_main {
                 true => main.next().or_else(|| reinserted.get(next).copied().inspect(|_| next += 1)),

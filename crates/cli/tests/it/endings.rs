@@ -101,6 +101,19 @@ fn a_study_that_is_interrupted_gives_one_valid_document() {
 }
 
 #[test]
+fn a_captured_command_that_takes_no_signal_is_killed() {
+    let place = Place::with_profile();
+    let deaf = ["audit", "--profile", "p.toml", "--", "sh", "-c", "trap '' INT TERM HUP; sleep 60"];
+    let mut child = place.command(&deaf).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(1000));
+    // Where no tracer is installed or allowed it has ended.
+    if child.try_wait().unwrap().is_none() {
+        ends_soon(child, Signal::TERM);
+    }
+    assert!(place.has_no_temporary_files());
+}
+
+#[test]
 fn a_pipe_that_nobody_writes_to_is_no_reason_to_stay() {
     let place = Place::new();
     fifo(&place, "pipe");

@@ -19,8 +19,8 @@ use rustix::process::{Pid, Signal, kill_process};
 const POLL: Duration = Duration::from_millis(5);
 /// What a command is given that the terminal told already.
 const GRACE: Duration = Duration::from_millis(300);
-/// What a command is given to end in order: a database writes its last checkpoint.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// What a command is given to end in order, from the interrupt on: flashwise itself ends within two seconds.
+const PATIENCE: Duration = Duration::from_millis(1500);
 
 /// What the started process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
