@@ -92,7 +92,7 @@ impl From<flashwise_studies::StudyError> for Failure {
 impl From<SqliteError> for Failure {
     fn from(error: SqliteError) -> Self {
         match error {
-            SqliteError::Exists(_) => Self::refused(error.to_string()),
+            SqliteError::Exists(_) | SqliteError::Leftover { .. } => Self::refused(error.to_string()),
             _ => Self::error(error),
         }
     }

@@ -23,13 +23,22 @@
 //! 3. What reaches the database in any other way (a journalled transaction, a checkpoint) comes after the log was made
 //!    void, durably: its batches would undo it otherwise.
 //! 4. Whoever opens the database while nobody else has it open plays all batches back: the power may have been cut. He
-//!    believes no mark.
+//!    believes no mark. That is so whatever the locking mode: with `nolock=1`, where SQLite takes no lock at which this
+//!    could be done, it is done before the first byte is read.
 //! 5. Whoever takes a SHARED lock looks at the marks: where more was begun than is in the database, a process has died
 //!    in between, and he plays back. Nobody can write then, and two who play back write the same bytes.
+//! 6. Whoever may only read (`mode=ro`) changes neither the log nor the database. He reads a database whose log has
+//!    nothing that is not in it, or that others have open who keep it so, and fails with `SQLITE_READONLY_ROLLBACK`
+//!    otherwise, as SQLite does beside a hot journal.
+//!
+//! **What is in the log is checked before it is believed**, as in any file that may come from elsewhere: no length is
+//! longer than a batch can be or than the file is, nothing is allocated before that is known, and no run lies in front
+//! of the database's first page or behind the end of the longest database.
 //!
 //! Source: SQLite's documentation of `SQLITE_IOCAP_BATCH_ATOMIC`; write-ahead redo logging as in Mohan et al., "ARIES",
 //! TODS 17(1), 1992, of pages as they are after the transaction.
 
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 
 use libsqlite3_sys as sqlite;
@@ -46,11 +55,17 @@ const BLOCK: u64 = 4096;
 const LONGEST_LOG: u64 = if cfg!(test) { 96 << 10 } else { 4 << 20 };
 /// Most bytes of pages in a batch; a longer transaction gets a journal.
 pub(crate) const LONGEST_BATCH: usize = 32 << 20;
-const MAGIC: &[u8; 8] = b"fwbatch1";
+pub(crate) const MAGIC: &[u8; 8] = b"fwbatch1";
 const HEAD: usize = 64;
 const CHECKSUM_AT: usize = 56;
 /// Offset and length of a run.
 const ENTRY: usize = 16;
+/// Shortest page of SQLite's, and so the shortest run.
+const SMALLEST_PAGE: usize = 512;
+/// Longest batch that is ever written, its table of runs included.
+const LONGEST_IN_LOG: u64 = (HEAD + LONGEST_BATCH / SMALLEST_PAGE * ENTRY + LONGEST_BATCH) as u64;
+/// Where the longest database ends: 2^32 pages of 64 KiB, and what we put in front of them.
+const LONGEST_DATABASE: u64 = (1 << 48) + (2 << 20);
 
 /// Pages of a batch: runs of adjacent bytes of the stored file.
 pub(crate) type Runs = Vec<(u64, Vec<u8>)>;
@@ -95,11 +110,23 @@ impl Marks {
     }
 }
 
+/// What somebody finds who may only read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peeked {
+    /// Others have the database open, and the marks tell what is in it.
+    InUse,
+    /// Whoever left the log is gone.
+    Left,
+}
+
 /// Where a log is kept, and who else has its database open.
 pub(crate) trait BatchPlace: Send {
     /// Joins those who have the database open; tells whether there is nobody else. Then the next one waits until
-    /// [`BatchPlace::settled`]. Fails with `SQLITE_READONLY_DIRECTORY` where there is no log and none can be made.
+    /// [`BatchPlace::settled`]. Fails with `SQLITE_READONLY_DIRECTORY` where there is no log and none can be made, with
+    /// `SQLITE_BUSY` where somebody is coming or going.
     fn join(&mut self) -> Result<bool, Failure>;
+    /// Opens the log for reading, where there is one, so that nobody hears of it.
+    fn peek(&mut self) -> Result<Option<Peeked>, Failure>;
     /// All batches are in the database.
     fn settled(&mut self, marks: Marks) -> Result<(), Failure>;
     /// Leaves them, or begins to: tells whether there is nobody else. Then the next one waits until
@@ -121,18 +148,28 @@ pub(crate) trait BatchPlace: Send {
 /// A batch that is in the log and not in the database yet.
 pub(crate) struct Logged(Marks);
 
+/// The database that a log belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owner {
+    pub identity: u64,
+    /// Where its first page begins in the stored file.
+    pub first: u64,
+}
+
 /// The log of one open database.
 pub(crate) struct BatchLog {
     place: Box<dyn BatchPlace>,
-    identity: u64,
+    owner: Owner,
     joined: bool,
+    /// The length and the first bytes of a log that was left, all of which was found in the database.
+    found_in_database: Option<(u64, [u8; Marks::BYTES])>,
     /// As they are under the lock that is held now: nobody else commits a batch while it is.
     marks: Marks,
 }
 
 impl BatchLog {
-    pub(crate) fn new(place: Box<dyn BatchPlace>, identity: u64) -> Self {
-        Self { place, identity, joined: false, marks: Marks::default() }
+    pub(crate) fn new(place: Box<dyn BatchPlace>, owner: Owner) -> Self {
+        Self { place, owner, joined: false, found_in_database: None, marks: Marks::default() }
     }
 
     /// A lock is held from here on: what the log has is in the database on return.
@@ -147,6 +184,65 @@ impl BatchLog {
         }
         let fresh = self.play_back(database, how)?;
         self.set_marks(Marks { begun, applied: begun, ..fresh })
+    }
+
+    /// The same for one who may only read: fails where the log has what is not in the database.
+    pub(crate) fn look<S: Store>(&mut self, database: &mut S) -> Result<(), Failure> {
+        let Some(peeked) = self.place.peek()? else { return Ok(()) };
+        let (size, mut first) = (self.place.size()?, [0; Marks::BYTES]);
+        self.place.read(0, &mut first)?;
+        if peeked == Peeked::InUse && Marks::decode(&first).is_some_and(|marks| marks.begun == marks.applied) {
+            return Ok(());
+        }
+        let found = Some((size, first));
+        if self.found_in_database == found {
+            return Ok(());
+        }
+        if !self.is_in_database(database)? {
+            let why = format!(
+                "{}: its log of batches holds transactions that are not in it; open it for writing once",
+                database.name()
+            );
+            return Err(Failure::new(sqlite::SQLITE_READONLY_ROLLBACK, why));
+        }
+        self.found_in_database = found;
+        Ok(())
+    }
+
+    /// Whether playing back would change nothing.
+    fn is_in_database<S: Store>(&mut self, database: &mut S) -> Result<bool, Failure> {
+        let mut reader = Reader::new(self.place.as_mut(), self.owner);
+        let mut runs = Runs::new();
+        while let Some(batch) = reader.next()? {
+            runs.extend(batch);
+        }
+        // Of a page that is in several batches the last one counts.
+        let page = SMALLEST_PAGE as u64;
+        let mut last = BTreeMap::new();
+        for (number, (start, data)) in runs.iter().enumerate() {
+            if !start.is_multiple_of(page) || !data.len().is_multiple_of(SMALLEST_PAGE) {
+                return Ok(false);
+            }
+            last.extend((start / page..).take(data.len() / SMALLEST_PAGE).map(|at| (at, number)));
+        }
+        let mut there = [0; SMALLEST_PAGE];
+        for (number, (start, data)) in runs.iter().enumerate() {
+            for (at, wanted) in (start / page..).zip(data.chunks_exact(SMALLEST_PAGE)) {
+                let counts = last.get(&at) == Some(&number);
+                if counts && (database.read(at * page, &mut there)? < SMALLEST_PAGE || there != *wanted) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Nothing is written before what there was is played back.
+    fn check_joined(&self) -> Result<(), Failure> {
+        match self.joined {
+            true => Ok(()),
+            false => Err(Failure::new(sqlite::SQLITE_IOERR, "the log of batches is not open")),
+        }
     }
 
     fn set_marks(&mut self, marks: Marks) -> Result<(), Failure> {
@@ -168,7 +264,7 @@ impl BatchLog {
 
     /// Brings every batch into the database, and voids the log.
     fn play_back<S: Store>(&mut self, database: &mut S, how: Cut) -> Result<Marks, Failure> {
-        let mut reader = Reader { place: self.place.as_mut(), identity: self.identity, at: BLOCK, next: None };
+        let mut reader = Reader::new(self.place.as_mut(), self.owner);
         let mut found = 0;
         while let Some(runs) = reader.next()? {
             database.write_all(&runs, how)?;
@@ -197,15 +293,16 @@ impl BatchLog {
 
     fn empty(&self) -> Marks {
         // Any number that no earlier batch in the file bears.
-        Marks { generation: RandomState::new().hash_one(self.identity), end: BLOCK, ..Marks::default() }
+        Marks { generation: RandomState::new().hash_one(self.owner.identity), end: BLOCK, ..Marks::default() }
     }
 
     /// Makes a batch durable in the log: from here on it counts. The caller writes it to the database and calls
     /// [`BatchLog::applied`]. On failure nothing has happened.
     pub(crate) fn log<S: Store>(&mut self, database: &mut S, runs: &Runs) -> Result<Logged, Failure> {
+        self.check_joined()?;
         let mut marks = self.marks;
         debug_assert_eq!(marks.begun, marks.applied, "the batch before is in the database, or was taken back");
-        let mut batch = encode(marks.generation, marks.count, self.identity, runs);
+        let mut batch = encode(marks.generation, marks.count, self.owner.identity, runs);
         if marks.count == 0 || marks.end + batch.len() as u64 > LONGEST_LOG {
             // Also what somebody else wrote past the log, and did not sync.
             database.sync(sqlite::SQLITE_SYNC_NORMAL)?;
@@ -213,7 +310,7 @@ impl BatchLog {
                 self.void_before_others()?;
             }
             marks = Marks { begun: marks.begun, applied: marks.applied, ..self.empty() };
-            batch = encode(marks.generation, marks.count, self.identity, runs);
+            batch = encode(marks.generation, marks.count, self.owner.identity, runs);
         }
         debug_assert!((batch.len() as u64).is_multiple_of(BLOCK), "no later batch tears this one");
         let end = marks.end + batch.len() as u64;
@@ -246,6 +343,7 @@ impl BatchLog {
 
     /// What comes next goes to the database past the log.
     pub(crate) fn retire<S: Store>(&mut self, database: &mut S) -> Result<(), Failure> {
+        self.check_joined()?;
         let marks = self.marks;
         if marks.count > 0 {
             database.sync(sqlite::SQLITE_SYNC_NORMAL)?;
@@ -318,50 +416,91 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 /// Reads the batches that count, one after the other.
 struct Reader<'a> {
     place: &'a mut dyn BatchPlace,
-    identity: u64,
+    owner: Owner,
     at: u64,
     /// Generation and number of the next one, once the first is read.
     next: Option<(u64, u64)>,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    fn new(place: &'a mut dyn BatchPlace, owner: Owner) -> Self {
+        Self { place, owner, at: BLOCK, next: None }
+    }
+
     fn next(&mut self) -> Result<Option<Runs>, Failure> {
         let rest = self.place.size()?.saturating_sub(self.at);
         let mut head = [0; HEAD];
         if rest < HEAD as u64 || self.place.read(self.at, &mut head)? < HEAD || !head.starts_with(MAGIC) {
             return Ok(None);
         }
-        let [generation, number, identity, _, length] = [1, 2, 3, 4, 5].map(|field| u64_at(&head, 8 * field));
+        let [generation, number, identity, count, length] = [1, 2, 3, 4, 5].map(|field| u64_at(&head, 8 * field));
         let follows = self.next.map_or(number == 0, |next| next == (generation, number));
-        if !follows || identity != self.identity || length > rest || length < HEAD as u64 {
+        if !follows || identity != self.owner.identity {
             return Ok(None);
         }
-        // No longer than the file is.
-        let mut batch = vec![0; length as usize];
+        // The log has room for a batch, durably, before its head is written: no power cut leaves one that is too long.
+        let table = (HEAD as u64).checked_add(count.saturating_mul(ENTRY as u64));
+        if length > LONGEST_IN_LOG.min(rest) || table.is_none_or(|table| table > length) {
+            let why = format!(
+                "a log of batches is damaged: batch {number} tells a length of {length} bytes with {count} runs, where {rest} \
+                 bytes are left and none is longer than {LONGEST_IN_LOG}; restore the database and its -fwbatch file \
+                 from a backup, or move that file away and lose the transactions in it"
+            );
+            return Err(Failure::new(sqlite::SQLITE_CORRUPT, why));
+        }
+        let mut batch = zeros(length as usize)?;
         if self.place.read(self.at, &mut batch)? < batch.len() || checksum(&batch) != u64_at(&batch, CHECKSUM_AT) {
             return Ok(None);
         }
-        let Some(runs) = decode(&batch) else { return Ok(None) };
+        let Some(runs) = decode(&batch)? else { return Ok(None) };
+        if let Some((start, _)) = runs.iter().find(|(start, data)| !self.owner.has(*start, data.len())) {
+            let why =
+                format!("a log of batches is damaged: batch {number} has bytes for {start}, where no page can be");
+            return Err(Failure::new(sqlite::SQLITE_CORRUPT, why));
+        }
         self.next = Some((generation, number + 1));
         self.at += length.next_multiple_of(BLOCK);
         Ok(Some(runs))
     }
 }
 
+impl Owner {
+    /// Whether its pages can lie there.
+    fn has(&self, start: u64, length: usize) -> bool {
+        let end = start.checked_add(length as u64);
+        start >= self.first && end.is_some_and(|end| end <= LONGEST_DATABASE)
+    }
+}
+
+/// Memory for what a file tells; a failure where there is none, and not the end of the program.
+fn zeros(length: usize) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(length).map_err(|_| no_memory(length))?;
+    bytes.resize(length, 0);
+    Ok(bytes)
+}
+
+fn no_memory(length: usize) -> Failure {
+    Failure::new(sqlite::SQLITE_NOMEM, format!("no memory for {length} bytes of a log of batches"))
+}
+
 /// The runs of a batch whose checksum matches; still checked, for a batch can be forged.
-fn decode(batch: &[u8]) -> Option<Runs> {
-    let count = usize::try_from(u64_at(batch, 32)).ok()?;
-    let table = batch.get(HEAD..HEAD.checked_add(count.checked_mul(ENTRY)?)?)?;
+fn decode(batch: &[u8]) -> Result<Option<Runs>, Failure> {
+    let count = usize::try_from(u64_at(batch, 32)).ok();
+    let end = count.and_then(|count| HEAD.checked_add(count.checked_mul(ENTRY)?));
+    let Some(table) = end.and_then(|end| batch.get(HEAD..end)) else { return Ok(None) };
     let mut rest = &batch[HEAD + table.len()..];
-    let mut runs = Vec::with_capacity(count);
+    let mut runs = Runs::new();
+    runs.try_reserve_exact(table.len() / ENTRY).map_err(|_| no_memory(table.len()))?;
     for entry in table.chunks_exact(ENTRY) {
-        let (start, length) = (u64_at(entry, 0), usize::try_from(u64_at(entry, 8)).ok()?);
-        let (data, behind) = rest.split_at_checked(length)?;
-        start.checked_add(length as u64).filter(|&end| i64::try_from(end).is_ok())?;
-        runs.push((start, data.to_vec()));
+        let (start, length) = (u64_at(entry, 0), usize::try_from(u64_at(entry, 8)).ok());
+        let Some((data, behind)) = length.and_then(|length| rest.split_at_checked(length)) else { return Ok(None) };
+        let mut bytes = zeros(data.len())?;
+        bytes.copy_from_slice(data);
+        runs.push((start, bytes));
         rest = behind;
     }
-    rest.is_empty().then_some(runs)
+    Ok(rest.is_empty().then_some(runs))
 }
 
 #[cfg(test)]
@@ -401,6 +540,11 @@ mod tests {
             let mut memory = self.0.lock().unwrap();
             memory.members += 1;
             Ok(memory.members == 1)
+        }
+        fn peek(&mut self) -> Result<Option<Peeked>, Failure> {
+            let memory = self.0.lock().unwrap();
+            let peeked = if memory.members > 0 { Peeked::InUse } else { Peeked::Left };
+            Ok((!memory.log.is_empty()).then_some(peeked))
         }
         fn settled(&mut self, marks: Marks) -> Result<(), Failure> {
             self.set_marks(marks)
@@ -456,8 +600,12 @@ mod tests {
         fn size(&mut self) -> Result<u64, Failure> {
             Ok(self.0.0.lock().unwrap().database.len() as u64)
         }
-        fn read(&mut self, _offset: u64, _into: &mut [u8]) -> Result<usize, Failure> {
-            unreachable!("batches are written, never read back")
+        fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<usize, Failure> {
+            let memory = self.0.0.lock().unwrap();
+            let there = memory.database.get(offset as usize..).unwrap_or(&[]);
+            let length = there.len().min(into.len());
+            into[..length].copy_from_slice(&there[..length]);
+            Ok(length)
         }
         fn reserve(&mut self, _end: u64) -> Result<(), Failure> {
             Ok(())
@@ -479,8 +627,10 @@ mod tests {
         }
     }
 
+    const OWNER: Owner = Owner { identity: 7, first: 0 };
+
     fn entered(shared: &Shared) -> (BatchLog, Database) {
-        let (mut log, mut database) = (BatchLog::new(Box::new(shared.clone()), 7), Database(shared.clone()));
+        let (mut log, mut database) = (BatchLog::new(Box::new(shared.clone()), OWNER), Database(shared.clone()));
         log.enter(&mut database, Cut::Whole).unwrap();
         (log, database)
     }
@@ -587,6 +737,76 @@ mod tests {
         assert_eq!(shared.0.lock().unwrap().database, [9; 4096]);
     }
 
+    /// A log with one batch as a forger writes it: fields of its head, and its checksum.
+    fn forged(change: impl FnOnce(&mut Vec<u8>)) -> Shared {
+        let mut batch = encode(1, 0, OWNER.identity, &page(3, 1));
+        change(&mut batch);
+        let whole = batch.len().min(HEAD + ENTRY + 4096);
+        let checksum = checksum(&batch[..whole]);
+        batch[CHECKSUM_AT..HEAD].copy_from_slice(&checksum.to_le_bytes());
+        let shared = Shared::default();
+        shared.0.lock().unwrap().log = [vec![0; 4096], batch].concat();
+        shared
+    }
+
+    #[test]
+    fn a_length_or_a_place_that_no_batch_can_have_is_refused_in_words_and_nothing_is_allocated_for_it() {
+        let enter = |shared: &Shared| {
+            let mut log = BatchLog::new(Box::new(shared.clone()), Owner { first: 4096, ..OWNER });
+            log.enter(&mut Database(shared.clone()), Cut::Whole)
+        };
+        enter(&forged(|_| ())).unwrap();
+        let set =
+            |at: usize, value: u64| move |batch: &mut Vec<u8>| batch[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        let (runs_at, length_at, start_at) = (32, 40, HEAD);
+        let whole = (HEAD + ENTRY + 4096) as u64;
+        for (at, value) in [
+            (length_at, 8 << 40),
+            (length_at, u64::MAX),
+            (length_at, LONGEST_IN_LOG + 1),
+            // Longer than the file is.
+            (length_at, whole + 8192),
+            (length_at, 8),
+            (runs_at, u64::MAX),
+            (runs_at, whole),
+            // Over our header, and behind any database.
+            (start_at, 0),
+            (start_at, u64::MAX - 100),
+            (start_at, 1 << 50),
+        ] {
+            let shared = forged(set(at, value));
+            let failure = enter(&shared).unwrap_err();
+            assert!(failure.code == sqlite::SQLITE_CORRUPT && failure.message.contains("damaged"), "{at} {value}");
+            assert!(shared.0.lock().unwrap().database.is_empty(), "{at} {value}");
+        }
+    }
+
+    #[test]
+    fn who_may_only_read_changes_nothing_and_does_not_pass_over_what_is_not_in_the_database() {
+        let shared = Shared::default();
+        let (mut writer, mut database) = entered(&shared);
+        commit(&mut writer, &mut database, &page(0, 1));
+        commit(&mut writer, &mut database, &page(1, 2));
+        commit(&mut writer, &mut database, &page(0, 3));
+        let mut reader = BatchLog::new(Box::new(shared.clone()), OWNER);
+        let mut look = || reader.look(&mut Database(shared.clone())).map_err(|failure| failure.code);
+        let unchanged = || {
+            let memory = shared.0.lock().unwrap();
+            (memory.log.clone(), memory.marks, memory.members, memory.writes.len())
+        };
+        let before = unchanged();
+        assert_eq!(look(), Ok(()), "others have it open");
+        // They are killed: the page cache has everything.
+        shared.0.lock().unwrap().members = 0;
+        assert_eq!(look(), Ok(()));
+        // The power is cut: it has not.
+        shared.0.lock().unwrap().database.truncate(4096);
+        shared.0.lock().unwrap().log[0] ^= 1;
+        assert_eq!(look(), Err(sqlite::SQLITE_READONLY_ROLLBACK));
+        shared.0.lock().unwrap().log[0] ^= 1;
+        assert_eq!((unchanged().1, unchanged().2, unchanged().3), (before.1, 0, before.3));
+    }
+
     #[test]
     fn marks_read_as_they_were_written() {
         let marks = Marks { generation: 1, count: 2, end: 3, begun: 4, applied: 5 };
@@ -622,15 +842,23 @@ mod tests {
             let cut = |log: Vec<u8>| {
                 let after = Shared::default();
                 *after.0.lock().unwrap() = Memory { log, database: medium.clone(), ..Memory::default() };
-                entered(&after);
-                after.0.lock().unwrap().database.clone()
+                let mut log = BatchLog::new(Box::new(after.clone()), OWNER);
+                let entered = log.enter(&mut Database(after.clone()), Cut::Whole).map_err(|failure| failure.code);
+                entered.map(|()| after.0.lock().unwrap().database.clone())
             };
             let whole = shared.0.lock().unwrap().log.clone();
-            prop_assert_eq!(Some(&cut(whole.clone())), states.last());
+            prop_assert_eq!(cut(whole.clone()).ok(), states.last().cloned());
             let mut damaged = whole;
             let at = flipped.index(damaged.len());
             damaged[at] ^= 1;
-            prop_assert!(states.contains(&cut(damaged)), "byte {} of the log", at);
+            // A length that no batch can have is refused, whatever it was.
+            match cut(damaged) {
+                Ok(database) => prop_assert!(states.contains(&database), "byte {} of the log", at),
+                Err(code) => {
+                    let is_length = (32..48).contains(&(at % BLOCK as usize));
+                    prop_assert!(code == sqlite::SQLITE_CORRUPT && is_length, "byte {} of the log: {}", at, code);
+                }
+            }
         }
 
         #[test]
@@ -642,7 +870,10 @@ mod tests {
             for log in [bytes.clone(), [vec![0; 4096], bytes].concat(), [vec![0; 4096], batch].concat()] {
                 let shared = Shared::default();
                 shared.0.lock().unwrap().log = log;
-                entered(&shared);
+                let (mut log, mut there) = (BatchLog::new(Box::new(shared.clone()), OWNER), Database(shared.clone()));
+                if let Err(failure) = log.enter(&mut there, Cut::Whole) {
+                    prop_assert_eq!(failure.code, sqlite::SQLITE_CORRUPT);
+                }
                 let database = shared.0.lock().unwrap().database.clone();
                 prop_assert!(database.is_empty() || count == 1, "{} bytes", database.len());
             }

@@ -4,27 +4,46 @@
 //! (`F_OFD_SETLK`, fcntl(2)): byte 0 shared by all who have the database open; byte 1 by the one who is coming or
 //! going. They lie behind the end of any log. The last one removes the file, so that a database that is closed is one
 //! file.
+//!
+//! **No lock is waited for without an end.** Who comes tries for some milliseconds and then fails with `SQLITE_BUSY`,
+//! so that SQLite goes on by its own `busy_timeout`; who goes leaves the log for the next one. No lock outlives its
+//! holder in a forked child ([`OwnFile`]).
+//!
+//! **Who may only read** (`mode=ro`, a file that may not be written) changes nothing: it takes no lock, and looks
+//! whether others hold one.
+//!
+//! **`nolock=1`** takes no lock either: the user has said that nobody else is there.
+//!
+//! The file may have come from anywhere; what is opened here is checked first (`crate::companion`), and nothing is
+//! written to a file that does not begin as a log does.
 
 use std::ffi::c_int;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, IoSlice};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use libsqlite3_sys as sqlite;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 
-use crate::batch::{BatchPlace, Marks, SUFFIX};
+use crate::batch::{BatchPlace, MAGIC, Marks, Peeked, SUFFIX};
+use crate::companion;
 use crate::error::{Failure, display, with_suffix};
-use crate::ffi::MarksPage;
+use crate::ffi::{MarksPage, OwnFile};
 
 /// The log grows by as much as it has, from the first to the second of these, so that most commits change nothing of
 /// the file but its bytes.
 const STEPS: std::ops::RangeInclusive<u64> = 64 << 10..=1 << 20;
 /// Where the bytes that are locked begin; SQLite's own lie in the database at 1 GiB.
 const LOCKS_AT: i64 = 1 << 40;
+
+/// How long is waited for somebody who is coming or going, by one who comes: SQLite asks again.
+const COMING: Duration = Duration::from_millis(10);
+/// The same by one who goes, and is not asked again.
+const GOING: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy)]
 enum Lock {
@@ -39,7 +58,9 @@ pub(crate) struct BatchFile {
     database: PathBuf,
     path: PathBuf,
     shown: String,
-    file: Option<File>,
+    /// Whether others are there, of whom locks tell.
+    locks: bool,
+    file: Option<OwnFile>,
     /// The file's first bytes, where it can be mapped.
     shared: Option<MarksPage>,
     /// Bytes that are known to be there.
@@ -49,10 +70,11 @@ pub(crate) struct BatchFile {
 }
 
 impl BatchFile {
-    pub(crate) fn new(database: &Path) -> Self {
+    /// The log of a database; without `locks` nobody else has it open.
+    pub(crate) fn new(database: &Path, locks: bool) -> Self {
         let path = with_suffix(database, SUFFIX);
-        let shown = display(&path);
-        Self { database: database.to_owned(), path, shown, file: None, shared: None, room: 0, is_published: false }
+        let (database, shown) = (database.to_owned(), display(&path));
+        Self { database, path, shown, locks, file: None, shared: None, room: 0, is_published: false }
     }
 
     fn failed(&self, code: c_int, what: &str, error: impl Into<std::io::Error>) -> Failure {
@@ -61,56 +83,92 @@ impl BatchFile {
         Failure::new(code, format!("{}: {what}: {error}", self.shown))
     }
 
+    fn busy(&self) -> Failure {
+        Failure::new(sqlite::SQLITE_BUSY, format!("{}: another connection is coming or going", self.shown))
+    }
+
     fn file(&self) -> Result<&File, Failure> {
-        self.file.as_ref().ok_or_else(|| Failure::new(sqlite::SQLITE_IOERR, format!("{}: not open", self.shown)))
+        let file = self.file.as_deref();
+        file.ok_or_else(|| Failure::new(sqlite::SQLITE_IOERR, format!("{}: not open", self.shown)))
     }
 
     /// Opens the file, or makes it as accessible as the database is.
     fn open(&self) -> Result<File, Failure> {
         let failed = |error| self.failed(sqlite::SQLITE_CANTOPEN, "opening it", error);
         let database = std::fs::metadata(&self.database).map_err(failed)?;
-        let mut options = OpenOptions::new();
-        options.read(true).write(true);
-        let made = options.clone().create_new(true).mode(database.permissions().mode() & 0o777).open(&self.path);
-        match made {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => options.open(&self.path).map_err(failed),
-            Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
-                Err(self.failed(sqlite::SQLITE_READONLY_DIRECTORY, "it cannot be made", error))
+        let permissions = PermissionsExt::from_mode(database.permissions().mode() & 0o777);
+        // Somebody may remove it in between, and somebody else make it: both is over at once.
+        for _ in 0..100 {
+            if let Some(file) = companion::open(&self.path, &self.database, true)? {
+                return Ok(file);
             }
-            Err(error) => Err(failed(error)),
-            Ok(file) => {
-                // As SQLite does for its journals, where it may.
-                let _ = fchown(&file, Some(database.uid()), Some(database.gid()));
-                Ok(file)
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+            match options.open(&self.path) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
+                    return Err(self.failed(sqlite::SQLITE_READONLY_DIRECTORY, "it cannot be made", error));
+                }
+                Err(error) => return Err(failed(error)),
+                Ok(file) => {
+                    // As SQLite does for its journals, where it may.
+                    let _ = fchown(&file, Some(database.uid()), Some(database.gid()));
+                    file.set_permissions(permissions).map_err(failed)?;
+                    return Ok(file);
+                }
             }
         }
+        Err(self.busy())
     }
 
-    /// Takes a lock of the open file; `false` if it is another's, and this one does not wait.
-    fn lock(&self, file: &File, lock: Lock, kind: c_int, waits: bool) -> Result<bool, Failure> {
-        let range = libc::flock {
-            l_type: kind as libc::c_short,
-            l_whence: libc::SEEK_SET as libc::c_short,
-            l_start: LOCKS_AT + lock as i64,
-            l_len: 1,
-            l_pid: 0,
-        };
+    /// Takes a lock of the open file; `false` if it is another's.
+    fn lock(&self, file: &File, lock: Lock, kind: c_int) -> Result<bool, Failure> {
+        let range = range(lock, kind);
         loop {
-            let how = if waits { FcntlArg::F_OFD_SETLKW(&range) } else { FcntlArg::F_OFD_SETLK(&range) };
-            match fcntl(file, how) {
+            match fcntl(file, FcntlArg::F_OFD_SETLK(&range)) {
                 Ok(_) => return Ok(true),
                 Err(nix::Error::EINTR) => {}
-                Err(nix::Error::EAGAIN | nix::Error::EACCES) if !waits => return Ok(false),
+                Err(nix::Error::EAGAIN | nix::Error::EACCES) => return Ok(false),
                 Err(error) => return Err(self.failed(sqlite::SQLITE_IOERR_LOCK, "locking it", error)),
             }
         }
     }
 
-    /// Takes the turn of the one who is coming or going; `false` if the file was removed meanwhile.
-    fn take_turn(&self, file: &File) -> Result<bool, Failure> {
-        self.lock(file, Lock::Turn, libc::F_WRLCK, true)?;
+    /// Whether another open file has a lock that this one could not take.
+    fn is_others(&self, file: &File, lock: Lock) -> Result<bool, Failure> {
+        let mut range = range(lock, libc::F_WRLCK);
+        let asked = fcntl(file, FcntlArg::F_OFD_GETLK(&mut range));
+        asked.map_err(|error| self.failed(sqlite::SQLITE_IOERR_LOCK, "looking at its locks", error))?;
+        Ok(range.l_type != libc::F_UNLCK as libc::c_short)
+    }
+
+    /// Takes the turn of the one who is coming or going; `false` where another one has it for longer than `wait`.
+    fn take_turn(&self, file: &File, wait: Duration) -> Result<bool, Failure> {
+        let began = Instant::now();
+        while !self.lock(file, Lock::Turn, libc::F_WRLCK)? {
+            if began.elapsed() >= wait {
+                return Ok(false);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(true)
+    }
+
+    fn is_removed(&self, file: &File) -> Result<bool, Failure> {
         let there = file.metadata().map_err(|error| self.failed(sqlite::SQLITE_IOERR_FSTAT, "looking at it", error))?;
-        Ok(there.nlink() > 0)
+        Ok(there.nlink() == 0)
+    }
+
+    /// What begins otherwise than a log is somebody else's file. The marks themselves need not survive a power cut.
+    fn check_begin(&self, file: &File) -> Result<(), Failure> {
+        let mut first = [0; MAGIC.len()];
+        let read = file.read_at(&mut first, 0);
+        let read = read.map_err(|error| self.failed(sqlite::SQLITE_IOERR_READ, "reading it", error))?;
+        if read == 0 || first == [0; MAGIC.len()] || first == *MAGIC {
+            return Ok(());
+        }
+        let why = format!("{}: is no log of batches; move it away if nobody put it there on purpose", self.shown);
+        Err(Failure::new(sqlite::SQLITE_CORRUPT, why))
     }
 
     /// Makes the file's name durable.
@@ -132,8 +190,8 @@ impl BatchFile {
 
     /// Whether the name still belongs to the open file.
     fn has_its_name(&self) -> bool {
-        let named = std::fs::metadata(&self.path);
-        let open = self.file.as_ref().map(File::metadata);
+        let named = std::fs::symlink_metadata(&self.path);
+        let open = self.file.as_ref().map(|file| file.metadata());
         matches!((named, open), (Ok(named), Some(Ok(open))) if (named.dev(), named.ino()) == (open.dev(), open.ino()))
     }
 }
@@ -141,15 +199,22 @@ impl BatchFile {
 impl BatchPlace for BatchFile {
     fn join(&mut self) -> Result<bool, Failure> {
         let file = loop {
-            let file = self.open()?;
-            if self.take_turn(&file)? {
+            let file = OwnFile::open(|| self.open())?;
+            if self.locks && !self.take_turn(&file, COMING)? {
+                return Err(self.busy());
+            }
+            if !self.is_removed(&file)? {
                 break file;
             }
         };
-        let is_first = self.lock(&file, Lock::Member, libc::F_WRLCK, false)?;
-        if !is_first {
-            self.lock(&file, Lock::Member, libc::F_RDLCK, true)?;
-            self.lock(&file, Lock::Turn, libc::F_UNLCK, false)?;
+        let is_first = !self.locks || self.lock(&file, Lock::Member, libc::F_WRLCK)?;
+        if is_first {
+            self.check_begin(&file)?;
+        } else {
+            if !self.lock(&file, Lock::Member, libc::F_RDLCK)? {
+                return Err(self.busy());
+            }
+            self.lock(&file, Lock::Turn, libc::F_UNLCK)?;
         }
         (self.file, self.shared, self.room) = (Some(file), None, 0);
         if !is_first {
@@ -158,19 +223,55 @@ impl BatchPlace for BatchFile {
         Ok(is_first)
     }
 
+    fn peek(&mut self) -> Result<Option<Peeked>, Failure> {
+        let is_stale = match &self.file {
+            Some(file) => self.is_removed(file)?,
+            None => true,
+        };
+        if is_stale {
+            self.file = None;
+            let opened = OwnFile::open(|| match companion::open(&self.path, &self.database, false) {
+                Ok(Some(file)) => Ok(file),
+                Ok(None) => Err(None),
+                Err(failure) => Err(Some(failure)),
+            });
+            self.file = match opened {
+                Ok(file) => Some(file),
+                Err(None) => return Ok(None),
+                Err(Some(failure)) => return Err(failure),
+            };
+        }
+        let file = self.file()?;
+        if self.locks && self.is_others(file, Lock::Turn)? {
+            return Err(self.busy());
+        }
+        self.check_begin(file)?;
+        Ok(Some(match self.locks && self.is_others(file, Lock::Member)? {
+            true => Peeked::InUse,
+            false => Peeked::Left,
+        }))
+    }
+
     fn settled(&mut self, marks: Marks) -> Result<(), Failure> {
         self.set_marks(marks)?;
         self.share();
-        let file = self.file()?;
-        self.lock(file, Lock::Member, libc::F_RDLCK, false)?;
-        self.lock(file, Lock::Turn, libc::F_UNLCK, false)?;
+        if self.locks {
+            let file = self.file()?;
+            self.lock(file, Lock::Member, libc::F_RDLCK)?;
+            self.lock(file, Lock::Turn, libc::F_UNLCK)?;
+        }
         Ok(())
     }
 
     fn leave(&mut self) -> Result<bool, Failure> {
         let file = self.file()?;
-        self.take_turn(file)?;
-        self.lock(file, Lock::Member, libc::F_WRLCK, false)
+        match self.locks {
+            // Who stands still in his turn leaves the log to whoever comes next.
+            true if !self.take_turn(file, GOING)? => Ok(false),
+            true => self.lock(file, Lock::Member, libc::F_WRLCK),
+            // Others who did take locks need the log for as long as they are there; where there are no locks, it stays.
+            false => Ok(self.is_others(file, Lock::Member).is_ok_and(|others| !others)),
+        }
     }
 
     fn left(&mut self, removes: bool) {
@@ -242,6 +343,17 @@ impl BatchPlace for BatchFile {
             return file.write_all_at(data, offset).map_err(failed);
         }
         write_durably(file, offset, data).map_err(failed)
+    }
+}
+
+/// A byte to be locked.
+fn range(lock: Lock, kind: c_int) -> libc::flock {
+    libc::flock {
+        l_type: kind as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: LOCKS_AT + lock as i64,
+        l_len: 1,
+        l_pid: 0,
     }
 }
 

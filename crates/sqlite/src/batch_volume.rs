@@ -3,7 +3,7 @@
 use flashwise_trace::FileRole;
 use libsqlite3_sys as sqlite;
 
-use crate::batch::{BatchPlace, Marks, SUFFIX};
+use crate::batch::{BatchPlace, Marks, Peeked, SUFFIX};
 use crate::drive::{Drive, DriveStore, OpenMode, SharedDrive, lock};
 use crate::error::Failure;
 use crate::handle::{Cut, Store};
@@ -57,6 +57,17 @@ impl BatchPlace for BatchVolume {
         self.store = Some(DriveStore::open(&self.drive, Some(&self.log_name()), mode)?);
         self.with_members(|members| members.count += 1)?;
         Ok(is_first)
+    }
+
+    fn peek(&mut self) -> Result<Option<Peeked>, Failure> {
+        if !lock(&self.drive)?.exists(&self.log_name()) {
+            return Ok(None);
+        }
+        let mode = OpenMode { role: FileRole::Journal, create: false, exclusive: false };
+        self.store = Some(DriveStore::open(&self.drive, Some(&self.log_name()), mode)?);
+        let drive = lock(&self.drive)?;
+        let is_in_use = drive.members.get(&self.database).is_some_and(|members| members.count > 0);
+        Ok(Some(if is_in_use { Peeked::InUse } else { Peeked::Left }))
     }
 
     fn settled(&mut self, marks: Marks) -> Result<(), Failure> {

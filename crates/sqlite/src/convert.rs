@@ -2,13 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{ErrorKind, Read};
-use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 
+use flashwise_block::input::open_regular;
+use flashwise_block::output::{Access, OutputFile};
 use flashwise_block::{ByteSize, Extent, ExtentMap, file_extents};
 use libsqlite3_sys as sqlite;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc;
 use serde::Serialize;
 
 use crate::SqliteError;
@@ -163,19 +168,17 @@ impl Store for HostStore {
 }
 
 /// A plain SQLite file that is ready to be copied.
-pub(crate) struct PlainFile {
+pub(crate) struct PlainFile<'a> {
     file: File,
     page_bytes: u64,
-    path: String,
+    quiet: Quiet<'a>,
 }
 
 fn open_read(path: &Path) -> Result<File, SqliteError> {
-    let file = File::open(path).map_err(|error| SqliteError::os("opening", path, &error))?;
-    let metadata = file.metadata().map_err(|error| SqliteError::os("looking at it", path, &error))?;
-    if !metadata.is_file() {
-        return Err(not_a_database(path, "it is no ordinary file"));
-    }
-    Ok(file)
+    open_regular(path).map_err(|error| match error.kind() {
+        ErrorKind::InvalidInput => not_a_database(path, &error.to_string()),
+        _ => SqliteError::os("opening", path, &error),
+    })
 }
 
 fn not_a_database(path: &Path, reason: &str) -> SqliteError {
@@ -190,7 +193,7 @@ fn read_head(file: &File, path: &Path) -> Result<Vec<u8>, SqliteError> {
 }
 
 /// Opens a plain SQLite file for an import.
-pub(crate) fn open_plain(path: &Path) -> Result<PlainFile, SqliteError> {
+pub(crate) fn open_plain(path: &Path) -> Result<PlainFile<'_>, SqliteError> {
     let file = open_read(path)?;
     let head = read_head(&file, path)?;
     match detect(&head) {
@@ -200,27 +203,113 @@ pub(crate) fn open_plain(path: &Path) -> Result<PlainFile, SqliteError> {
     let Some(page_bytes) = page_size_of(&head) else {
         return Err(not_a_database(path, "it does not start with SQLite's header"));
     };
-    check_companions(path)?;
-    Ok(PlainFile { file, page_bytes, path: display(path) })
+    let quiet = Quiet::begin(&file, path)?;
+    Ok(PlainFile { file, page_bytes, quiet })
 }
 
-/// A journal that is hot, or a WAL, holds part of the database.
+/// What lies beside a database and belongs to it, by SQLite's names and by ours.
+fn companions(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let suffixes = COMPANIONS.iter().flat_map(|&(theirs, ours)| [theirs, ours]).chain([batch::SUFFIX]);
+    suffixes.map(|suffix| with_suffix(path, suffix))
+}
+
+/// What a name means, links not followed; `None` where it means nothing. What cannot be examined may be anything.
+fn examine(path: &Path) -> Result<Option<Metadata>, SqliteError> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(SqliteError::os("examining it", path, &error)),
+    }
+}
+
+/// Checks that a new database can have a name: a journal, a log or a log of batches of an earlier one would be played
+/// into it at its first open. For callers that write it under another name first.
+///
+/// # Errors
+/// [`SqliteError::Exists`], or [`SqliteError::Leftover`] with the file that is beside it.
+pub fn check_target(path: &Path) -> Result<(), SqliteError> {
+    if examine(path)?.is_some() {
+        return Err(SqliteError::Exists(display(path)));
+    }
+    for companion in companions(path) {
+        if examine(&companion)?.is_some() {
+            return Err(SqliteError::Leftover { path: display(path), companion: display(&companion) });
+        }
+    }
+    Ok(())
+}
+
+/// A journal that is hot, a WAL, or a log of batches holds part of the database.
 fn check_companions(path: &Path) -> Result<(), SqliteError> {
-    for suffix in COMPANIONS.iter().flat_map(|&(theirs, ours)| [theirs, ours]).chain([batch::SUFFIX]) {
-        let companion = with_suffix(path, suffix);
-        let mut first = [0];
-        let begins = File::open(&companion).and_then(|mut file| file.read(&mut first)).unwrap_or(0);
-        // SQLite overwrites a journal's first bytes with zeros when it is done with it.
-        if begins == 1 && first != [0] {
+    let log_of_batches = with_suffix(path, batch::SUFFIX);
+    for companion in companions(path) {
+        let Some(found) = examine(&companion)? else { continue };
+        let failed = |error| SqliteError::os("reading it", &companion, &error);
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        let is_needed = match found.is_file() {
+            // Whatever it is, SQLite would look into it.
+            false => true,
+            // Its first block is not made durable.
+            true if companion == log_of_batches => found.len() > 0,
+            // SQLite overwrites a journal's first bytes with zeros when it is done with it.
+            true => {
+                let mut first = [0];
+                let length = options.open(&companion).and_then(|mut file| file.read(&mut first)).map_err(failed)?;
+                length == 1 && first != [0]
+            }
+        };
+        if is_needed {
             return Err(SqliteError::Unfinished { path: display(path), companion: display(&companion) });
         }
     }
     Ok(())
 }
 
+/// A database that is to be copied, while nobody may write to it.
+struct Quiet<'a> {
+    path: &'a Path,
+    before: Metadata,
+}
+
+impl<'a> Quiet<'a> {
+    /// Takes SQLite's SHARED lock, for as long as `file` is open, and looks whether everything is in the file.
+    fn begin(file: &File, path: &'a Path) -> Result<Self, SqliteError> {
+        /// SQLite's bytes for it, at 1 GiB.
+        const SHARED_FIRST: i64 = 0x4000_0002;
+        const SHARED_BYTES: i64 = 510;
+        let range = libc::flock {
+            l_type: libc::F_RDLCK as libc::c_short,
+            l_whence: libc::SEEK_SET as libc::c_short,
+            l_start: SHARED_FIRST,
+            l_len: SHARED_BYTES,
+            l_pid: 0,
+        };
+        // Where a file system has no locks, SQLite's writers have none either, and the look afterwards must do.
+        if let Err(nix::Error::EAGAIN | nix::Error::EACCES) = fcntl(file, FcntlArg::F_OFD_SETLK(&range)) {
+            return Err(SqliteError::Writing(display(path)));
+        }
+        let before = file.metadata().map_err(|error| SqliteError::os("looking at it", path, &error))?;
+        check_companions(path)?;
+        Ok(Self { path, before })
+    }
+
+    /// Looks whether somebody wrote all the same: a database with a write-ahead log is written without that lock.
+    fn end(&self) -> Result<(), SqliteError> {
+        let now = std::fs::metadata(self.path).map_err(|error| SqliteError::os("looking at it", self.path, &error))?;
+        let state = |file: &Metadata| {
+            (file.dev(), file.ino(), file.len(), file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec())
+        };
+        if state(&now) != state(&self.before) {
+            return Err(SqliteError::Writing(display(self.path)));
+        }
+        check_companions(self.path)
+    }
+}
+
 /// Copies a plain file into a new, empty database, in runs of 2 MiB.
 pub(crate) fn copy_in<S: Store>(
-    plain: PlainFile,
+    plain: PlainFile<'_>,
     into: &mut Handle<S>,
     options: &VfsOptions,
 ) -> Result<ImportSummary, SqliteError> {
@@ -230,8 +319,9 @@ pub(crate) fn copy_in<S: Store>(
         into.write_header(&header)?;
     }
     let layout = into.layout();
-    let mut from = Handle::plain(HostStore { file: plain.file, name: plain.path });
+    let mut from = Handle::plain(HostStore { file: plain.file, name: display(plain.quiet.path) });
     let bytes = copy(&mut from, into)?;
+    plain.quiet.end()?;
     into.sync(sqlite::SQLITE_SYNC_NORMAL)?;
     let pages_are_hot = matches!(layout, Layout::HotLocations { chunk, .. } if chunk.0 == plain.page_bytes);
     let page_size = ByteSize(plain.page_bytes);
@@ -261,21 +351,35 @@ fn copy<A: Store, B: Store>(from: &mut Handle<A>, to: &mut Handle<B>) -> Result<
     }
 }
 
-/// Creates a file that must not exist, lets `write` fill it, and removes it if that fails.
-fn create_new<T>(path: &Path, write: impl FnOnce(HostStore) -> Result<T, SqliteError>) -> Result<T, SqliteError> {
-    let mut options = OpenOptions::new();
-    let file = options.read(true).write(true).create_new(true).open(path);
-    let file = file.map_err(|error| SqliteError::os("creating", path, &error))?;
-    let written = write(HostStore { file, name: display(path) });
-    if written.is_err() {
-        // The failure itself is what the caller must hear of.
-        let _ = std::fs::remove_file(path);
-    }
-    written
+/// Creates a file that must not exist, lets `write` fill it, and gives it its name when it is complete; whatever ends
+/// before leaves nothing.
+fn create_new<T>(
+    path: &Path,
+    access: Access,
+    write: impl FnOnce(HostStore) -> Result<T, SqliteError>,
+) -> Result<T, SqliteError> {
+    let failed = |error| SqliteError::os("creating", path, &error);
+    check_target(path)?;
+    let mut new = OutputFile::create(path, access).map_err(failed)?;
+    let file = new.file().try_clone().map_err(failed)?;
+    let written = write(HostStore { file, name: display(path) })?;
+    new.publish().map_err(failed)?;
+    Ok(written)
 }
 
-/// Writes what a database holds as a plain file.
-pub(crate) fn copy_out<S: Store>(from: &mut Handle<S>, name: &str, host: &Path) -> Result<ExportSummary, SqliteError> {
+/// The access of a new file that is made from another one.
+fn access_of(path: &Path) -> Result<Access, SqliteError> {
+    Access::of(path).map_err(|error| SqliteError::os("looking at it", path, &error))
+}
+
+/// Writes what a database holds as a plain file, with the access of the file that has it, if one has.
+pub(crate) fn copy_out<S: Store>(
+    from: &mut Handle<S>,
+    name: &str,
+    host: &Path,
+    access: Access,
+    is_complete: impl FnOnce() -> Result<(), SqliteError>,
+) -> Result<ExportSummary, SqliteError> {
     let mut head = [0; HEADER_BYTES];
     let length = from.read(0, &mut head)?;
     let page_bytes = page_size_of(&head[..length]);
@@ -284,24 +388,26 @@ pub(crate) fn copy_out<S: Store>(from: &mut Handle<S>, name: &str, host: &Path) 
         return Err(SqliteError::NotADatabase { path: name.to_owned(), reason });
     }
     let layout = from.layout();
-    let bytes = create_new(host, |store| {
+    let write = |store| {
         let mut to = Handle::plain(store);
         let bytes = copy(from, &mut to)?;
-        to.sync(sqlite::SQLITE_SYNC_NORMAL)?;
+        is_complete()?;
         Ok(bytes)
-    })?;
+    };
+    let bytes = create_new(host, access, write)?;
     let pages = page_bytes.map_or(0, |page| bytes / page);
     Ok(ExportSummary { layout, bytes: ByteSize(bytes), page_size: page_bytes.map(ByteSize), pages })
 }
 
-/// Writes a database that has a flashwise layout as a plain SQLite file. `plain` must be new.
+/// Writes a database that has a flashwise layout as a plain SQLite file. `plain` must be new; it gets the owner and mode
+/// of the stored file.
 ///
 /// No connection of this process may have the database open: closing a file drops the locks that the process holds on
 /// it, by the rules of POSIX.
 ///
 /// # Errors
-/// When the file is plain already, its header is damaged, a journal or a WAL holds part of it, `plain` exists, or I/O
-/// fails; a half-written output is removed.
+/// When the file is plain already, its header is damaged, a journal or a WAL holds part of it, or somebody writes to it;
+/// when `plain` exists, or a journal or a log of its name; when I/O fails. Nothing is left of it then.
 pub fn export(stored: &Path, plain: &Path) -> Result<ExportSummary, SqliteError> {
     let head = read_head(&open_read(stored)?, stored)?;
     match detect(&head).map_err(|error| header_error(stored, &error))? {
@@ -316,28 +422,28 @@ pub(crate) fn export_any(stored: &Path, plain: &Path) -> Result<ExportSummary, S
     let file = open_read(stored)?;
     let head = read_head(&file, stored)?;
     detect(&head).map_err(|error| header_error(stored, &error))?;
-    check_companions(stored)?;
+    let quiet = Quiet::begin(&file, stored)?;
     let store = HostStore { file, name: display(stored) };
     let mut from = Handle::database(store, VfsOptions::PLAIN)?;
-    copy_out(&mut from, &display(stored), plain)
+    copy_out(&mut from, &display(stored), plain, access_of(stored)?, || quiet.end())
 }
 
 fn header_error(path: &Path, error: &HeaderError) -> SqliteError {
     SqliteError::Header { path: display(path), reason: error.to_string() }
 }
 
-/// Copies a plain SQLite file into a layout. `stored` must be new.
+/// Copies a plain SQLite file into a layout. `stored` must be new; it gets the owner and mode of the plain file.
 ///
 /// # Errors
-/// When the file is no plain SQLite database or has a hot journal or a WAL, `stored` exists, the layout is impossible,
-/// or I/O fails; a half-written output is removed.
+/// When the file is no plain SQLite database, has a hot journal or a WAL, or somebody writes to it; when `stored` exists,
+/// or a journal or a log of its name; when the layout is impossible or I/O fails. Nothing is left of it then.
 pub fn import(plain: &Path, stored: &Path, options: &VfsOptions) -> Result<ImportSummary, SqliteError> {
     options.check()?;
     let from = open_plain(plain)?;
-    let summary = create_new(stored, |mut store| {
+    let summary = create_new(stored, access_of(plain)?, |mut store| {
         if let Some(header) = options.header(from.page_bytes) {
             let length = from.file.metadata().map_err(|error| SqliteError::os("looking at it", plain, &error))?.len();
-            let header = header.placed(place(&store.file, stored, length, header.chunk));
+            let header = header.placed(place(&store.file, length, header.chunk));
             // What was made room for behind the database is given back.
             store.truncate(checked_end(header.offset, length)?)?;
             store.write(0, &header.block(), Cut::Whole)?;
@@ -349,14 +455,16 @@ pub fn import(plain: &Path, stored: &Path, options: &VfsOptions) -> Result<Impor
 
 /// Makes room for a database of `length` bytes behind a header; tells where in the file the drive's chunks begin for
 /// most of it. 0, as if the file were the drive, where that cannot be told.
-fn place(file: &File, path: &Path, length: u64, chunk: u64) -> u64 {
+fn place(file: &File, length: u64, chunk: u64) -> u64 {
     let room = length.saturating_add(2 * chunk);
     // Room that is made at once lies in few extents. Where there is no such call, or too little room, writing will
     // tell.
     if rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, room).is_err() {
         return 0;
     }
-    file_extents(path).map_or(0, |extents| border(&extents, chunk))
+    // It has no name yet.
+    let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    file_extents(&path).map_or(0, |extents| border(&extents, chunk))
 }
 
 /// Where in most of a file's bytes chunks of the drive begin, modulo the chunk.

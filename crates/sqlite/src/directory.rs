@@ -23,10 +23,11 @@ use libsqlite3_sys as sqlite;
 use crate::batch::BatchPlace;
 use crate::batch_file::BatchFile;
 use crate::bytes::Span;
+use crate::companion;
 use crate::error::Failure;
 use crate::ffi::{FileName, LONGEST, ParentFile, ParentVfs};
 use crate::file::FileStore;
-use crate::handle::{Cut, Handle, Mapping, Store};
+use crate::handle::{Access, Cut, Handle, Mapping, Store};
 use crate::layout::cut;
 use crate::ledger::Ledger;
 use crate::log::open_log;
@@ -34,6 +35,7 @@ use crate::log_layout::LogLayout;
 use crate::memo;
 use crate::options::VfsOptions;
 use crate::shm::SharedMemory;
+use crate::super_journal::{self, Renamed};
 use crate::vfs::Opened;
 
 /// SQLite's suffixes and those of a shifted database.
@@ -169,9 +171,10 @@ impl Directory {
         role: FileRole,
         flags: c_int,
         options: VfsOptions,
+        access: Access,
     ) -> Result<Opened, Failure> {
         match role {
-            FileRole::Database => self.open_database(name, flags, options),
+            FileRole::Database => self.open_database(name, flags, options, access),
             _ => self.open_other(name, role, flags),
         }
     }
@@ -181,6 +184,7 @@ impl Directory {
         name: Option<FileName>,
         flags: c_int,
         options: VfsOptions,
+        access: Access,
     ) -> Result<Opened, Failure> {
         let path: Vec<u8> = name.as_ref().map_or_else(Vec::new, |name| name.bytes().to_vec());
         // What cannot be looked at is opened, and fails there with SQLite's own reason.
@@ -193,7 +197,9 @@ impl Directory {
         let options = self.remember(path.clone(), options, found, 1);
         let shown = String::from_utf8_lossy(&path).into_owned();
         let role = FileRole::Database;
-        let store = self.store(parent, role, shown, Some(path));
+        let mut store = self.store(parent, role, shown, Some(path));
+        // SQLite's VFS opens a file for reading that may not be written.
+        store.access = Access { writes: access.writes && granted & sqlite::SQLITE_OPEN_READONLY == 0, ..access };
         Ok(Opened::Ours(Box::new(Handle::database(store, options)?), granted))
     }
 
@@ -204,10 +210,20 @@ impl Directory {
             return Ok(Opened::AsItIs);
         }
         let log = companion.as_ref().map_or(LogLayout::Plain, |companion| companion.log);
+        let renamed = match (&name, &companion) {
+            (Some(name), Some(companion)) => {
+                let database = companion_of(name.bytes()).map_or(name.bytes(), |(_, database)| database);
+                companion::examine(as_path(companion.name.bytes()), as_path(database))?;
+                let (listed, stored) = (name.bytes().to_vec(), companion.name.bytes().to_vec());
+                (role == FileRole::Journal).then_some(Renamed { listed, stored })
+            }
+            _ => None,
+        };
         let name = companion.map_or(name, |companion| Some(FileName::owned(companion.name.bytes())));
         let shown = String::from_utf8_lossy(name.as_ref().map_or(b"temporary file", FileName::bytes)).into_owned();
         let (parent, granted) = self.parent.open(name, flags)?;
-        let store = self.store(parent, role, shown, None);
+        let mut store = self.store(parent, role, shown, None);
+        store.renamed = renamed;
         let file = match role {
             FileRole::WriteAheadLog => open_log(store, log, gathers)?,
             _ => Box::new(Handle::plain(store)),
@@ -233,8 +249,19 @@ impl Directory {
     ) -> DirectoryStore {
         self.state().files += 1;
         let (directory, direct, pause) = (Arc::clone(self), Direct::Unused, Pause::default());
-        let unsynced_batches = MOST_UNSYNCED;
-        DirectoryStore { parent, directory, role, name, registered, direct, unsynced_batches, pause }
+        let (unsynced_batches, access) = (MOST_UNSYNCED, Access::USUAL);
+        DirectoryStore {
+            parent,
+            directory,
+            role,
+            name,
+            registered,
+            access,
+            renamed: None,
+            direct,
+            unsynced_batches,
+            pause,
+        }
     }
 
     /// Notes what a database is; tells the options that hold for it, which are those of the connections that have it
@@ -333,6 +360,10 @@ impl Directory {
     }
 }
 
+fn as_path(name: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(name))
+}
+
 /// The kind of a companion, by SQLite's name, and its database.
 fn companion_of(name: &[u8]) -> Option<(usize, &[u8])> {
     (0..).zip(COMPANIONS).find_map(|(kind, (theirs, _))| Some((kind, name.strip_suffix(theirs.as_bytes())?)))
@@ -371,6 +402,9 @@ pub(crate) struct DirectoryStore {
     name: String,
     /// Full path of a database, for the count of its handles.
     registered: Option<Vec<u8>>,
+    access: Access,
+    /// Of a journal under a name of ours.
+    renamed: Option<Renamed>,
     direct: Direct,
     /// Batches since the last sync. Where nobody syncs, the page cache is what a writer waits for, and not the drive.
     unsynced_batches: u32,
@@ -440,6 +474,15 @@ impl DirectoryStore {
         Ok(length.min(usize::try_from(there).unwrap_or(usize::MAX)))
     }
 
+    /// A journal that is about to name a super-journal is listed there under the name that it is stored by.
+    fn list_in_super_journal(&mut self, offset: u64, data: &[u8]) -> Result<(), Failure> {
+        let Some(renamed) = self.renamed.clone().filter(|_| data == super_journal::MAGIC) else { return Ok(()) };
+        match super_journal::name_before(offset, |at, into| self.read(at, into))? {
+            Some(name) => super_journal::list(&name, &renamed),
+            None => Ok(()),
+        }
+    }
+
     fn result(&self, code: c_int, what: &str) -> Result<(), Failure> {
         match code {
             sqlite::SQLITE_OK => Ok(()),
@@ -496,11 +539,29 @@ impl Store for DirectoryStore {
         }
     }
 
+    /// SQLite itself deletes the journal and the log of an empty database, as leftovers of an earlier one, but here
+    /// it asks for them by our names. Left where they are, SQLite without this VFS would play a hot journal back over
+    /// the new database. The exclusive lock is held: nobody else has a transaction.
+    fn clear_leftovers(&mut self) -> Result<(), Failure> {
+        let Some(database) = self.registered.as_deref() else { return Ok(()) };
+        for (theirs, _) in COMPANIONS {
+            match self.directory.parent.delete(&[database, theirs.as_bytes()].concat(), 1) {
+                sqlite::SQLITE_OK | sqlite::SQLITE_IOERR_DELETE_NOENT => {}
+                code => {
+                    let why = format!("{}{theirs}: left by an earlier database, and cannot be deleted", self.name);
+                    return Err(Failure::new(code, why));
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn reserve(&mut self, _end: u64) -> Result<(), Failure> {
         Ok(())
     }
 
     fn write(&mut self, offset: u64, data: &[u8], how: Cut) -> Result<(), Failure> {
+        self.list_in_super_journal(offset, data)?;
         let directory = Arc::clone(&self.directory);
         let mut write = |start: u64, bytes: &[u8]| {
             directory.timed(Operation::Write, self.role, start, bytes.len() as u64, || {
@@ -570,9 +631,13 @@ impl Store for DirectoryStore {
         })
     }
 
+    fn access(&self) -> Access {
+        self.access
+    }
+
     fn batch_place(&self) -> Option<Box<dyn BatchPlace>> {
         let path = self.registered.as_deref()?;
-        Some(Box::new(BatchFile::new(Path::new(OsStr::from_bytes(path)))))
+        Some(Box::new(BatchFile::new(as_path(path), self.access.locks)))
     }
 }
 

@@ -26,6 +26,9 @@ pub(crate) type Read<'a> = dyn FnMut(u64, &mut [u8]) -> Result<usize, Failure> +
 /// What a drive gives back in one piece at least; a shorter hole only costs.
 const BLOCK: u64 = 4096;
 
+/// What SQLite's checksum VFS (`cksumvfs`) keeps at the end of each page.
+const CHECKSUM_BYTES: u8 = 8;
+
 /// The free list as it stands in the file.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct FreeList {
@@ -138,6 +141,11 @@ impl FreePages {
             return Ok(None);
         }
         let Some(page) = page_size_of(&header) else { return Ok(None) };
+        // A SQLite that encrypts pages can leave the first bytes of the file as they are, and keeps what it needs at the
+        // end of each page: no number in them is what it says.
+        if ![0, CHECKSUM_BYTES].contains(&header[20]) {
+            return Ok(None);
+        }
         let field = |at: usize| be_u32(&header, at);
         let (pages, mut trunk, free) = (field(28), field(32), field(36));
         let usable = page as usize - usize::from(header[20]);

@@ -19,7 +19,7 @@ use crate::bytes::Span;
 use crate::cache::{BLOCK, BlockRun, PageCache};
 use crate::disk::{Disk, read_request};
 use crate::error::{Failure, checked_end};
-use crate::handle::{Cut, Store};
+use crate::handle::{Access, Cut, Store};
 use crate::layout::cut;
 use crate::locks::{Busy, HandleId, Level, Locks};
 use crate::log_layout::LogLayout;
@@ -570,13 +570,19 @@ pub(crate) struct DriveStore {
     role: FileRole,
     name: String,
     ahead: Ahead,
+    access: Access,
 }
 
 impl DriveStore {
     pub(crate) fn open(drive: &SharedDrive, name: Option<&str>, mode: OpenMode) -> Result<Self, Failure> {
         let (id, handle) = lock(drive)?.open(name, mode)?;
         let shown = name.unwrap_or("temporary file").to_owned();
-        Ok(Self { drive: Arc::clone(drive), id, handle, role: mode.role, name: shown, ahead: Ahead::default() })
+        let (drive, role, ahead, access) = (Arc::clone(drive), mode.role, Ahead::default(), Access::USUAL);
+        Ok(Self { drive, id, handle, role, name: shown, ahead, access })
+    }
+
+    pub(crate) fn set_access(&mut self, access: Access) {
+        self.access = access;
     }
 
     pub(crate) fn is_database(&self) -> bool {
@@ -740,6 +746,10 @@ impl Store for DriveStore {
     fn sync(&mut self, _flags: c_int) -> Result<(), Failure> {
         let mut drive = lock(&self.drive)?;
         if self.is_database() { drive.disk.flush(self.role) } else { drive.sync_cached(self.id, self.role) }
+    }
+
+    fn access(&self) -> Access {
+        self.access
     }
 
     fn batch_place(&self) -> Option<Box<dyn BatchPlace>> {

@@ -21,6 +21,12 @@ pub enum SqliteError {
     /// The name is taken.
     #[error("VFS name '{0}' is registered already: choose another one, or drop the VFS that has it")]
     NameTaken(String),
+    /// SQLite's own VFS is missing.
+    #[error(
+        "this SQLite has no VFS '{0}', which does the work below flashwise's: use a SQLite for Unix, or name another of \
+         its own with parent=NAME"
+    )]
+    NoParent(&'static str),
     /// SQLite itself refused.
     #[error("SQLite refused to {what}: result code {code}")]
     Sqlite {
@@ -67,6 +73,20 @@ pub enum SqliteError {
     /// Nothing is ever overwritten.
     #[error("{0}: exists already; nothing is overwritten, choose a new name or remove it first")]
     Exists(String),
+    /// What an earlier database of the name left would be played into a new one.
+    #[error(
+        "{path}: '{companion}' exists, and would be taken for part of the new database; remove it if its own database is \
+         gone, or choose a new name"
+    )]
+    Leftover {
+        /// The new database.
+        path: String,
+        /// The journal or log beside it.
+        companion: String,
+    },
+    /// The database changes while it is copied.
+    #[error("{0}: somebody writes to it; copy it when nobody does")]
+    Writing(String),
     /// No such file.
     #[error("{0}: no such file")]
     NotFound(String),

@@ -207,6 +207,7 @@ impl<S: FileStore> SqliteFile for Handle<S> {
     }
 
     fn fetch(&mut self, offset: u64, length: usize) -> Result<*mut c_void, Failure> {
+        self.enter_unlocked()?;
         // A mapping shows the file, not what is held back.
         if self.mapping().is_none() || self.is_held(offset, length) {
             return Ok(std::ptr::null_mut());
@@ -219,6 +220,7 @@ impl<S: FileStore> SqliteFile for Handle<S> {
     }
 
     fn straight(&mut self, offset: u64, length: usize) -> Result<Option<u64>, Failure> {
+        self.enter_unlocked()?;
         if length > LONGEST || self.mapping().is_none() || self.is_held(offset, length) {
             return Ok(None);
         }

@@ -23,7 +23,7 @@ use std::ffi::c_int;
 
 use libsqlite3_sys as sqlite;
 
-use crate::batch::{BatchLog, BatchPlace, LONGEST_BATCH, Runs};
+use crate::batch::{BatchLog, BatchPlace, LONGEST_BATCH, Owner, Runs};
 use crate::bytes::{HEADER_BYTES, Span, is_page_size};
 use crate::discard::{FreePages, Read};
 use crate::error::{Failure, checked_end};
@@ -44,6 +44,19 @@ pub(crate) enum Cut {
     Chunks(Chunks),
 }
 
+/// What the connection that opened a file may do, and will.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Access {
+    /// Whether SQLite takes locks; with `nolock=1` and `immutable=1` it never does.
+    pub locks: bool,
+    /// Whether anything may be written: the database, or what lies beside it.
+    pub writes: bool,
+}
+
+impl Access {
+    pub(crate) const USUAL: Self = Self { locks: true, writes: true };
+}
+
 /// Where bytes are kept.
 pub(crate) trait Store {
     /// Name for messages.
@@ -54,6 +67,11 @@ pub(crate) trait Store {
     fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<usize, Failure>;
     /// Hears what a database turned out to be, or was made.
     fn decided(&mut self, _mapping: Mapping) {}
+    /// An empty file is about to become a database that is laid out: what lies beside it under SQLite's own names is of
+    /// no database any more, and goes.
+    fn clear_leftovers(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
     /// Makes sure that `end` bytes fit, where that can be known.
     fn reserve(&mut self, end: u64) -> Result<(), Failure>;
     /// Writes; the file grows as needed.
@@ -74,6 +92,10 @@ pub(crate) trait Store {
     fn truncate(&mut self, size: u64) -> Result<(), Failure>;
     /// Makes all that was written durable.
     fn sync(&mut self, flags: c_int) -> Result<(), Failure>;
+    /// What the connection may do with the file.
+    fn access(&self) -> Access {
+        Access::USUAL
+    }
     /// A place for the database's log of batches, where there can be one.
     fn batch_place(&self) -> Option<Box<dyn BatchPlace>> {
         None
@@ -178,6 +200,8 @@ pub(crate) struct Handle<S> {
     free: Option<FreePages>,
     /// The log of batches of a database that has one, from its first lock on.
     batches: Option<BatchLog>,
+    /// Whether no lock is to come at which that log would be brought into the database, and it has not been yet.
+    enters_unlocked: bool,
     /// Whether what is held back is a batch that SQLite has begun and not ended.
     in_batch: bool,
     /// Whether something was written past the log of batches and not synced.
@@ -194,7 +218,8 @@ impl<S: Store> Handle<S> {
     pub(crate) fn database(store: S, options: VfsOptions) -> Result<Self, Failure> {
         let free = options.discard.then(FreePages::default);
         let ahead = (options.read_ahead_depth > 1).then(|| Box::new(ReadAhead::new(options.read_ahead_depth)));
-        let mut handle = Self { options, mapping: None, free, ahead, ..Self::plain(store) };
+        let enters_unlocked = !store.access().locks;
+        let mut handle = Self { options, mapping: None, free, ahead, enters_unlocked, ..Self::plain(store) };
         handle.decide()?;
         Ok(handle)
     }
@@ -209,6 +234,7 @@ impl<S: Store> Handle<S> {
             free: None,
             ahead: None,
             batches: None,
+            enters_unlocked: false,
             in_batch: false,
             is_unsynced: false,
             read_only: None,
@@ -329,6 +355,7 @@ impl<S: Store> Handle<S> {
         let mapping = match self.options.header(page) {
             None => Mapping::Plain,
             Some(header) => {
+                self.store.clear_leftovers()?;
                 self.write_header(&header)?;
                 Mapping::Shifted(header)
             }
@@ -354,6 +381,7 @@ impl<S: Store> Handle<S> {
 
     /// Reads; tells how many bytes there were.
     pub(crate) fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<usize, Failure> {
+        self.enter_unlocked()?;
         if self.decide()?.is_none() {
             return Ok(0);
         }
@@ -394,6 +422,7 @@ impl<S: Store> Handle<S> {
 
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Failure> {
         self.check_poison()?;
+        self.enter_unlocked()?;
         let mapping = match self.decide()? {
             Some(mapping) => mapping,
             None => self.create(data.len())?,
@@ -448,6 +477,9 @@ impl<S: Store> Handle<S> {
 
     /// What comes next goes to the database without having been in its log of batches.
     fn write_past_batches(&mut self) -> Result<(), Failure> {
+        if self.batches.is_none() && self.takes_batches() {
+            self.enter()?;
+        }
         self.is_unsynced = true;
         match &mut self.batches {
             Some(batches) => batches.retire(&mut self.store),
@@ -468,6 +500,7 @@ impl<S: Store> Handle<S> {
             let why = format!("{}: a batch does not cut the file; SQLite takes a journal", self.store.name());
             return Err(Failure::new(sqlite::SQLITE_IOERR_TRUNCATE, why));
         }
+        self.enter_unlocked()?;
         self.write_out()?;
         self.decide()?;
         self.write_past_batches()?;
@@ -497,7 +530,11 @@ impl<S: Store> Handle<S> {
         let Some(Mapping::Shifted(header)) = self.decide()? else { return Ok(()) };
         let how = self.how();
         if header.identity != 0 && self.batches.is_none() {
-            self.batches = self.store.batch_place().map(|place| BatchLog::new(place, header.identity));
+            let owner = Owner { identity: header.identity, first: header.offset };
+            self.batches = self.store.batch_place().map(|place| BatchLog::new(place, owner));
+        }
+        if !self.store.access().writes {
+            return self.batches.as_mut().map_or(Ok(()), |batches| batches.look(&mut self.store));
         }
         match self.batches.as_mut().map(|batches| batches.enter(&mut self.store, how)) {
             Some(Err(failure)) if failure.code == sqlite::SQLITE_READONLY_DIRECTORY => {
@@ -507,6 +544,16 @@ impl<S: Store> Handle<S> {
             }
             entered => entered.unwrap_or(Ok(())),
         }
+    }
+
+    /// The same where SQLite takes no lock: once, before anything is read or written.
+    pub(crate) fn enter_unlocked(&mut self) -> Result<(), Failure> {
+        if self.enters_unlocked {
+            self.enter()?;
+            // An empty file becomes a database with its first write, and is entered there.
+            self.enters_unlocked = false;
+        }
+        Ok(())
     }
 
     /// Whether transactions may come as batches, or will when there is a database.
@@ -615,6 +662,7 @@ impl<S: Store> Handle<S> {
 
     /// Size of the database.
     pub(crate) fn size(&mut self) -> Result<u64, Failure> {
+        self.enter_unlocked()?;
         match self.decide()? {
             None => Ok(0),
             Some(_) => Ok(self.store.size()?.max(self.held.end()).saturating_sub(self.shift())),

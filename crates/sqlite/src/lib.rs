@@ -15,8 +15,8 @@
 //!
 //! - **Drive**: a [`flashwise_block::BlockDevice`], simulated or real, in its own time. The database is accessed
 //!   directly, as with `O_DIRECT`; journal, WAL and temporary files go through a modelled page cache.
-//! - **Directory**: an ordinary file system in wall-clock time. SQLite's own VFS does the work, so locks, shared memory
-//!   and file controls are SQLite's.
+//! - **Directory**: an ordinary file system in wall-clock time. SQLite's own VFS `unix` does the work, so locks, shared
+//!   memory and file controls are SQLite's. That one is taken by its name, whatever the default VFS is ([`Parent`]).
 //!
 //! ```
 //! use flashwise_sqlite::{Backend, Layout, Vfs, VfsOptions};
@@ -98,6 +98,7 @@ mod batch_volume;
 mod btree;
 mod bytes;
 mod cache;
+mod companion;
 mod convert;
 mod directory;
 mod discard;
@@ -120,14 +121,15 @@ mod plain_page;
 mod power_cuts;
 mod read_ahead;
 mod shm;
+mod super_journal;
 mod vfs;
 mod volume;
 
-pub use convert::{ExportSummary, FileInfo, ImportSummary, export, import, info};
+pub use convert::{ExportSummary, FileInfo, ImportSummary, check_target, export, import, info};
 pub use error::SqliteError;
 pub use layout::Layout;
 pub use log_layout::LogLayout;
-pub use options::{TECHNIQUES, Technique, VfsOptions};
+pub use options::{Parent, TECHNIQUES, Technique, VfsOptions};
 pub use vfs::{Backend, Vfs};
 
 /// Version of the SQLite that is linked in, such as `3.51.0`.

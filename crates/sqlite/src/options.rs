@@ -16,6 +16,8 @@
 //! | `discard` | gain by trim | | no |
 //! | `atomic-batch` | nothing; never unnamed | | yes |
 //!
+//! `parent` names the VFS below, for all databases: in the environment variable only.
+//!
 //! The three of the log exclude each other; sparse comes before aligned before contained.
 //!
 //! # Adding a technique
@@ -25,12 +27,60 @@
 //!    suite.
 //! 3. When `fit` applies it: `crates/tune/src/sqlite/plan.rs`.
 
+use std::io::Read;
+use std::path::Path;
+
 use flashwise_block::ByteSize;
+use flashwise_block::input::open_regular;
 use flashwise_profile::{DeviceProfile, Parameters};
 
 use crate::SqliteError;
 use crate::layout::{Header, Layout};
 use crate::log_layout::LogLayout;
+
+/// The VFS that opens files in directories for this one: one of SQLite's own, which differ in how they lock.
+///
+/// Any other VFS may change the bytes of a file, or keep its files elsewhere. One that encrypts, for instance, takes a
+/// log that is laid out for a file of no database, and leaves it in clear text; so none but these can be named. Such a
+/// VFS goes above this one instead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Parent {
+    /// `unix`, SQLite's own default.
+    #[default]
+    Unix,
+    /// `unix-excl`: one process has the database for itself.
+    UnixExcl,
+    /// `unix-dotfile`: locks are files beside the database.
+    UnixDotfile,
+    /// `unix-none`: no locks at all.
+    UnixNone,
+}
+
+impl Parent {
+    const ALL: [Self; 4] = [Self::Unix, Self::UnixExcl, Self::UnixDotfile, Self::UnixNone];
+
+    /// The name that SQLite knows it by.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unix => "unix",
+            Self::UnixExcl => "unix-excl",
+            Self::UnixDotfile => "unix-dotfile",
+            Self::UnixNone => "unix-none",
+        }
+    }
+
+    fn of_name(name: &str) -> Result<Self, SqliteError> {
+        let known = Self::ALL.into_iter().find(|parent| parent.name() == name);
+        known.ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            let why = format!(
+                "'{name}' is not known to keep what it is given as it is; take one of {names}, or put that VFS above \
+                 flashwise's"
+            );
+            refuse("parent", &why)
+        })
+    }
+}
 
 /// How a VFS is to work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +100,8 @@ pub struct VfsOptions {
     pub atomic_batch: bool,
     /// Whether requests are recorded from the start.
     pub record: bool,
+    /// The VFS below, for all files of a VFS; a database cannot choose its own.
+    pub parent: Parent,
 }
 
 impl VfsOptions {
@@ -62,6 +114,7 @@ impl VfsOptions {
         discard: false,
         atomic_batch: false,
         record: false,
+        parent: Parent::Unix,
     };
 
     /// Checks every figure.
@@ -113,7 +166,7 @@ impl VfsOptions {
     pub(crate) fn is_plain(&self) -> bool {
         let [write_back_depth, read_ahead_depth] =
             [self.write_back_depth, self.read_ahead_depth].map(|depth| depth.saturating_sub(1));
-        Self { write_back_depth, read_ahead_depth, ..*self } == Self::PLAIN
+        Self { write_back_depth, read_ahead_depth, parent: Parent::Unix, ..*self } == Self::PLAIN
     }
 
     /// Whether any parameter of ours is there.
@@ -130,6 +183,7 @@ impl VfsOptions {
         let profile = named("profile").map(|path| read_profile(&path)).transpose()?;
         let known = profile.map(|profile| profile.parameters);
         let mut options = Self::PLAIN;
+        options.parent = named("parent").map_or(Ok(Parent::Unix), |name| Parent::of_name(&name))?;
         for technique in &TECHNIQUES {
             let given = named(technique.name);
             technique.choose(given.as_deref(), known.as_ref(), &mut options)?;
@@ -156,7 +210,9 @@ impl VfsOptions {
             .filter(|pair| !pair.is_empty())
             .map(|pair| pair.split_once('=').unwrap_or((pair, "on")))
             .collect();
-        let is_known = |name: &str| name == "profile" || TECHNIQUES.iter().any(|technique| technique.name == name);
+        let is_known = |name: &str| {
+            ["profile", "parent"].contains(&name) || TECHNIQUES.iter().any(|technique| technique.name == name)
+        };
         if let Some((unknown, _)) = pairs.iter().find(|(name, _)| !is_known(name)) {
             let names: Vec<&str> = TECHNIQUES.iter().map(|technique| technique.name).collect();
             return Err(refuse(unknown, &format!("is no technique; there are {}", names.join(", "))));
@@ -390,11 +446,15 @@ fn read_profile(path: &str) -> Result<DeviceProfile, SqliteError> {
     /// A profile has a few curves; this is a hundred times as much.
     const LONGEST: u64 = 64 << 20;
     let refuse = |why: String| SqliteError::Options(format!("profile {path}: {why}"));
-    let length = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?.len();
+    let failed = |error: std::io::Error| refuse(error.to_string());
+    // Whoever opens the database would wait for the other end of a pipe.
+    let file = open_regular(Path::new(path)).map_err(failed)?;
+    let length = file.metadata().map_err(failed)?.len();
     if length > LONGEST {
         return Err(refuse(format!("{} are no profile", ByteSize(length))));
     }
-    let text = flashwise_block::input::read_text(path).map_err(|error| refuse(error.to_string()))?;
+    let mut text = String::new();
+    file.take(LONGEST).read_to_string(&mut text).map_err(failed)?;
     DeviceProfile::from_toml(&text, path).map_err(|error| SqliteError::Options(error.to_string()))
 }
 
@@ -471,6 +531,14 @@ mod tests {
     }
 
     #[test]
+    fn one_of_sqlites_own_vfss_can_be_named_to_stand_below() {
+        for parent in Parent::ALL {
+            let options = VfsOptions::from_text(&format!("parent={}", parent.name())).unwrap();
+            assert!(options.parent == parent && options.is_plain(), "{options:?}");
+        }
+    }
+
+    #[test]
     fn figures_can_be_given_without_a_profile() {
         let text = "use-hot-locations=64k+32k&sparse-log=4k&concurrent-write-back=16";
         let given = VfsOptions::from_text(text).unwrap();
@@ -504,6 +572,8 @@ mod tests {
             ("concurrent-read-ahead=65".to_owned(), "neither on, off nor"),
             ("hot=on".to_owned(), "is no technique; there are use-hot-locations, "),
             ("profile=/nowhere/drive.toml".to_owned(), "/nowhere/drive.toml"),
+            ("profile=/dev/zero".to_owned(), "a regular file is needed"),
+            ("parent=multipleciphers-unix".to_owned(), "put that VFS above"),
         ] {
             let told = VfsOptions::from_text(&text).unwrap_err().to_string();
             assert!(told.contains(words), "{text}: {told}");

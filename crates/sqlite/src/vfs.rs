@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use flashwise_block::output::Access;
 use flashwise_block::{BlockDevice, DeviceCounters, Nanos};
 use flashwise_trace::{FileRole, IoTrace};
 use libsqlite3_sys as sqlite;
@@ -18,7 +19,7 @@ use crate::drive::{Drive, DriveStore, OpenMode, SharedDrive, lock, role_of_name}
 use crate::error::Failure;
 use crate::ffi::{Api, FileName, ParentVfs, Registration};
 use crate::file::SqliteFile;
-use crate::handle::Handle;
+use crate::handle::{self, Handle};
 use crate::layout::Layout;
 use crate::ledger::Ledger;
 use crate::log::open_log;
@@ -96,13 +97,15 @@ impl Shared {
     ) -> Result<Opened, Failure> {
         let role = role_of_flags(flags);
         let options = self.options_of(named)?;
+        let access = access_of(flags, named);
         match &self.place {
-            Place::Directory(directory) => directory.open(name, role, flags, options),
+            Place::Directory(directory) => directory.open(name, role, flags, options, access),
             Place::Drive(drive) => {
                 let name = name.as_ref().map(|name| utf8(name.bytes())).transpose()?;
                 let create = name.is_none() || flags & sqlite::SQLITE_OPEN_CREATE != 0;
                 let mode = OpenMode { role, create, exclusive: flags & sqlite::SQLITE_OPEN_EXCLUSIVE != 0 };
-                let store = DriveStore::open(drive, name, mode)?;
+                let mut store = DriveStore::open(drive, name, mode)?;
+                store.set_access(access);
                 if flags & sqlite::SQLITE_OPEN_DELETEONCLOSE != 0
                     && let Some(name) = name
                 {
@@ -125,10 +128,17 @@ impl Shared {
 
     /// What a URI asks for, or else what the VFS was registered with.
     fn options_of(&self, named: Option<&Lookup<'_>>) -> Result<VfsOptions, Failure> {
+        if let Some(parent) = named.and_then(|named| named("parent"))
+            && parent != self.options.parent.name()
+        {
+            let why =
+                format!("parent={parent}: a database cannot choose it; name it in FLASHWISE_SQLITE, for all of them");
+            return Err(Failure::new(sqlite::SQLITE_CANTOPEN, why));
+        }
         let Some(named) = named.filter(|named| VfsOptions::is_named_by(named)) else { return Ok(self.options) };
         let options = VfsOptions::from_parameters(named);
         let options = options.map_err(|error| Failure::new(sqlite::SQLITE_CANTOPEN, error.to_string()))?;
-        Ok(VfsOptions { record: self.options.record, ..options })
+        Ok(VfsOptions { record: self.options.record, parent: self.options.parent, ..options })
     }
 
     /// Deletes a file for SQLite.
@@ -173,6 +183,11 @@ pub(crate) enum Look {
     },
 }
 
+/// What lies beside a database on a drive: all names are SQLite's there, but for that of a log of batches.
+fn companions_on_drive(name: &str) -> impl Iterator<Item = String> {
+    ["-journal", "-wal", batch::SUFFIX].into_iter().map(move |suffix| format!("{name}{suffix}"))
+}
+
 /// The layout of the log of that name, which its database tells.
 fn log_of(drive: &SharedDrive, name: &str) -> LogLayout {
     let Some(database) = name.strip_suffix("-wal") else { return LogLayout::Plain };
@@ -182,6 +197,24 @@ fn log_of(drive: &SharedDrive, name: &str) -> LogLayout {
 fn utf8(name: &[u8]) -> Result<&str, Failure> {
     std::str::from_utf8(name)
         .map_err(|_| Failure::new(sqlite::SQLITE_CANTOPEN, "file names on a drive must be valid UTF-8"))
+}
+
+/// What a connection does with a database, from the flags and parameters that it opens it with.
+fn access_of(flags: c_int, named: Option<&Lookup<'_>>) -> handle::Access {
+    let is_on = |key: &str| named.and_then(|named| named(key)).is_some_and(|value| is_true(&value));
+    let is_immutable = is_on("immutable");
+    let writes = flags & sqlite::SQLITE_OPEN_READONLY == 0 && !is_immutable;
+    handle::Access { locks: !is_immutable && !is_on("nolock"), writes }
+}
+
+/// What SQLite takes for true in a URI: `sqlite3_uri_boolean` without a default.
+fn is_true(value: &str) -> bool {
+    let digits: String = value.chars().take_while(char::is_ascii_digit).collect();
+    match digits.is_empty() {
+        // It keeps the last byte of a number.
+        false => digits.parse::<u32>().is_ok_and(|number| number & 0xff != 0),
+        true => ["on", "yes", "true"].iter().any(|word| word.eq_ignore_ascii_case(value)),
+    }
 }
 
 /// What a file is, from the flags that SQLite opens it with.
@@ -259,7 +292,7 @@ impl Vfs {
         options.check()?;
         let c_name = CString::new(name).ok().filter(|name| !name.is_empty());
         let c_name = c_name.ok_or_else(|| SqliteError::Name(name.escape_default().to_string()))?;
-        let parent = ParentVfs::default_vfs(api)?;
+        let parent = ParentVfs::named(api, options.parent)?;
         let place = match backend {
             Backend::Drive(device) => {
                 Place::Drive(Arc::new(Mutex::new(Drive::new(Disk::new(device, options.record)?))))
@@ -346,8 +379,8 @@ impl Vfs {
     /// new.
     ///
     /// # Errors
-    /// When the file is no plain SQLite database or has a hot journal or a WAL, the name exists, or I/O fails; what was
-    /// written of the copy is removed.
+    /// When the file is no plain SQLite database or has a hot journal or a WAL, the name exists or a journal or log of
+    /// it, or I/O fails; what was written of the copy is removed.
     pub fn import_file(&self, host: &Path, name: &str) -> Result<ImportSummary, SqliteError> {
         match &self.shared.place {
             Place::Directory(_) => convert::import(host, Path::new(name), &self.shared.options),
@@ -355,6 +388,11 @@ impl Vfs {
                 let plain = convert::open_plain(host)?;
                 if lock(drive)?.exists(name) {
                     return Err(SqliteError::Exists(name.to_owned()));
+                }
+                for companion in companions_on_drive(name) {
+                    if lock(drive)?.exists(&companion) {
+                        return Err(SqliteError::Leftover { path: name.to_owned(), companion });
+                    }
                 }
                 let mode = OpenMode { role: FileRole::Database, create: true, exclusive: true };
                 let mut handle = Handle::database(DriveStore::open(drive, Some(name), mode)?, self.shared.options)?;
@@ -393,15 +431,14 @@ impl Vfs {
                 self.check_companions(drive, name)?;
                 let mode = OpenMode { role: FileRole::Database, create: false, exclusive: false };
                 let mut handle = Handle::database(DriveStore::open(drive, Some(name), mode)?, self.shared.options)?;
-                convert::copy_out(&mut handle, name, host)
+                convert::copy_out(&mut handle, name, host, Access::Usual, || Ok(()))
             }
         }
     }
 
     /// A journal that is hot, or a WAL, holds part of the database.
     fn check_companions(&self, drive: &SharedDrive, name: &str) -> Result<(), SqliteError> {
-        for suffix in ["-journal", "-wal", batch::SUFFIX] {
-            let companion = format!("{name}{suffix}");
+        for companion in companions_on_drive(name) {
             if lock(drive)?.size_of(&companion).is_none_or(|size| size == 0) {
                 continue;
             }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use flashwise_block::ByteSize;
 use flashwise_block::input::check_regular;
-use flashwise_sqlite::{FileInfo, ImportSummary, Layout, LogLayout, VfsOptions, export, import, info};
+use flashwise_sqlite::{FileInfo, ImportSummary, Layout, LogLayout, VfsOptions, check_target, export, import, info};
 
 use crate::arguments::SqliteAction;
 use crate::failure::Failure;
@@ -24,6 +24,7 @@ pub fn run(action: &SqliteAction, output: &Output) -> Result<ExitCode, Failure> 
         }
         SqliteAction::Export { file, plain } => {
             wait_for_nobody(file)?;
+            check_target(plain)?;
             let summary = create(plain, |new| Ok(export(file, new)?))?;
             let document = serde_json::to_value(&summary).map_err(Failure::error)?;
             let text = format!("{}: plain SQLite, from {}\n", plain.display(), file.display());
@@ -32,6 +33,7 @@ pub fn run(action: &SqliteAction, output: &Output) -> Result<ExitCode, Failure> 
         SqliteAction::Import { plain, file, profile, techniques } => {
             let options = options_of(profile.as_deref(), techniques.as_deref())?;
             wait_for_nobody(plain)?;
+            check_target(file)?;
             let summary = create(file, |new| Ok(import(plain, new, &options)?))?;
             let document = serde_json::to_value(&summary).map_err(Failure::error)?;
             let text = imported(file, &summary);

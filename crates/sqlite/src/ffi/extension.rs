@@ -1,4 +1,5 @@
-//! The entry point of the loadable extension: `.load libflashwise_sqlite`, and then `file:app.db?vfs=flashwise`.
+//! The entry points of the loadable extension: `.load libflashwise_sqlite`, and then `file:app.db?vfs=flashwise`; or
+//! `.load libflashwise_sqlite sqlite3_flashwisedefault_init`, and then every name.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 
@@ -28,12 +29,44 @@ pub unsafe extern "C" fn sqlite3_flashwisesqlite_init(
     error_message: *mut *mut c_char,
     routines: *const c_void,
 ) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { load(error_message, routines, false) }
+}
+
+/// The same as the default VFS: every database that is opened from then on goes through it, for programs that cannot
+/// name a VFS. Those that are open already stay where they are.
+///
+/// SQLite derives an entry point from a file's name where none is given: under the name `flashwise_default.so` the
+/// extension is loaded by this one.
+///
+/// # Safety
+/// As [`sqlite3_flashwisesqlite_init`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_flashwisedefault_init(
+    _connection: *mut c_void,
+    error_message: *mut *mut c_char,
+    routines: *const c_void,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { load(error_message, routines, true) }
+}
+
+/// # Safety
+/// As [`sqlite3_flashwisesqlite_init`].
+unsafe fn load(error_message: *mut *mut c_char, routines: *const c_void, as_default: bool) -> c_int {
     let outcome = std::panic::catch_unwind(|| {
         // SAFETY: SQLite passes its table.
         let api = unsafe { Api::of_loader(routines) }.map_err(|version| (None, too_old(version)))?;
         match api.find(Some(NAME)) {
+            Some(there) if as_default => {
+                // SAFETY: an object that SQLite has on its list already, and so lives long enough.
+                match unsafe { api.register(there.as_ptr(), true) } {
+                    sqlite::SQLITE_OK => Ok(()),
+                    code => Err((Some(api), format!("flashwise: SQLite refused the default VFS: result code {code}"))),
+                }
+            }
             Some(_) => Ok(()),
-            None => install(&api).map_err(|why| (Some(api), why)),
+            None => install(&api, as_default).map_err(|why| (Some(api), why)),
         }
     });
     let (api, why) = match outcome {
@@ -52,13 +85,13 @@ fn too_old(version: c_int) -> String {
     format!("flashwise: this SQLite has the version number {version}; {OLDEST} is the oldest that works")
 }
 
-fn install(api: &Api) -> Result<(), String> {
+fn install(api: &Api, as_default: bool) -> Result<(), String> {
     let options = match std::env::var(ENVIRONMENT) {
         Ok(text) => VfsOptions::from_text(&text).map_err(|error| format!("flashwise: {ENVIRONMENT}: {error}"))?,
         Err(_) => VfsOptions::PLAIN,
     };
     let name = NAME.to_str().unwrap_or_default();
-    let vfs = Vfs::install_with(api, name, options, false).map_err(|error| format!("flashwise: {error}"))?;
+    let vfs = Vfs::install_with(api, name, options, as_default).map_err(|error| format!("flashwise: {error}"))?;
     // The extension is never unloaded, and connections may outlive anything that could own the VFS.
     std::mem::forget(vfs);
     Ok(())

@@ -5,12 +5,14 @@
 
 mod api;
 mod extension;
+mod fork;
 mod marks;
 mod parent;
 mod region;
 mod shim;
 
 pub(crate) use api::{Api, OLDEST};
+pub(crate) use fork::OwnFile;
 pub(crate) use marks::MarksPage;
 pub(crate) use parent::{FileName, LONGEST, ParentFile, ParentVfs};
 pub(crate) use region::Region;

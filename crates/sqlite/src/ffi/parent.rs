@@ -1,6 +1,6 @@
 //! Downwards: SQLite's own VFS and the files that it opens, behind safe methods.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::{self, NonNull};
 
 use libsqlite3_sys as sqlite;
@@ -9,6 +9,7 @@ use sqlite::{sqlite3_file, sqlite3_io_methods, sqlite3_vfs};
 use super::Api;
 use crate::SqliteError;
 use crate::error::Failure;
+use crate::options::Parent;
 use crate::shm::SharedMemory;
 
 /// Some SQLite builds look for URI parameters around a file name; zeros on both sides mean that there are none.
@@ -61,7 +62,7 @@ impl FileName {
     }
 }
 
-/// SQLite's default VFS.
+/// One of SQLite's own VFSs.
 #[derive(Clone, Copy)]
 pub(crate) struct ParentVfs(NonNull<sqlite3_vfs>);
 
@@ -71,9 +72,11 @@ unsafe impl Send for ParentVfs {}
 unsafe impl Sync for ParentVfs {}
 
 impl ParentVfs {
-    /// The VFS that SQLite would use without us.
-    pub(crate) fn default_vfs(api: &Api) -> Result<Self, SqliteError> {
-        api.find(None).map(Self).ok_or(SqliteError::Sqlite { what: "name its default VFS", code: 1 })
+    /// The VFS that is to stand below, by its name. The default one is whatever a program or another extension made it,
+    /// and may be one that encrypts, or us.
+    pub(crate) fn named(api: &Api, parent: Parent) -> Result<Self, SqliteError> {
+        let name = CString::new(parent.name()).unwrap_or_default();
+        api.find(Some(&name)).map(Self).ok_or(SqliteError::NoParent(parent.name()))
     }
 
     pub(crate) fn as_ptr(self) -> *mut sqlite3_vfs {
@@ -305,5 +308,33 @@ impl SharedMemory for ParentFile {
 
     fn unmap(&mut self, delete: bool) -> c_int {
         call!(self, xShmUnmap, sqlite::SQLITE_OK, c_int::from(delete))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parent_is_sqlites_own_whatever_the_default_vfs_is() {
+        let api = Api::linked().unwrap();
+        let unix = api.find(Some(c"unix")).unwrap();
+        // It does all that SQLite's own does, for other tests may open files meanwhile.
+        // SAFETY: the object is static; the copy shares all that it points to.
+        let copy = sqlite3_vfs { zName: c"a-shim".as_ptr(), pNext: ptr::null_mut(), ..unsafe { *unix.as_ptr() } };
+        let shim: *mut sqlite3_vfs = Box::leak(Box::new(copy));
+        // SAFETY: both objects live for ever.
+        unsafe { api.register(shim, true) };
+        let (default, parent) = (api.find(None).unwrap(), ParentVfs::named(&api, Parent::Unix).unwrap());
+        // SAFETY: as above.
+        unsafe {
+            api.register(unix.as_ptr(), true);
+            api.unregister(shim);
+        }
+        assert_eq!((default.as_ptr(), parent.as_ptr()), (shim, unix.as_ptr()));
+        for (parent, name) in [(Parent::UnixExcl, c"unix-excl"), (Parent::UnixNone, c"unix-none")] {
+            let found = ParentVfs::named(&api, parent).unwrap();
+            assert_eq!(found.as_ptr(), api.find(Some(name)).unwrap().as_ptr());
+        }
     }
 }

@@ -8,9 +8,14 @@ use std::process::{Command, Output};
 /// Runs SQL in the shell with the extension loaded. `None` where the machine has no shell that can load one.
 fn shell(dir: &Path, uri: &str, environment: Option<&str>, sql: &str) -> Option<Output> {
     let library = std::env::current_exe().unwrap().with_file_name("libflashwise_sqlite.so");
+    shell_with(&format!("{}", library.display()), dir, uri, environment, sql)
+}
+
+/// The same with the arguments of `.load`.
+fn shell_with(load: &str, dir: &Path, uri: &str, environment: Option<&str>, sql: &str) -> Option<Output> {
     let mut command = Command::new("sqlite3");
     command.current_dir(dir).args(["-batch", "-bail", ":memory:"]);
-    command.arg(format!(".load {}", library.display())).arg(format!(".open {uri}")).arg(sql);
+    command.arg(format!(".load {load}")).arg(format!(".open {uri}")).arg(sql);
     command.env_remove("FLASHWISE_SQLITE");
     if let Some(options) = environment {
         command.env("FLASHWISE_SQLITE", options);
@@ -74,6 +79,80 @@ fn the_environment_holds_where_a_uri_says_nothing() {
     assert!(told.contains("FLASHWISE_SQLITE: faster: is no technique"), "{told}");
 }
 
+/// Programs that take no URI, or open a database before anybody could name a VFS.
+#[test]
+fn a_second_entry_point_makes_it_the_default_vfs() {
+    let dir = tempfile::tempdir().unwrap();
+    let library = std::env::current_exe().unwrap().with_file_name("libflashwise_sqlite.so");
+    // SQLite makes the name of the entry point from that of the file.
+    let renamed = dir.path().join("flashwise_default.so");
+    std::os::unix::fs::symlink(&library, &renamed).unwrap();
+    let (library, options) = (library.display(), Some("write-aligned-stripes=64k"));
+    for (name, load) in [
+        ("named.db", format!("{library} sqlite3_flashwisedefault_init")),
+        ("derived.db", renamed.display().to_string()),
+        ("other.db", format!("{library} sqlite3_flashwisesqlite_init")),
+    ] {
+        let Some(output) = shell_with(&load, dir.path(), name, options, FILL) else { return };
+        assert_eq!(text(&output), "wal\n6\nok\n", "{name}");
+        let expected = if name == "other.db" { "plain" } else { "aligned" };
+        assert_eq!(flashwise_sqlite::info(&dir.path().join(name)).unwrap().log, expected, "{name}");
+    }
+    // Registered before as one of many, it becomes the default one.
+    let output = Command::new("sqlite3")
+        .current_dir(dir.path())
+        .env("FLASHWISE_SQLITE", "write-aligned-stripes=64k")
+        .args(["-batch", "-bail", ":memory:", &format!(".load {library}")])
+        .arg(format!("SELECT load_extension('{library}', 'sqlite3_flashwisedefault_init')"))
+        .args([".open both.db", FILL, "ATTACH 'attached.db' AS x; CREATE TABLE x.t (x); SELECT count(*) FROM x.t"])
+        .output()
+        .unwrap();
+    assert!(text(&output).ends_with("wal\n6\nok\n0\n"), "{}", text(&output));
+    for name in ["both.db", "attached.db"] {
+        assert_eq!(flashwise_sqlite::info(&dir.path().join(name)).unwrap().log, "aligned", "{name}");
+    }
+}
+
+/// A package of Python whose SQLite makes a VFS that encrypts the default one, where it is installed.
+#[test]
+fn a_default_vfs_that_encrypts_is_not_taken_for_the_one_below() {
+    const PROGRAM: &str = "
+import apsw, os, sys
+apsw.mc_version
+loader = apsw.Connection(':memory:'); loader.enable_load_extension(True); loader.load_extension(sys.argv[1])
+flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
+for vfs in ('flashwise', 'multipleciphers-flashwise'):
+    for n, techniques in enumerate(('', '&write-aligned-stripes=64k', '&concurrent-write-back=8', '&atomic-batch=on')):
+        name = f'{vfs}-{n}.db'
+        db = apsw.Connection(f'file:{name}?vfs={vfs}{techniques}', flags=flags)
+        try:
+            db.execute(\"PRAGMA key = 'secret words'\")
+        except apsw.Error as error:
+            print(vfs, 'refused'); continue
+        db.execute('PRAGMA journal_mode = wal').get
+        db.execute('CREATE TABLE t (x)')
+        with db: db.executemany('INSERT INTO t VALUES (?)', [('clear text' + 'x' * 200,) for _ in range(500)])
+        clear = [file for file in os.listdir() if file.startswith(name) and b'clear text' in open(file, 'rb').read()]
+        db.close()
+        db = apsw.Connection(f'file:{name}?vfs={vfs}', flags=flags)
+        db.execute(\"PRAGMA key = 'secret words'\")
+        print(vfs, clear, db.execute('SELECT count(*) FROM t').get)
+";
+    let has_package = |python: &&str| {
+        let asked = Command::new(python).args(["-c", "import apsw; apsw.mc_version"]).output();
+        asked.is_ok_and(|output| output.status.success())
+    };
+    let named = std::env::var("FLASHWISE_MULTIPLE_CIPHERS_PYTHON").unwrap_or_default();
+    let Some(python) = [&named, "python3", "/usr/bin/python3"].into_iter().find(has_package) else {
+        return println!("skipped: no Python here has the package apsw-sqlite3mc");
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let library = std::env::current_exe().unwrap().with_file_name("libflashwise_sqlite.so");
+    let output = Command::new(python).current_dir(dir.path()).args(["-c", PROGRAM]).arg(library).output().unwrap();
+    let above = "multipleciphers-flashwise [] 500\n".repeat(4);
+    assert_eq!(text(&output), format!("{}{above}", "flashwise refused\n".repeat(4)));
+}
+
 #[test]
 fn a_profile_chooses_and_what_it_cannot_tell_is_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -126,14 +205,7 @@ print(copy.execute('SELECT sum(x) FROM t').fetchone()[0], copy.execute('PRAGMA i
 ";
     let dir = tempfile::tempdir().unwrap();
     let library = std::env::current_exe().unwrap().with_file_name("libflashwise_sqlite.so");
-    // Some builds of Python cannot load extensions; the system's own can.
-    let can_load = |python: &&str| {
-        let asked = "import sqlite3; sqlite3.connect(':memory:').enable_load_extension(True)";
-        Command::new(python).args(["-c", asked]).output().is_ok_and(|output| output.status.success())
-    };
-    let Some(python) = ["python3", "/usr/bin/python3"].into_iter().find(can_load) else {
-        return println!("skipped: this machine has no Python that loads extensions of SQLite");
-    };
+    let Some(python) = crate::support::python() else { return };
     let output = Command::new(python).current_dir(dir.path()).args(["-c", PROGRAM]).arg(library).output().unwrap();
     assert_eq!(text(&output), "499500 ok\n");
     assert_eq!(flashwise_sqlite::info(&dir.path().join("p.db")).unwrap().log, "aligned");

@@ -2,13 +2,16 @@
 //! share is compiled once.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
 
+mod attached;
 mod batches;
 mod beyond_4_gib;
+mod companions;
 mod configurations;
 mod cut_fs;
 mod extension;
 mod faults;
 mod full;
+mod kills;
 mod layout;
 mod log_damage;
 mod power_cut_processes;

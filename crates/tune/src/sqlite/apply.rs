@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use flashwise_block::Progress;
 use flashwise_block::temporary::TemporaryFolder;
-use flashwise_sqlite::{Backend, Vfs, VfsOptions, import};
+use flashwise_sqlite::{Backend, Vfs, VfsOptions, check_target, import};
 use rusqlite::{Connection, OpenFlags};
 use tempfile::TempPath;
 
@@ -88,6 +88,8 @@ fn lay_out(database: &Path, wanted: &Settings, new: &Path) -> Result<(), TuneErr
     if new.symlink_metadata().is_ok() {
         return Err(TuneError::Refused(format!("{}: exists; existing files are never written to", new.display())));
     }
+    // What an earlier database of the name left would be played into the new one.
+    check_target(new)?;
     check_integrity(&open_plain(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?, database)?;
     let directory = TemporaryFolder::create_in(parent, ".flashwise-");
     let directory = directory.map_err(|e| TuneError::file(parent, &e))?;

@@ -239,6 +239,19 @@ pub fn open(path: &str, vfs: &str) -> Connection {
     Connection::open_with_flags_and_vfs(path, OpenFlags::default(), vfs).unwrap()
 }
 
+/// A Python that loads extensions of SQLite: some builds cannot, the system's own can.
+pub fn python() -> Option<&'static str> {
+    let can_load = |python: &&str| {
+        let asked = "import sqlite3; sqlite3.connect(':memory:').enable_load_extension(True)";
+        std::process::Command::new(python).args(["-c", asked]).output().is_ok_and(|output| output.status.success())
+    };
+    let found = ["python3", "/usr/bin/python3"].into_iter().find(can_load);
+    if found.is_none() {
+        println!("skipped: this machine has no Python that loads extensions of SQLite");
+    }
+    found
+}
+
 /// Everything in a database, as text.
 pub fn dump(db: &Connection) -> Vec<String> {
     try_dump(db).unwrap()

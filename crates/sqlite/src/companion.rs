@@ -1,0 +1,115 @@
+//! Files beside a database that belong to it, under names that the user did not choose: who put them there?
+//!
+//! A database may come from anywhere, and its directory may be writable for others. A companion is therefore followed
+//! nowhere and believed only where it could have been written by somebody who may write the database itself:
+//!
+//! - no symbolic link, pipe or device: a regular file, opened with `O_NOFOLLOW` and `O_NONBLOCK`;
+//! - owned by the owner of the database, by the user of this process, or by root; by anybody where others than the
+//!   owner may write the database.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use libsqlite3_sys as sqlite;
+use nix::libc;
+
+use crate::error::{Failure, display};
+
+/// Group or everybody.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// Checks what a companion is; `why` it is none.
+fn check(companion: &Metadata, database: &Metadata) -> Result<(), String> {
+    if companion.file_type().is_symlink() {
+        return Err("it is a symbolic link, which is not followed".to_owned());
+    }
+    if !companion.is_file() {
+        return Err("it is no regular file".to_owned());
+    }
+    let owner = companion.uid();
+    let is_trusted = [0, database.uid(), rustix::process::geteuid().as_raw()].contains(&owner);
+    if !is_trusted && database.permissions().mode() & OTHERS_WRITE == 0 {
+        return Err(format!("it belongs to user {owner}, who may not write the database"));
+    }
+    Ok(())
+}
+
+fn refused(path: &Path, why: &str) -> Failure {
+    let text = format!("{}: {why}; move it away if nobody put it there on purpose", display(path));
+    Failure::new(sqlite::SQLITE_CANTOPEN, text)
+}
+
+/// Checks a companion that somebody else is about to open by its name, where there is one.
+pub(crate) fn examine(companion: &Path, database: &Path) -> Result<(), Failure> {
+    let found = match std::fs::symlink_metadata(companion) {
+        Ok(found) => found,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(refused(companion, &format!("it cannot be examined: {error}"))),
+    };
+    // A database that is gone has no owner to compare with.
+    let database = std::fs::metadata(database).unwrap_or_else(|_| found.clone());
+    check(&found, &database).map_err(|why| refused(companion, &why))
+}
+
+/// Opens a companion that exists; `None` where there is none.
+pub(crate) fn open(companion: &Path, database: &Path, writes: bool) -> Result<Option<File>, Failure> {
+    // Opening a device can have effects of its own.
+    examine(companion, database)?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(writes).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let file = match options.open(companion) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(refused(companion, &format!("it cannot be opened: {error}"))),
+    };
+    let metadata = |file: std::io::Result<Metadata>| {
+        file.map_err(|error| refused(companion, &format!("it cannot be examined: {error}")))
+    };
+    let (found, database) = (metadata(file.metadata())?, metadata(std::fs::metadata(database))?);
+    check(&found, &database).map_err(|why| refused(companion, &why))?;
+    Ok(Some(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{chown, symlink};
+
+    #[test]
+    fn a_companion_is_a_regular_file_of_somebody_who_may_write_the_database() {
+        let dir = tempfile::tempdir().unwrap();
+        let [database, companion, victim] = ["a.db", "a.db-fwbatch", "victim"].map(|name| dir.path().join(name));
+        std::fs::write(&database, b"a database").unwrap();
+        std::fs::set_permissions(&database, PermissionsExt::from_mode(0o644)).unwrap();
+        assert!(open(&companion, &database, true).unwrap().is_none());
+        examine(&companion, &database).unwrap();
+        let refuses = |words: &str| {
+            for told in [examine(&companion, &database).unwrap_err(), open(&companion, &database, false).unwrap_err()] {
+                assert!(told.message.contains(words) && told.code == sqlite::SQLITE_CANTOPEN, "{}", told.message);
+            }
+            std::fs::remove_file(&companion).unwrap();
+        };
+        std::fs::write(&victim, b"a text of the user's").unwrap();
+        symlink(&victim, &companion).unwrap();
+        refuses("symbolic link");
+        symlink(dir.path().join("nothing"), &companion).unwrap();
+        refuses("symbolic link");
+        nix::unistd::mkfifo(&companion, nix::sys::stat::Mode::S_IRUSR).unwrap();
+        refuses("no regular file");
+        std::fs::write(&companion, b"").unwrap();
+        assert!(open(&companion, &database, true).unwrap().is_some());
+        if chown(&companion, Some(4242), None).is_err() {
+            return println!("skipped: only root gives files away");
+        }
+        refuses("user 4242");
+        std::fs::write(&companion, b"").unwrap();
+        chown(&companion, Some(4242), None).unwrap();
+        std::fs::set_permissions(&database, PermissionsExt::from_mode(0o664)).unwrap();
+        assert!(open(&companion, &database, true).unwrap().is_some(), "its group writes the database");
+        std::fs::set_permissions(&database, PermissionsExt::from_mode(0o644)).unwrap();
+        chown(&database, Some(4242), None).unwrap();
+        assert!(open(&companion, &database, true).unwrap().is_some(), "the owner of the database");
+    }
+}
