@@ -16,6 +16,39 @@ fn dependencies(manifest: &str) -> Vec<&str> {
     names.filter_map(|line| line.split(['.', ' ', '=']).next()).collect()
 }
 
+/// The files of this crate's program, with their text.
+fn sources(folder: &Path) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else {
+            found.push((
+                path.file_name().unwrap().to_str().unwrap().to_owned(),
+                std::fs::read_to_string(&path).unwrap(),
+            ));
+        }
+    }
+    found
+}
+
+/// What people are shown goes through `output.rs` and is escaped there. Nothing else writes to the two streams; traces
+/// that go to standard output are data.
+#[test]
+fn only_one_file_writes_to_the_terminal() {
+    let sources = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    assert!(sources.len() > 30);
+    let print = ["println!(", "print!(", "eprintln!(", "eprint!("];
+    for (name, text) in &sources {
+        for (number, line) in (1..).zip(text.lines()) {
+            let writes = line.contains("write") && (line.contains("stderr()") || line.contains("stdout()"));
+            let prints = print.iter().any(|name| line.contains(name));
+            assert!(!(writes || prints) || name == "output.rs", "{name}:{number}: {line}: use crate::output");
+        }
+    }
+}
+
 #[test]
 fn a_crate_depends_only_on_those_above_it_in_the_table_of_crates() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
