@@ -20,6 +20,7 @@
 use std::ffi::c_int;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, IoSlice};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -185,7 +186,9 @@ impl BatchFile {
 
     /// From here on the marks are looked at in memory, where the file can be mapped.
     fn share(&mut self) {
-        self.shared = self.file.as_ref().and_then(|file| MarksPage::map(file).ok());
+        // A mapping keeps its open file, and a forked child keeps the mapping: it is of one without locks.
+        let again = self.file.as_ref().and_then(|file| File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok());
+        self.shared = again.and_then(|file| MarksPage::map(&file).ok());
     }
 
     /// Whether the name still belongs to the open file.
