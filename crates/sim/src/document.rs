@@ -171,7 +171,8 @@ pub struct FlowResult {
     pub read: Option<Responses>,
     /// Writes alone; `null` where there was none.
     pub write: Option<Responses>,
-    /// What to know of its requests, a sentence each: devices of its trace that are laid over one another.
+    /// What to know of its requests, a sentence each: devices of its trace that are laid over one another, events
+    /// that were lost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }

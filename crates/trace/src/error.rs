@@ -9,13 +9,20 @@ pub enum Place {
     Line(u64),
     /// A record of a binary file or a row of a table; the first is 1.
     Record(u64),
+    /// A record of the file that was written on a CPU, where there is one for each; the first is 1.
+    CpuRecord {
+        /// The CPU.
+        cpu: u32,
+        /// The record in its file.
+        number: u64,
+    },
 }
 
 impl Place {
     /// The number alone.
     pub const fn number(self) -> u64 {
         match self {
-            Self::Line(number) | Self::Record(number) => number,
+            Self::Line(number) | Self::Record(number) | Self::CpuRecord { number, .. } => number,
         }
     }
 }
@@ -25,6 +32,7 @@ impl fmt::Display for Place {
         match self {
             Self::Line(number) => write!(f, "line {number}"),
             Self::Record(number) => write!(f, "record {number}"),
+            Self::CpuRecord { cpu, number } => write!(f, "record {number} of CPU {cpu}"),
         }
     }
 }

@@ -40,6 +40,7 @@ pub fn run(options: &PoolArguments, output: &Output) -> Result<ExitCode, Failure
     let report = simulate(&mut trace, &plan, &|fraction| bar.show("simulating pools", fraction))?;
     drop(bar);
     print_note(format_note(&reader, options.reading.format()));
+    reader.remarks().into_iter().for_each(|remark| print_note(Some(format!("{}: {remark}", reader.name()))));
     if let Some(page) = &page {
         page.write(pool_page(&report))?;
     }

@@ -1,6 +1,6 @@
 //! The `.lis` traces of ARC's authors: `first_block blocks ignored request_number`.
 //!
-//! Blocks are pages of a cache. There is no operation and no time: every request is told as a read, request n as at
+//! Blocks are pages of a cache. There is no operation and no time: every request counts as a read, and request n is at
 //! n ns, so that the order is kept. Source: Megiddo and Modha, "ARC: A Self-Tuning, Low Overhead Replacement Cache", FAST
 //! 2003, whose traces (`P1.lis`, `OLTP.lis`, …) caches are compared with.
 
@@ -56,6 +56,6 @@ impl LineParser for Parser {
     }
 
     fn remarks(&self) -> Vec<String> {
-        vec!["the format has no operations: every request is told as a read".to_owned()]
+        vec!["the format has no operations: every request counts as a read".to_owned()]
     }
 }

@@ -89,15 +89,16 @@ impl CpuFiles {
             let input = Input::open(path).map_err(|error| told(error.to_string()))?;
             // A CPU on which nothing happened leaves an empty file.
             if !input.head.is_empty() {
-                inputs.push((name, input));
+                let cpu = Name::of(path).map_or(0, |name| name.cpu);
+                inputs.push((name, cpu, input));
             }
         }
         // A CPU may have issued nothing, so that all of them decide what stands for the request.
-        let stage = stage(inputs.iter().map(|(_, input)| &input.head[..]));
+        let stage = stage(inputs.iter().map(|(_, _, input)| &input.head[..]));
         let mut files = Vec::with_capacity(inputs.len());
-        for (name, input) in inputs {
+        for (name, cpu, input) in inputs {
             let events = Blktrace::new(input, stage).map_err(|reason| format!("{name}: {reason}"))?;
-            files.push(File { name, events });
+            files.push(File { name, cpu, events });
         }
         if files.is_empty() {
             return Err(format!("all of its {} files are empty: nothing was traced", self.paths.len()));
@@ -109,6 +110,7 @@ impl CpuFiles {
 /// The file of one CPU.
 struct File {
     name: String,
+    cpu: u32,
     events: Blktrace,
 }
 
@@ -136,7 +138,7 @@ impl Merged {
         while let Some(&index) = self.unread.last() {
             let file = &mut self.files[index];
             let event = file.events.next();
-            let place = file.events.place();
+            let place = Place::CpuRecord { cpu: file.cpu, number: file.events.place().number() };
             let event = event.map_err(|failure| {
                 self.last = place;
                 failure.within(&file.name)

@@ -301,14 +301,13 @@ impl LineParser for Parser {
         let has = |index: usize| self.layout.columns[index].is_some();
         let mut remarks: Vec<String> = Vec::new();
         if !has(4) {
-            remarks.push("the layout has no operations: every request is told as a read".to_owned());
+            remarks.push("the layout has no operations: every request counts as a read".to_owned());
         }
         if !has(1) {
-            remarks
-                .push(format!("the layout has no lengths: every request is told as of one page, {} bytes", self.page));
+            remarks.push(format!("the layout has no lengths: every request counts as one page, {} bytes", self.page));
         }
         if !has(2) {
-            remarks.push("the layout has no times: request n is told as at n ns".to_owned());
+            remarks.push("the layout has no times: request n is at n ns".to_owned());
         }
         remarks.extend(self.files.remark());
         remarks

@@ -15,6 +15,7 @@ use super::Units;
 use super::detect::Head;
 use super::fields::{MILLIS, NANOS, bytes_of, quoted, time};
 use super::source::{BIAS, Line, LineParser, RecordSource, Sorted, TextSource};
+use crate::error::shown;
 use crate::input::Input;
 use crate::record::TraceRecord;
 
@@ -109,6 +110,10 @@ impl LineParser for Parser {
             b"0" => Operation::Read,
             b"1" => Operation::Write,
             b"2" => Operation::Trim,
+            // A version to come may log more.
+            other if !other.is_empty() && other.iter().all(u8::is_ascii_digit) => {
+                return Ok(Line::Chatter(format!("entries of direction {}", shown(other, 8)).into()));
+            }
             other => {
                 return Err(format!("direction is {}; fio writes 0 for a read, 1 a write, 2 a trim", quoted(other)));
             }

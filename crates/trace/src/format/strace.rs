@@ -158,6 +158,8 @@ enum Kind {
     /// The file has another number too; where both are used, each is taken to have a position of its own.
     Dup,
     Seek,
+    /// The same on machines of 32 bits: the position is what the third argument points to.
+    FarSeek,
     /// A read or a write; the offset is so many arguments from the end.
     Placed(Operation, usize),
     /// A read or a write where the file's position is.
@@ -182,7 +184,8 @@ impl Kind {
         Some(match name {
             b"open" | b"openat" | b"openat2" | b"creat" => Self::Open,
             b"dup" | b"dup2" | b"dup3" => Self::Dup,
-            b"lseek" | b"_llseek" => Self::Seek,
+            b"lseek" => Self::Seek,
+            b"_llseek" => Self::FarSeek,
             b"close" => Self::Close,
             b"pread64" | b"pread" | b"preadv" => Self::Placed(Operation::Read, 0),
             b"pwrite64" | b"pwrite" | b"pwritev" => Self::Placed(Operation::Write, 0),
@@ -245,9 +248,7 @@ impl LineParser for Parser {
             remarks.push(format!("{} reads and writes at a position that is not known were left out", self.unplaced));
         }
         remarks.extend(
-            self.unseen
-                .listed()
-                .map(|calls| format!("what these calls read or wrote is not to be seen with strace: {calls}")),
+            self.unseen.listed().map(|calls| format!("strace does not show what these calls read or write: {calls}")),
         );
         remarks.extend(self.files.remark());
         if !self.is_timed {
@@ -331,6 +332,12 @@ impl Parser {
             }
             Kind::Seek => {
                 self.open.entry(owner).and_modify(|file| file.position = Some(result.value));
+                return Ok(Line::Silent);
+            }
+            Kind::FarSeek => {
+                let parts = arguments.parts();
+                let position = parts.get(2).and_then(|text| Arguments { text }.pointed()).and_then(digits);
+                self.open.entry(owner).and_modify(|file| file.position = position);
                 return Ok(Line::Silent);
             }
             Kind::Copy { is_target_first } => return self.copied(arguments, is_target_first, result.value, made),

@@ -121,6 +121,9 @@ enum What {
 
 impl EventParser for Parser {
     fn parse(&mut self, line: &[u8]) -> Result<Line<Event>, String> {
+        if line.first() == Some(&b'#') {
+            return Ok(if self.is_loss(line) { Line::Silent } else { Line::chatter("comments") });
+        }
         let Some((start, end, what)) = self.event(line) else {
             return Ok(if self.is_loss(line) { Line::Silent } else { chatter(line) });
         };
@@ -166,9 +169,9 @@ impl EventParser for Parser {
             let stage = String::from_utf8_lossy(STAGES[self.stage].0);
             let stage = stage.trim_end_matches(':');
             remarks.push(match self.issued {
-                0 => format!("it has no block_rq_issue: requests are taken where {stage} tells them"),
+                0 => format!("it has no block_rq_issue: requests are taken from {stage}"),
                 count => format!(
-                    "its start has no block_rq_issue, so requests are taken where {stage} tells them; {count} events \
+                    "its start has no block_rq_issue, so requests are taken from {stage}; {count} events \
                      block_rq_issue were left out"
                 ),
             });
@@ -176,7 +179,7 @@ impl EventParser for Parser {
         let enlarge = "enlarge its buffer (buffer_size_kb, trace-cmd -b, perf record -m)";
         match (self.lost, self.lost_more) {
             (0, false) => {}
-            (0, true) => remarks.push(format!("the kernel lost events and does not tell how many: {enlarge}")),
+            (0, true) => remarks.push(format!("the kernel lost events, it does not say how many: {enlarge}")),
             (lost, false) => remarks.push(format!("the kernel lost {lost} events: {enlarge}")),
             (lost, true) => {
                 remarks.push(format!("the kernel lost {lost} events, and more that it did not count: {enlarge}"))

@@ -66,7 +66,8 @@ fn version(head: &[u8]) -> Option<Version> {
 pub(super) fn operation(command: u16) -> Option<Operation> {
     match command {
         0x08 | 0x28 | 0xA8 | 0x88 => Some(Operation::Read),
-        0x0A | 0x2A | 0xAA | 0x8A => Some(Operation::Write),
+        // Alone, with verification, and compared before.
+        0x0A | 0x2A | 0xAA | 0x8A | 0x2E | 0xAE | 0x8E | 0x89 => Some(Operation::Write),
         0x41 | 0x93 => Some(Operation::WriteZeroes),
         0x35 | 0x91 => Some(Operation::Flush),
         _ => None,
@@ -74,7 +75,7 @@ pub(super) fn operation(command: u16) -> Option<Operation> {
 }
 
 /// What commands are called that are left out.
-pub(super) const OTHERS: &str = "SCSI commands that move no data";
+pub(super) const OTHERS: &str = "SCSI commands that neither read nor write";
 
 /// The fields of both versions.
 struct Fields {

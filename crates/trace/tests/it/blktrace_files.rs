@@ -132,7 +132,7 @@ fn what_is_wrong_is_told_with_the_file_that_it_is_in() {
     let name = folder.path().display();
     std::fs::write(&second, &bytes[..bytes.len() - 10]).unwrap();
     let cut = "it ends in the middle: 38 of 48 bytes; the file was cut off";
-    assert_eq!(error(folder.path()), format!("{name}: record 3: sda.blktrace.1: {cut}"));
+    assert_eq!(error(folder.path()), format!("{name}: record 3 of CPU 1: sda.blktrace.1: {cut}"));
     std::fs::write(&second, b"something else altogether").unwrap();
     let no_magic = "it does not start with blktrace's magic number, version 7 or 8";
     assert_eq!(error(folder.path()), format!("{name}: sda.blktrace.1: {no_magic}"));
@@ -152,7 +152,7 @@ fn a_bad_event_of_one_file_is_passed_over_and_counted_and_the_others_go_on() {
     let options = ReadOptions { skip_bad_lines: 1, ..ReadOptions::default() };
     let mut reader = TraceReader::open(folder.path(), &options).unwrap();
     assert_eq!((reader.by_ref().filter(Result::is_ok).count(), reader.skipped()), (3, 1));
-    assert!(error(folder.path()).contains("record 1: sda.blktrace.1: "), "{}", error(folder.path()));
+    assert!(error(folder.path()).contains("record 1 of CPU 1: sda.blktrace.1: "), "{}", error(folder.path()));
 }
 
 proptest! {

@@ -152,7 +152,7 @@ fn trace_cmd_prints_its_processors_and_the_kernel_what_it_lost() {
     let losses = [
         ("CPU:1 [5 EVENTS DROPPED]", "the kernel lost 5 events"),
         ("CPU:3 [LOST 17 EVENTS]", "the kernel lost 17 events"),
-        ("CPU:1 [EVENTS DROPPED]", "does not tell how many"),
+        ("CPU:1 [EVENTS DROPPED]", "it does not say how many"),
         ("# entries-in-buffer/entries-written: 100/250   #P:4", "the kernel lost 150 events"),
         ("swapper 0 [000] 12.5: PERF_RECORD_LOST lost 9", "the kernel lost 9 events"),
     ];
@@ -538,6 +538,15 @@ fn recording() -> Vec<u8> {
         event(7, 200_000, 8 | READ | 1 << 23, 4096, 8192),
     ]
     .concat()
+}
+
+#[test]
+fn a_recording_without_issue_events_is_read_where_requests_were_queued() {
+    const WRITE: u32 = 1 << 17 | 1 << 24;
+    let queued = [event(1, 1_000, 1 | WRITE | 1 << 20, 2048, 4096), event(2, 91_000, 8 | WRITE | 1 << 23, 2048, 4096)];
+    let told = told_by("t", queued.concat(), &ReadOptions::default()).unwrap();
+    assert_eq!((told.asked(), told.latencies_ns()), (vec![(Operation::Write, 4096)], vec![Some(90_000)]));
+    assert!(told.says("it has no issue events: requests are taken where they were queued"), "{:?}", told.remarks);
 }
 
 #[test]

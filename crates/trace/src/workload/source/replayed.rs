@@ -33,6 +33,8 @@ pub(super) struct Replayed {
     last_arrival: u64,
     /// Devices and files whose requests are played.
     volumes: BTreeSet<(Option<u32>, Option<u32>)>,
+    /// What the trace holds and no request tells: what was lost, left out or not seen.
+    remarks: Vec<String>,
 }
 
 /// Devices and files that are told apart.
@@ -65,12 +67,13 @@ impl Replayed {
             let reason = format!("so many rounds of {} ns are more than 64 bits hold", once.last_arrival);
             return Err(checker.error("trace.repeat", flow.repeat, reason));
         }
+        once.remarks = once.reader.remarks();
         // What ends by its time in the first round must not go on to a second one.
         once.kept = if ends_by_time { None } else { reading.keep(flow.repeat) };
         if once.kept.is_some() {
             return Ok(once);
         }
-        Ok(Self { volumes: once.volumes, ..Self::start(flow, region, base, flow.repeat)? })
+        Ok(Self { volumes: once.volumes, remarks: once.remarks, ..Self::start(flow, region, base, flow.repeat)? })
     }
 
     /// What whoever runs the flow should know of its trace, a sentence each.
@@ -78,14 +81,15 @@ impl Replayed {
         let several = |what: &str, count: usize, way_out: &str| {
             let more = if self.volumes.len() < MOST_VOLUMES { "" } else { " or more" };
             (count > 1).then(|| {
-                format!("{count}{more} {what} of the trace are laid over one another, all from one byte of the drive on{way_out}")
+                format!("{count}{more} {what} of the trace are laid over one another on the same addresses{way_out}")
             })
         };
         let devices: BTreeSet<_> = self.volumes.iter().filter_map(|(device, _)| *device).collect();
         let files: BTreeSet<_> = self.volumes.iter().filter_map(|(_, file)| *file).collect();
         let first = devices.first().copied().unwrap_or_default();
-        let way_out = format!("; device = N of a workload's [flows.trace] takes one, such as {first}");
-        [several("devices", devices.len(), &way_out), several("files", files.len(), "")].into_iter().flatten().collect()
+        let way_out = format!("; device = N in a workload's [flows.trace] selects one, such as {first}");
+        let volumes = [several("devices", devices.len(), &way_out), several("files", files.len(), "")];
+        volumes.into_iter().flatten().chain(self.remarks.iter().cloned()).collect()
     }
 
     fn start(flow: &TraceReplay, region: Region, base: &Path, repeat: u32) -> Result<Self, WorkloadError> {
@@ -110,6 +114,7 @@ impl Replayed {
             last_recorded: 0,
             last_arrival: 0,
             volumes: BTreeSet::new(),
+            remarks: Vec::new(),
         })
     }
 
