@@ -99,17 +99,21 @@ impl OutputFile {
     /// [`io::ErrorKind::AlreadyExists`] where something else has the name by now; whatever the system refuses. The
     /// name then means what it meant before.
     pub fn replace(self, old: &Replaceable) -> io::Result<Published> {
+        self.exchange(old).map(|(published, _)| published)
+    }
+
+    /// The same; with the old file, which is gone when it is dropped.
+    fn exchange(self, old: &Replaceable) -> io::Result<(Published, Option<tempfile::TempPath>)> {
         self.complete()?;
         let named = match self.named {
             Some(named) => named,
             None => {
-                let builder = builder();
-                let made = builder_in(&builder, directory_of(&self.target), |path| link(&self.file, path))?;
+                let made = builder_in(&builder(), directory_of(&self.target), |path| link(&self.file, path))?;
                 made.into_temp_path()
             }
         };
-        old.exchange_with(named, &self.target)?;
-        Published::of(&self.file, &self.target)
+        let old = old.exchange_with(named, &self.target)?;
+        Ok((Published::of(&self.file, &self.target)?, old))
     }
 
     /// Everything on the medium, with the access that the finished file has.
@@ -177,6 +181,20 @@ impl Published {
         Ok(Self { path: path.to_owned(), device: metadata.dev(), inode: metadata.ino() })
     }
 
+    /// A file that was just made under a name.
+    ///
+    /// # Errors
+    /// When nothing has the name.
+    pub fn found(path: &Path) -> io::Result<Self> {
+        let metadata = fs::symlink_metadata(path)?;
+        Ok(Self { path: path.to_owned(), device: metadata.dev(), inode: metadata.ino() })
+    }
+
+    /// The file as one that a later one may replace.
+    pub fn replaceable(&self) -> Replaceable {
+        Replaceable::new(self.device, self.inode)
+    }
+
     /// Takes the file away again, where the name still means it.
     ///
     /// # Errors
@@ -189,6 +207,35 @@ impl Published {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Gives several files their names, all of them or none: where one cannot have it, the others are as they were before.
+///
+/// # Errors
+/// The first failure, with the path of the file.
+pub fn publish_all(files: Vec<(OutputFile, Option<Replaceable>)>) -> Result<(), (PathBuf, io::Error)> {
+    let mut done: Vec<(Published, Option<tempfile::TempPath>)> = Vec::new();
+    for (file, old) in files {
+        let target = file.target.clone();
+        let placed = match old {
+            Some(old) => file.exchange(&old),
+            None => file.publish().map(|published| (published, None)),
+        };
+        match placed {
+            Ok(placed) => done.push(placed),
+            Err(error) => {
+                for (published, old) in done.into_iter().rev() {
+                    // Where that fails too, the new file stays: it is whole.
+                    let _ = match old {
+                        Some(old) => published.give_back(old),
+                        None => published.remove(),
+                    };
+                }
+                return Err((target, error));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Writes a new file whole.
@@ -249,6 +296,18 @@ pub fn sync_directory_of(path: &Path) -> io::Result<()> {
     match File::open(directory_of(path))?.sync_all() {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
         done => done,
+    }
+}
+
+impl Published {
+    /// Gives the name back to the file that had it before.
+    #[allow(clippy::disallowed_methods, reason = "over a file that was made here and is compared by device and inode")]
+    fn give_back(&self, old: tempfile::TempPath) -> io::Result<()> {
+        let found = fs::symlink_metadata(&self.path)?;
+        if (found.dev(), found.ino()) != (self.device, self.inode) {
+            return Ok(());
+        }
+        old.persist(&self.path).map_err(|error| error.error)
     }
 }
 

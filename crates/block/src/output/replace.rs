@@ -41,15 +41,21 @@ impl Replaceable {
         if metadata.is_file() && is_ours(file)? { Ok(Some(known)) } else { Err(io::ErrorKind::AlreadyExists.into()) }
     }
 
+    /// The file of a device and inode number.
+    pub(super) fn new(device: u64, inode: u64) -> Self {
+        Self { device, inode }
+    }
+
     fn is(&self, path: &Path) -> io::Result<bool> {
         let found = fs::symlink_metadata(path)?;
         Ok((found.dev(), found.ino()) == (self.device, self.inode))
     }
 
-    /// Puts `new` in the place of this file, which is at `target`.
-    pub(super) fn exchange_with(&self, new: TempPath, target: &Path) -> io::Result<()> {
+    /// Puts `new` in the place of this file, which is at `target`. Gives the old file under the name that `new` had,
+    /// where there still is one; dropped, it is gone.
+    pub(super) fn exchange_with(&self, new: TempPath, target: &Path) -> io::Result<Option<TempPath>> {
         match exchange(&new, target) {
-            Ok(()) if self.is(&new).unwrap_or(false) => new.close(),
+            Ok(()) if self.is(&new).unwrap_or(false) => Ok(Some(new)),
             Ok(()) => {
                 if let Err(error) = exchange(&new, target) {
                     // Not removed with the name that it has now.
@@ -60,18 +66,23 @@ impl Replaceable {
                 Err(io::ErrorKind::AlreadyExists.into())
             }
             // Somebody took it away.
-            Err(Errno::NOENT) => new.persist_noclobber(target).map_err(|error| error.error),
+            Err(Errno::NOENT) => new.persist_noclobber(target).map_err(|error| error.error).map(|()| None),
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => self.rename_over(new, target),
             Err(error) => Err(error.into()),
         }
     }
 
     #[allow(clippy::disallowed_methods, reason = "over a file that is compared by device and inode just before")]
-    fn rename_over(&self, new: TempPath, target: &Path) -> io::Result<()> {
+    fn rename_over(&self, new: TempPath, target: &Path) -> io::Result<Option<TempPath>> {
         if !self.is(target)? {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        new.persist(target).map_err(|error| error.error)
+        // The old one under one more name, so that it can come back; not every file system has that.
+        let aside =
+            super::builder_in(&super::builder(), super::directory_of(target), |path| fs::hard_link(target, path));
+        let aside = aside.ok().map(tempfile::NamedTempFile::into_temp_path);
+        new.persist(target).map_err(|error| error.error)?;
+        Ok(aside)
     }
 }
 

@@ -170,6 +170,25 @@ fn an_access_list_is_taken_over_and_one_of_the_directory_is_not() {
 }
 
 #[test]
+fn of_several_files_all_get_their_names_or_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let write =
+        |name: &str, content: &str, old: Option<Replaceable>| (new_file(true, &at(name), content, &Access::Usual), old);
+    fs::write(at("b"), "ours 1").unwrap();
+    fs::write(at("c"), "mine").unwrap();
+    let old = ours(&at("b")).unwrap();
+    let (path, error) =
+        publish_all(vec![write("a", "new", None), write("b", "ours 2", old), write("c", "new", None)]).unwrap_err();
+    assert_eq!((path, error.kind()), (at("c"), io::ErrorKind::AlreadyExists));
+    assert_eq!(names(directory.path()), ["b", "c"]);
+    assert_eq!(fs::read_to_string(at("b")).unwrap(), "ours 1");
+    publish_all(vec![write("a", "new", None), write("b", "ours 2", ours(&at("b")).unwrap())]).unwrap();
+    assert_eq!(names(directory.path()), ["a", "b", "c"]);
+    assert_eq!(fs::read_to_string(at("b")).unwrap(), "ours 2");
+}
+
+#[test]
 fn what_was_published_is_removed_only_while_it_is_that_file() {
     let directory = tempfile::tempdir().unwrap();
     let target = directory.path().join("out");

@@ -2,7 +2,7 @@
 //!
 //! Mounts are matched by the number of the mounted device, by what the mount's source means now, and, for btrfs, by the
 //! list of members, because a btrfs mount has a number of its own and names one member only. Mounts of other namespaces
-//! are seen as far as process 1 has them; of the rest, the exclusive open tells.
+//! are seen where a process has them that this user may look at; of the rest, the exclusive open tells.
 //!
 //! Source: Linux, `Documentation/filesystems/proc.rst`, section 3.5 (`mountinfo`) and 1.1 (`fdinfo`).
 
@@ -58,9 +58,16 @@ impl Use {
 /// When the kernel's own lists cannot be read: then nothing is known to be free.
 pub(crate) fn mounts_and_swaps(system: &System) -> io::Result<Vec<Use>> {
     let ours = fs::read_to_string(system.proc.join("self/mountinfo"))?;
-    // May belong to somebody else.
-    let theirs = fs::read_to_string(system.proc.join("1/mountinfo")).unwrap_or_default();
-    let mut uses: Vec<Use> = ours.lines().chain(theirs.lines()).flat_map(|line| mount(system, line)).collect();
+    let mut uses: Vec<Use> = ours.lines().flat_map(|line| mount(system, line)).collect();
+    // Those of other namespaces, each once; a process may belong to somebody else, or be gone.
+    let mut seen = BTreeSet::new();
+    for process in processes(system) {
+        let namespace = fs::read_link(process.join("ns/mnt")).ok();
+        if namespace.is_none_or(|namespace| seen.insert(namespace)) {
+            let theirs = fs::read_to_string(process.join("mountinfo")).unwrap_or_default();
+            uses.extend(theirs.lines().filter(|line| !ours.contains(*line)).flat_map(|line| mount(system, line)));
+        }
+    }
     uses.extend(btrfs_members(system));
     match fs::read_to_string(system.proc.join("swaps")) {
         Ok(swaps) => uses.extend(swaps.lines().skip(1).filter_map(|line| swap(system, line))),
@@ -129,21 +136,33 @@ fn unescaped(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Other processes that have one of `devices` open for writing, such as a virtual machine or a database on a raw
-/// device. Those of other users are seen by root only.
-pub(crate) fn writers(system: &System, devices: &BTreeSet<DeviceNumber>) -> Vec<Use> {
-    let entries = |directory: PathBuf| fs::read_dir(directory).into_iter().flatten().flatten();
+/// The directories of all processes.
+fn processes(system: &System) -> Vec<PathBuf> {
+    let entries = fs::read_dir(&system.proc).into_iter().flatten().flatten();
+    let is_process = |name: &std::ffi::OsStr| name.to_string_lossy().parse::<u32>().is_ok();
+    entries.filter(|entry| is_process(&entry.file_name())).map(|entry| entry.path()).collect()
+}
+
+/// Other processes that have one of `devices`, or of the files that the device lies on, open for writing, such as a
+/// virtual machine or a database on a raw device. Those of other users are seen by root only.
+pub(crate) fn writers(system: &System, devices: &BTreeSet<DeviceNumber>, files: &BTreeSet<(u64, u64)>) -> Vec<Use> {
     let mut uses = Vec::new();
-    for process in entries(system.proc.clone()) {
-        let Ok(pid) = process.file_name().to_string_lossy().parse::<u32>() else { continue };
+    for process in processes(system) {
+        let Some(pid) = process.file_name().and_then(|name| name.to_string_lossy().parse::<u32>().ok()) else {
+            continue;
+        };
         if pid == std::process::id() {
             continue;
         }
-        for handle in entries(process.path().join("fd")) {
-            let Some(Named::Device(number)) = (system.named)(&handle.path()) else { continue };
-            if devices.contains(&number) && is_writable(&process.path().join("fdinfo").join(handle.file_name())) {
-                let name = fs::read_to_string(process.path().join("comm")).unwrap_or_default().trim().to_owned();
-                uses.push(Use { of: Used::Number(number), how: How::Written { pid, name } });
+        for handle in fs::read_dir(process.join("fd")).into_iter().flatten().flatten() {
+            let of = match (system.named)(&handle.path()) {
+                Some(Named::Device(number)) if devices.contains(&number) => Used::Number(number),
+                Some(Named::File(device, inode)) if files.contains(&(device, inode)) => Used::File(device, inode),
+                _ => continue,
+            };
+            if is_writable(&process.join("fdinfo").join(handle.file_name())) {
+                let name = fs::read_to_string(process.join("comm")).unwrap_or_default().trim().to_owned();
+                uses.push(Use { of, how: How::Written { pid, name } });
             }
         }
     }
@@ -240,9 +259,9 @@ mod tests {
         // No process has numbers that large.
         open(u32::MAX - 1, "0100000");
         open(u32::MAX, "0140002");
-        let found = writers(&machine.system(), &BTreeSet::from(["8:0".parse().unwrap()]));
+        let found = writers(&machine.system(), &BTreeSet::from(["8:0".parse().unwrap()]), &BTreeSet::new());
         assert_eq!(found, [Use { of: number("8:0"), how: How::Written { pid: u32::MAX, name: "qemu".into() } }]);
-        assert!(writers(&machine.system(), &BTreeSet::new()).is_empty());
+        assert!(writers(&machine.system(), &BTreeSet::new(), &BTreeSet::new()).is_empty());
     }
 
     #[test]

@@ -8,9 +8,11 @@
 //! | file | what it is |
 //! |---|---|
 //! | `system.rs` | block devices as sysfs lists them, by number |
+//! | `kernel.rs` | what only the kernel tells: loop devices, tables of the device mapper |
+//! | `footprint.rs` | which bytes of which drives and files a device's bytes are |
 //! | `relatives.rs` | what lies on a device and what it lies on |
 //! | `in_use.rs` | mounts, swap, other writers |
-//! | `signature.rs` | what a device carries |
+//! | `signature/` | what a device carries |
 //! | `identity.rs` | by what a user can name it |
 //! | `plan.rs` | all of that together, and every objection |
 //!
@@ -22,8 +24,10 @@
 //! - The region and the budget are checked here for every request, whatever a caller believes.
 //! - An objection that is mounted, swap, held, or open elsewhere cannot be overridden.
 
+mod footprint;
 mod identity;
 mod in_use;
+mod kernel;
 mod plan;
 mod relatives;
 mod signature;
@@ -237,7 +241,7 @@ impl Drive {
             None => Some(0),
         };
         let whole = disk.unwrap_or_else(|| node.clone());
-        let is_mapped = !whole.slaves().is_empty() || whole.attribute("dm/name").is_some();
+        let is_mapped = whole.slaves().is_ok_and(|slaves| !slaves.is_empty()) || whole.attribute("dm/name").is_some();
         // A loop device over another block device lies on that, from an offset on that only root is told.
         let backing = whole.loop_backing().and_then(|path| (system.named)(Path::new(&path)));
         if is_mapped || matches!(backing, Some(Named::Device(_))) {
@@ -313,6 +317,7 @@ mod tests {
         machine.partition("nvme0n1", 1, "nvme0n1p1", "259:1");
         machine.partition("nvme0n1", 2, "nvme0n1p2", "259:2");
         machine.write("sys/devices/nvme0n1/nvme0n1p1/start", "2048\n");
+        std::fs::remove_file(machine.path("sys/devices/nvme0n1/nvme0n1p2/start")).unwrap();
         let expected = |start| Ok(Drive { name: "nvme0n1".into(), start: ByteSize(start) });
         assert_eq!(drive(&machine, "259:0"), expected(0));
         assert_eq!(drive(&machine, "259:1"), expected(1 << 20));

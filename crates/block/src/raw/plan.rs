@@ -9,16 +9,17 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use super::identity::{confirms, identities};
-use super::in_use::{How, mounts_and_swaps, writers};
+use super::in_use::{How, Used, mounts_and_swaps, writers};
 use super::relatives::{Family, Relation, Relative};
-use super::signature::{Ends, HEAD, Signature, SignatureKind, TAIL, signatures};
-use super::system::{Named, Node, System};
+use super::signature::{Signature, SignatureKind, View, signatures};
+use super::system::{Node, System};
 use crate::ByteSize;
 
 /// What the user has said about writing to a device. There is no other way to say it.
@@ -260,7 +261,8 @@ fn in_use(system: &System, family: &Family) -> io::Result<Vec<Refusal>> {
 }
 
 fn used(system: &System, relative: &Relative, uses: &[super::in_use::Use]) -> Option<Refusal> {
-    let backing: Option<Named> = relative.node.loop_backing().and_then(|path| (system.named)(Path::new(&path)));
+    let is_loop = relative.node.is_bound_loop();
+    let backing = is_loop.then(|| (system.loop_status)(&relative.node).ok()).flatten().map(|status| status.backing);
     let device = relative.subject();
     uses.iter().filter(|found| found.is_of(&relative.node, backing)).find_map(|found| match &found.how {
         How::Mounted(at) => Some(Refusal::Mounted { device: device.clone(), at: at.clone() }),
@@ -269,17 +271,21 @@ fn used(system: &System, relative: &Relative, uses: &[super::in_use::Use]) -> Op
     })
 }
 
-/// Processes that write to the device, to what lies on it, or to the disk as a whole.
+/// Processes that write to the device, to what lies on it, to the disk as a whole, or to the file below it.
 fn written_elsewhere(system: &System, family: &Family) -> Vec<Refusal> {
     let of_interest = |relative: &Relative| !matches!(relative.relation, Relation::Slave | Relation::LoopBelow);
     let relatives: Vec<Relative> = family.everybody().into_iter().filter(of_interest).collect();
     let numbers = relatives.iter().map(|relative| relative.node.number).collect();
+    let files = family.footprint.files().collect();
     let refusal = |found: super::in_use::Use| {
-        let relative = relatives.iter().find(|relative| found.is_of(&relative.node, None))?;
+        let device = match &found.of {
+            Used::File(..) => "the file that it lies on".to_owned(),
+            _ => relatives.iter().find(|relative| found.is_of(&relative.node, None))?.subject(),
+        };
         let How::Written { pid, name } = found.how else { return None };
-        Some(Refusal::Written { device: relative.subject(), pid, process: name })
+        Some(Refusal::Written { device, pid, process: name })
     };
-    writers(system, &numbers).into_iter().filter_map(refusal).collect()
+    writers(system, &numbers, &files).into_iter().filter_map(refusal).collect()
 }
 
 /// Partitions may carry something although the device itself shows nothing but a table that may be overwritten.
@@ -312,14 +318,11 @@ fn unallowed(device: &str, found: &[Signature], consent: &WriteConsent) -> Vec<R
 /// Size and signatures of what is open.
 fn carried(mut file: &File) -> io::Result<(ByteSize, Vec<Signature>)> {
     let size = file.seek(SeekFrom::End(0))?;
-    let mut part = |from: u64, length: u64| {
-        let mut bytes = vec![0; length as usize];
-        file.seek(SeekFrom::Start(from))?;
-        file.read_exact(&mut bytes).map(|()| bytes)
-    };
-    let (head, tail) = (size.min(HEAD.0), size.min(TAIL.0));
-    let (head, tail) = (part(0, head)?, part(size - tail, tail)?);
-    Ok((ByteSize(size), signatures(&Ends { size, head: &head, tail: &tail })))
+    let mut read = |from: u64, bytes: &mut [u8]| file.read_exact_at(bytes, from);
+    let view = View::new(size, &mut read);
+    let found = signatures(&view);
+    view.failure()?;
+    Ok((ByteSize(size), found))
 }
 
 #[cfg(test)]
@@ -434,7 +437,6 @@ mod tests {
 
     #[test]
     fn a_signature_refuses_until_its_own_kind_is_allowed_and_allowing_it_allows_nothing_else() {
-        use std::os::unix::fs::FileExt;
         let (machine, file) = machine();
         file.write_all_at(b"XFSB", 0).unwrap();
         let kinds = |consent: &WriteConsent| -> Vec<String> {

@@ -7,13 +7,15 @@
 //! ```
 //!
 //! What lies above is destroyed by a write. What lies below matters where it is used as a whole: a mounted disk with a
-//! partition table that nobody reads. The other partitions of the same disk are no relatives: a write to one partition
-//! does not reach another. Nor are other volumes on the same slaves.
+//! partition table that nobody reads. What is neither may still share bytes with it: a second loop device over the same
+//! file, a second map over the same disk, a partition that overlaps, another path to the same drive. The other
+//! partitions of the same disk and other volumes on the same slaves are relatives only where they share bytes
+//! (`footprint.rs`). A device that cannot be examined may be anything, and is an error.
 
 use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
 
+use super::footprint::Footprint;
 use super::system::{DeviceNumber, Named, Node, System};
 
 /// How a device is related to the one in question.
@@ -23,7 +25,7 @@ pub(crate) enum Relation {
     Partition,
     Holder,
     LoopAbove,
-    /// A loop device over the same file.
+    /// Another device that has bytes in common with it, such as a loop device over the same file.
     Twin,
     Disk,
     Slave,
@@ -46,7 +48,7 @@ impl Relative {
             Relation::Partition => format!("its partition {name}"),
             Relation::Holder => format!("{name}, which is made of it,"),
             Relation::LoopAbove => format!("the loop device {name}, which lies on it,"),
-            Relation::Twin => format!("the loop device {name}, which has the same backing file,"),
+            Relation::Twin => format!("{name}, which lies on the same bytes,"),
             Relation::Disk => format!("the disk {name}, which it is a part of,"),
             Relation::Slave => format!("{name}, which it is made of,"),
             Relation::LoopBelow => format!("{name}, which it lies on,"),
@@ -58,50 +60,43 @@ impl Relative {
 #[derive(Clone, Debug)]
 pub(crate) struct Family {
     pub(crate) itself: Node,
+    /// The bytes that it is.
+    pub(crate) footprint: Footprint,
     pub(crate) above: Vec<Relative>,
     pub(crate) below: Vec<Relative>,
     /// What holds the disk as a whole of which the device is a part.
     pub(crate) holders_of_the_disk: Vec<Relative>,
 }
 
-/// Loop devices and what each is over, read once.
-struct Loops(Vec<(Node, String, Option<Named>)>);
+/// Loop devices and what each is over, asked for once.
+struct Loops(Vec<(Node, Named)>);
 
 impl Loops {
+    /// # Errors
+    /// When one of them cannot be examined: it may lie on anything.
     fn read(system: &System) -> io::Result<Self> {
-        let backed = |node: Node| {
-            let path = node.loop_backing()?;
-            let named = (system.named)(Path::new(&path));
-            Some((node, path, named))
-        };
-        Ok(Self(system.disks()?.into_iter().filter_map(backed).collect()))
+        let bound = system.disks()?.into_iter().filter(Node::is_bound_loop);
+        let backed = bound.filter_map(|node| match (system.loop_status)(&node) {
+            Ok(status) => Some(Ok((node, status.backing))),
+            // It was detached meanwhile.
+            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => None,
+            Err(error) => {
+                let why = format!("what the loop device {} lies on: {error}", node.name);
+                Some(Err(io::Error::new(error.kind(), why)))
+            }
+        });
+        backed.collect::<io::Result<_>>().map(Self)
     }
 
-    /// Loop devices over a device. A path that leads nowhere (another mount namespace, a node that is gone) counts when
-    /// it ends in the device's name: better one refusal too many.
+    /// Loop devices over a device.
     fn over(&self, node: &Node) -> Vec<Node> {
-        let is_over = |(_, path, named): &&(Node, String, Option<Named>)| match named {
-            Some(Named::Device(number)) => *number == node.number,
-            Some(_) => false,
-            None => {
-                let path = path.trim_end_matches(" (deleted)");
-                path.starts_with("/dev/") && Path::new(path).file_name().is_some_and(|name| *name == *node.name)
-            }
-        };
-        self.0.iter().filter(is_over).map(|(node, ..)| node.clone()).collect()
+        let is_over = |(_, backing): &&(Node, Named)| *backing == Named::Device(node.number);
+        self.0.iter().filter(is_over).map(|(node, _)| node.clone()).collect()
     }
 
     /// What a loop device is over.
     fn backing(&self, node: &Node) -> Option<Named> {
-        self.0.iter().find(|(known, ..)| known.number == node.number)?.2
-    }
-
-    /// Other loop devices over the same file.
-    fn twins(&self, node: &Node) -> Vec<Node> {
-        let Some(file @ Named::File(..)) = self.backing(node) else { return Vec::new() };
-        let is_twin =
-            |(other, _, named): &&(Node, String, Option<Named>)| *named == Some(file) && other.number != node.number;
-        self.0.iter().filter(is_twin).map(|(node, ..)| node.clone()).collect()
+        self.0.iter().find(|(known, _)| known.number == node.number).map(|&(_, backing)| backing)
     }
 }
 
@@ -111,14 +106,24 @@ impl Family {
     /// # Errors
     /// When sysfs cannot be read.
     pub(crate) fn of(system: &System, itself: Node) -> io::Result<Self> {
+        // A second time, as a device may come or go while it is looked at.
+        Self::now(system, itself.clone()).or_else(|_| Self::now(system, itself))
+    }
+
+    fn now(system: &System, itself: Node) -> io::Result<Self> {
         let loops = Loops::read(system)?;
-        let below = walk(&itself, |node| things_below(system, &loops, node));
-        let mut above = walk(&itself, |node| things_above(&loops, node));
-        let lies_on = below.iter().map(|relative| &relative.node).chain([&itself]);
-        let twins: Vec<Node> = lies_on.flat_map(|node| loops.twins(node)).collect();
-        above.extend(twins.into_iter().map(|node| Relative { node, relation: Relation::Twin }));
-        let holders_of_the_disk = itself.disk().map(|disk| holders(&loops, &disk)).unwrap_or_default();
-        Ok(Self { itself, above, below, holders_of_the_disk })
+        let below = walk(&itself, |node| things_below(system, &loops, node))?;
+        let mut above = walk(&itself, |node| things_above(&loops, node))?;
+        let footprint = Footprint::of(system, &itself)?;
+        let holders_of_the_disk = itself.disk().map(|disk| holders(&loops, &disk)).transpose()?.unwrap_or_default();
+        let known = above.iter().chain(&below).chain(&holders_of_the_disk);
+        let known: BTreeSet<DeviceNumber> = known.map(|relative| relative.node.number).collect();
+        for node in strangers(system, &itself, &known)? {
+            if Footprint::of(system, &node)?.meets(&footprint) {
+                above.push(Relative { node, relation: Relation::Twin });
+            }
+        }
+        Ok(Self { itself, footprint, above, below, holders_of_the_disk })
     }
 
     /// The device itself and all relatives.
@@ -135,43 +140,54 @@ impl Family {
     }
 }
 
+/// All devices, whole and partitions, beside those that are known.
+fn strangers(system: &System, itself: &Node, known: &BTreeSet<DeviceNumber>) -> io::Result<Vec<Node>> {
+    let mut all = Vec::new();
+    for disk in system.disks()? {
+        all.extend(disk.partitions()?);
+        all.push(disk);
+    }
+    all.retain(|node| node.number != itself.number && !known.contains(&node.number));
+    Ok(all)
+}
+
 /// Everything that `step` leads to, each device once, nearest first.
-fn walk(start: &Node, step: impl Fn(&Node) -> Vec<Relative>) -> Vec<Relative> {
+fn walk(start: &Node, step: impl Fn(&Node) -> io::Result<Vec<Relative>>) -> io::Result<Vec<Relative>> {
     let mut seen = BTreeSet::<DeviceNumber>::from([start.number]);
-    let mut found = step(start);
+    let mut found = step(start)?;
     found.retain(|relative| seen.insert(relative.node.number));
     let mut next = 0;
     while let Some(relative) = found.get(next) {
         let more: Vec<_> =
-            step(&relative.node).into_iter().filter(|relative| seen.insert(relative.node.number)).collect();
+            step(&relative.node)?.into_iter().filter(|relative| seen.insert(relative.node.number)).collect();
         found.extend(more);
         next += 1;
     }
-    found
+    Ok(found)
 }
 
 fn with(relation: Relation) -> impl Fn(Node) -> Relative {
     move |node| Relative { node, relation }
 }
 
-fn holders(loops: &Loops, node: &Node) -> Vec<Relative> {
-    let holders = node.holders().into_iter().map(with(Relation::Holder));
-    holders.chain(loops.over(node).into_iter().map(with(Relation::LoopAbove))).collect()
+fn holders(loops: &Loops, node: &Node) -> io::Result<Vec<Relative>> {
+    let holders = node.holders()?.into_iter().map(with(Relation::Holder));
+    Ok(holders.chain(loops.over(node).into_iter().map(with(Relation::LoopAbove))).collect())
 }
 
-fn things_above(loops: &Loops, node: &Node) -> Vec<Relative> {
-    let partitions = node.partitions().into_iter().map(with(Relation::Partition));
-    partitions.chain(holders(loops, node)).collect()
+fn things_above(loops: &Loops, node: &Node) -> io::Result<Vec<Relative>> {
+    let partitions = node.partitions()?.into_iter().map(with(Relation::Partition));
+    Ok(partitions.chain(holders(loops, node)?).collect())
 }
 
-fn things_below(system: &System, loops: &Loops, node: &Node) -> Vec<Relative> {
+fn things_below(system: &System, loops: &Loops, node: &Node) -> io::Result<Vec<Relative>> {
     let disk = node.disk().into_iter().map(with(Relation::Disk));
-    let slaves = node.slaves().into_iter().map(with(Relation::Slave));
+    let slaves = node.slaves()?.into_iter().map(with(Relation::Slave));
     let backing = match loops.backing(node) {
-        Some(Named::Device(number)) => system.node(number).ok(),
+        Some(Named::Device(number)) => Some(system.node(number)?),
         _ => None,
     };
-    disk.chain(slaves).chain(backing.into_iter().map(with(Relation::LoopBelow))).collect()
+    Ok(disk.chain(slaves).chain(backing.into_iter().map(with(Relation::LoopBelow))).collect())
 }
 
 #[cfg(test)]
@@ -231,32 +247,59 @@ mod tests {
     }
 
     #[test]
-    fn loop_devices_over_one_file_are_twins_even_under_another_name() {
+    fn loop_devices_over_one_file_are_twins_under_any_name_and_under_none() {
         let machine = Machine::new();
         machine.write("image", "no number");
+        machine.write("third", "no number");
         std::fs::hard_link(machine.path("image"), machine.path("other")).unwrap();
         machine.loop_over("loop0", "7:0", &machine.path("image"));
         machine.loop_over("loop1", "7:1", &machine.path("other"));
         machine.loop_over("loop2", "7:2", &machine.path("third"));
         assert_eq!(names(family(&machine, "7:0").held_by()), ["loop1"]);
         assert!(family(&machine, "7:2").held_by().next().is_none());
+        machine.loop_with("loop3", "7:3", "file 9 77 0 0");
+        machine.loop_with("loop4", "7:4", "file 9 77 0 0");
+        assert_eq!(names(family(&machine, "7:3").held_by()), ["loop4"]);
     }
 
     #[test]
-    fn a_loop_device_over_a_node_that_is_gone_is_recognised_by_the_name() {
+    fn a_loop_device_that_cannot_be_examined_may_lie_on_anything() {
         let machine = Machine::new();
         machine.disk("sda", "8:0");
-        machine.loop_over("loop0", "7:0", Path::new("/dev/nowhere/sda (deleted)"));
-        assert_eq!(names(family(&machine, "8:0").held_by()), ["loop0"]);
+        machine.loop_with("loop0", "7:0", "unknown");
+        let error = Family::of(&machine.system(), machine.node("8:0")).unwrap_err();
+        assert!(error.to_string().starts_with("what the loop device loop0 lies on: "), "{error}");
     }
 
     #[test]
-    fn devices_that_are_made_of_each_other_do_not_hang_the_walk() {
+    fn a_holder_that_leads_nowhere_is_an_error() {
+        let machine = Machine::new();
+        machine.disk("sda", "8:0");
+        std::os::unix::fs::symlink(machine.path("nowhere"), machine.path("sys/devices/sda/holders/dm-9")).unwrap();
+        assert!(Family::of(&machine.system(), machine.node("8:0")).is_err());
+    }
+
+    #[test]
+    fn a_second_map_over_the_same_bytes_and_another_path_to_the_drive_are_twins() {
+        let machine = stack();
+        machine.mapped("dm-4", "252:4", "sda", Some("0 100 linear 8:0 0"));
+        machine.mapped("dm-5", "252:5", "sda", Some("0 100 linear 8:0 50"));
+        machine.mapped("dm-6", "252:6", "sda", Some("0 100 linear 8:0 500"));
+        assert_eq!(names(family(&machine, "252:4").held_by()), ["dm-5"]);
+        machine.write("sys/devices/sda/device/wwid", "naa.5000");
+        machine.disk("sdb", "8:16");
+        machine.write("sys/devices/sdb/device/wwid", "naa.5000");
+        let found = family(&machine, "8:16");
+        assert!(names(found.held_by()).contains(&"sda"), "{found:?}");
+    }
+
+    #[test]
+    fn devices_that_are_made_of_each_other_are_an_error_and_do_not_hang_the_walk() {
         let machine = Machine::new();
         machine.disk("dm-0", "252:0");
         machine.disk("dm-1", "252:1");
         machine.holds("dm-0", "dm-1");
         machine.holds("dm-1", "dm-0");
-        assert_eq!(names(&family(&machine, "252:0").above), ["dm-1"]);
+        assert!(Family::of(&machine.system(), machine.node("252:0")).is_err());
     }
 }

@@ -13,6 +13,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use super::footprint::Target;
+
 /// A device's number, major and minor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct DeviceNumber {
@@ -53,6 +55,16 @@ pub(crate) enum Named {
     Other,
 }
 
+/// What a loop device lies on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LoopStatus {
+    pub(crate) backing: Named,
+    /// Where in that it begins, bytes.
+    pub(crate) offset: u64,
+    /// How many bytes of it at most; 0 for all.
+    pub(crate) limit: u64,
+}
+
 /// Follows links; `None` where nothing is.
 fn stat(path: &Path) -> Option<Named> {
     let metadata = fs::metadata(path).ok()?;
@@ -72,6 +84,10 @@ pub(crate) struct System {
     pub(crate) udev: PathBuf,
     /// What a path means; tests have names without devices behind them.
     pub(crate) named: fn(&Path) -> Option<Named>,
+    /// What a loop device that is set up lies on.
+    pub(crate) loop_status: fn(&Node) -> io::Result<LoopStatus>,
+    /// The table of a mapped device.
+    pub(crate) table: fn(&Node) -> io::Result<Vec<Target>>,
 }
 
 /// One block device in sysfs, whole or a partition.
@@ -92,7 +108,17 @@ impl System {
             by_id: "/dev/disk/by-id".into(),
             udev: "/run/udev/data".into(),
             named: stat,
+            loop_status: super::kernel::loop_status,
+            table: super::kernel::table,
         }
+    }
+
+    /// One number for all paths to a disk: the lowest of those that have its world-wide name.
+    pub(crate) fn same_disk(&self, node: &Node) -> io::Result<DeviceNumber> {
+        let name = |node: &Node| node.attribute("wwid").or_else(|| node.attribute("device/wwid"));
+        let Some(wanted) = name(node) else { return Ok(node.number) };
+        let same = self.disks()?.into_iter().filter(|disk| name(disk).as_ref() == Some(&wanted));
+        Ok(same.map(|disk| disk.number).chain([node.number]).min().unwrap_or(node.number))
     }
 
     /// The device of a number.
@@ -145,18 +171,25 @@ impl Node {
     }
 
     /// Its partitions.
-    pub(crate) fn partitions(&self) -> Vec<Self> {
-        self.children("").into_iter().filter(|node| node.partition().is_some()).collect()
+    pub(crate) fn partitions(&self) -> io::Result<Vec<Self>> {
+        let entries = fs::read_dir(&self.directory)?;
+        let mut nodes: Vec<Self> = entries
+            .filter_map(|entry| fs::canonicalize(entry.ok()?.path()).ok())
+            .filter_map(Self::at)
+            .filter(|node| node.directory != self.directory && node.partition().is_some())
+            .collect();
+        nodes.sort_by_key(|node| node.number);
+        Ok(nodes)
     }
 
     /// Devices made of it: device mapper, LVM, md, bcache.
-    pub(crate) fn holders(&self) -> Vec<Self> {
-        self.children("holders")
+    pub(crate) fn holders(&self) -> io::Result<Vec<Self>> {
+        self.linked("holders")
     }
 
     /// Devices that it is made of.
-    pub(crate) fn slaves(&self) -> Vec<Self> {
-        self.children("slaves")
+    pub(crate) fn slaves(&self) -> io::Result<Vec<Self>> {
+        self.linked("slaves")
     }
 
     /// The path that a loop device was set up with; the kernel adds `" (deleted)"` where the file has no name any more.
@@ -164,15 +197,26 @@ impl Node {
         self.attribute("loop/backing_file")
     }
 
-    fn children(&self, below: &str) -> Vec<Self> {
-        let Ok(entries) = fs::read_dir(self.directory.join(below)) else { return Vec::new() };
-        let mut nodes: Vec<_> = entries
-            .filter_map(|entry| fs::canonicalize(entry.ok()?.path()).ok())
-            .filter_map(Self::at)
-            .filter(|node| node.directory != self.directory)
-            .collect();
+    /// Whether it is a loop device that is set up.
+    pub(crate) fn is_bound_loop(&self) -> bool {
+        self.directory.join("loop").is_dir()
+    }
+
+    /// The devices that a directory of links names. One that leads nowhere is an error: who knows what it was.
+    fn linked(&self, below: &str) -> io::Result<Vec<Self>> {
+        let entries = match fs::read_dir(self.directory.join(below)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut nodes = Vec::new();
+        for entry in entries {
+            let path = entry?.path();
+            let unknown = |why: String| io::Error::other(format!("{}: {why}", path.display()));
+            let directory = fs::canonicalize(&path).map_err(|error| unknown(error.to_string()))?;
+            nodes.push(Self::at(directory).ok_or_else(|| unknown("it is no device".into()))?);
+        }
         nodes.sort_by_key(|node| node.number);
-        nodes
+        Ok(nodes)
     }
 }
 
@@ -192,6 +236,34 @@ pub(super) mod fake {
         let text = fs::read_to_string(path).ok()?;
         let metadata = fs::metadata(path).ok()?;
         Some(text.parse().map_or(Named::File(metadata.dev(), metadata.ino()), Named::Device))
+    }
+
+    /// What `loop_with` noted, or what the path means that the loop device was set up with.
+    fn loop_status(node: &Node) -> io::Result<LoopStatus> {
+        let unknown = || io::Error::other(format!("{}: no such node", node.name));
+        if let Some(status) = node.attribute("status_of_test") {
+            let words: Vec<&str> = status.split(' ').collect();
+            let number = |word: &str| word.parse().map_err(|_| unknown());
+            let &["file", device, inode, offset, limit] = &*words else { return Err(unknown()) };
+            let backing = Named::File(number(device)?, number(inode)?);
+            return Ok(LoopStatus { backing, offset: number(offset)?, limit: number(limit)? });
+        }
+        let backing = named(Path::new(&node.loop_backing().ok_or_else(unknown)?)).ok_or_else(unknown)?;
+        Ok(LoopStatus { backing, offset: 0, limit: 0 })
+    }
+
+    /// What `mapped` noted.
+    fn table(node: &Node) -> io::Result<Vec<Target>> {
+        let text = node.attribute("table_of_test").ok_or_else(|| io::Error::other("it takes root"))?;
+        let words: Vec<&str> = text.splitn(4, ' ').collect();
+        let &[start, length, kind, parameters] = &*words else { return Err(io::Error::other(text)) };
+        let number = |word: &str| word.parse().map_err(io::Error::other);
+        Ok(vec![Target {
+            start: number(start)?,
+            length: number(length)?,
+            kind: kind.to_owned(),
+            parameters: parameters.to_owned(),
+        }])
     }
 
     impl Machine {
@@ -216,6 +288,8 @@ pub(super) mod fake {
                 by_id: self.path("by-id"),
                 udev: self.path("udev"),
                 named,
+                loop_status,
+                table,
             }
         }
 
@@ -241,6 +315,8 @@ pub(super) mod fake {
             let directory = format!("sys/devices/{disk}/{name}");
             self.device(&directory, name, number);
             self.write(&format!("{directory}/partition"), &format!("{index}\n"));
+            self.write(&format!("{directory}/start"), &format!("{index}000000\n"));
+            self.write(&format!("{directory}/size"), "1000000\n");
         }
 
         fn device(&self, directory: &str, name: &str, number: &str) {
@@ -270,6 +346,23 @@ pub(super) mod fake {
             self.write(&format!("sys/devices/{name}/loop/backing_file"), &format!("{}\n", backing.display()));
         }
 
+        /// A loop device of which the kernel says `status`: `file DEVICE INODE OFFSET LIMIT`, or anything else for what
+        /// cannot be examined.
+        pub(crate) fn loop_with(&self, name: &str, number: &str, status: &str) {
+            self.loop_over(name, number, Path::new("/gone (deleted)"));
+            self.write(&format!("sys/devices/{name}/status_of_test"), status);
+        }
+
+        /// A mapped device over another one, with a table of one line, or one that nobody may ask for.
+        pub(crate) fn mapped(&self, name: &str, number: &str, below: &str, table: Option<&str>) {
+            self.disk(name, number);
+            self.holds(name, below);
+            self.write(&format!("sys/devices/{name}/dm/name"), name);
+            if let Some(table) = table {
+                self.write(&format!("sys/devices/{name}/table_of_test"), table);
+            }
+        }
+
         pub(crate) fn node(&self, number: &str) -> Node {
             self.system().node(number.parse().unwrap()).unwrap()
         }
@@ -295,7 +388,7 @@ mod tests {
         machine.partition("sda", 1, "sda1", "8:1");
         machine.partition("sda", 2, "sda2", "8:2");
         let (disk, second) = (machine.node("8:0"), machine.node("8:2"));
-        let names: Vec<_> = disk.partitions().into_iter().map(|node| node.name).collect();
+        let names: Vec<_> = disk.partitions().unwrap().into_iter().map(|node| node.name).collect();
         assert_eq!(names, ["sda1", "sda2"]);
         assert_eq!((second.partition(), second.disk()), (Some(2), Some(disk.clone())));
         assert_eq!((disk.partition(), disk.disk()), (None, None));
