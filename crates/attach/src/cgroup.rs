@@ -77,6 +77,7 @@ impl Tree {
     }
 
     /// Asks for it in the groups below one.
+    #[allow(clippy::disallowed_methods, reason = "attributes and groups of the kernel's own file system")]
     fn enable_in(&self, group: &Path) {
         if !self.is_version_1 {
             let (_, name, _) = self.controller.names();
@@ -140,6 +141,7 @@ impl Cgroup {
     }
 
     /// A new one. What processes that were killed have left is removed before.
+    #[allow(clippy::disallowed_methods, reason = "attributes and groups of the kernel's own file system")]
     fn below(tree: &Tree) -> Result<Self, String> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         sweep(&tree.path);
@@ -152,6 +154,7 @@ impl Cgroup {
         Ok(group)
     }
 
+    #[allow(clippy::disallowed_methods, reason = "attributes and groups of the kernel's own file system")]
     fn write(&self, file: &str, value: u64) -> Result<(), String> {
         let path = self.path.join(file);
         fs::write(&path, value.to_string()).map_err(|error| format!("{}: {error}", path.display()))
@@ -187,6 +190,7 @@ impl Cgroup {
 }
 
 /// Removes what processes that were killed have left.
+#[allow(clippy::disallowed_methods, reason = "attributes and groups of the kernel's own file system")]
 fn sweep(tree: &Path) {
     for entry in fs::read_dir(tree).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -199,6 +203,7 @@ fn sweep(tree: &Path) {
 }
 
 impl Drop for Cgroup {
+    #[allow(clippy::disallowed_methods, reason = "attributes and groups of the kernel's own file system")]
     fn drop(&mut self) {
         // Who was in it has ended, and may be counted a moment longer; who has not keeps it for the next sweep.
         for _ in 0..100 {

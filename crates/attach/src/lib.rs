@@ -47,6 +47,7 @@
 //!   `engine/` or `fault.rs`; an action in `crates/cli/src/arguments/attach.rs`.
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]
 #![forbid(unsafe_code)]
 
 mod buffer_pool;

@@ -24,7 +24,7 @@ use crate::fuse::{FuseReply, KernelClient, Mounted};
 use crate::guard::memory;
 use crate::guard::watchdog::{HEARTBEAT, Watchdog};
 use crate::management::{self, Listener, Management};
-use crate::nbd::Connection;
+use crate::nbd::{Connection, StatusRequest};
 use crate::poll::poll;
 use crate::realtime::RealtimePriority;
 use crate::slab::Slab;
@@ -34,8 +34,8 @@ use crate::{AttachError, Engine, HostCompletion, HostRequest, Wake};
 
 /// Requests and answers of a turn for which there is room from the start.
 const BATCH: usize = 1024;
-/// Clients at most.
-const MAX_CLIENTS: usize = 16;
+/// Clients at most. Of more, the one that has taken longest to agree on an export is sent away.
+const MAX_CLIENTS: usize = 32;
 /// What is waited for at most: clients, the end, new clients, the kernel's requests, commands.
 const SOURCES: usize = MAX_CLIENTS + 4;
 /// The stretch before a deadline that is waited for awake.
@@ -371,13 +371,23 @@ impl Server {
         let arrived = Instant::now();
         self.priority.iter_mut().for_each(|priority| priority.waited(waits, arrived));
         let is_ready = |source| ready.contains(&Some(source));
-        if is_ready(Source::Listener) {
-            self.accept();
-        }
         for source in ready {
             let Some(Source::Client(n)) = source else { continue };
             let connection = &mut self.connections[n];
             if connection.receive(self.engine.info(), &mut self.commands).is_err() {
+                connection.abandon();
+            }
+        }
+        if is_ready(Source::Listener) {
+            self.accept();
+        }
+        for connection in &mut self.connections {
+            for request in connection.take_status_requests() {
+                let StatusRequest { offset, length, one, .. } = request;
+                let ranges = self.engine.allocation(offset, length, one)?;
+                connection.answer_status(request, ranges.as_deref());
+            }
+            if connection.handshake_deadline().is_some_and(|deadline| deadline <= arrived) {
                 connection.abandon();
             }
         }
@@ -434,6 +444,11 @@ impl Server {
                 connection.abandon();
             }
         }
+        self.forget_finished();
+    }
+
+    /// Drops the clients for which nothing is left to be done.
+    fn forget_finished(&mut self) {
         let engine = &mut self.engine;
         self.connections.retain(|connection| {
             let is_over = connection.is_over();
@@ -460,7 +475,7 @@ impl Server {
             events.set(PollFlags::OUT, connection.has_output());
             wait_for(Source::Client(n), connection.fd(), events);
         }
-        if let Some(socket) = self.socket.as_ref().filter(|_| is_open && self.connections.len() < MAX_CLIENTS) {
+        if let Some(socket) = self.socket.as_ref().filter(|_| is_open) {
             wait_for(Source::Listener, socket.fd(), PollFlags::IN);
         }
         if let Some(mounted) = &self.mounted {
@@ -496,14 +511,28 @@ impl Server {
             Wake::At(at) => Some(at.saturating_duration_since(Instant::now()).saturating_sub(SPIN)),
             Wake::Never => None,
         };
-        due.into_iter().chain(limit).min()
+        let handshakes = self.connections.iter().filter_map(Connection::handshake_deadline).min();
+        let handshakes = handshakes.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        due.into_iter().chain(limit).chain(handshakes).min()
     }
 
     fn accept(&mut self) {
-        while self.connections.len() < MAX_CLIENTS
-            && let Some(stream) = self.socket.as_ref().and_then(|socket| socket.accept().ok())
-        {
-            self.adopt(stream);
+        while let Some(stream) = self.socket.as_ref().and_then(|socket| socket.accept().ok()) {
+            if self.connections.len() == MAX_CLIENTS {
+                // What has come of those that negotiate is read first: who has sent all of it is none of them.
+                for connection in self.connections.iter_mut().filter(|client| client.handshake_deadline().is_some()) {
+                    if connection.receive(self.engine.info(), &mut self.commands).is_err() {
+                        connection.abandon();
+                    }
+                }
+                let negotiating = self.connections.iter_mut().filter(|client| client.handshake_deadline().is_some());
+                negotiating.min_by_key(|client| client.handshake_deadline()).into_iter().for_each(Connection::abandon);
+                self.forget_finished();
+            }
+            // One too many is sent away at once: it would wait without a word else.
+            if self.connections.len() < MAX_CLIENTS {
+                self.adopt(stream);
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::AttachError;
 
@@ -50,6 +51,7 @@ impl Socket {
 }
 
 impl Drop for Socket {
+    #[allow(clippy::disallowed_methods, reason = "a socket that nobody listens to, or that was made here")]
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
     }
@@ -65,7 +67,20 @@ fn listen_in_private(path: &Path) -> io::Result<UnixListener> {
     Ok(made.into())
 }
 
+/// How long it is waited for a server whose backlog is full, to know that there is one.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Connects, or says within a time that the server takes nobody: its backlog may be full.
+pub(crate) fn connect_within(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt};
+    let made = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_timeout(&made, sockopt::Timeout::Send, Some(timeout))?;
+    connect(&made, &SocketAddrUnix::new(path)?)?;
+    Ok(made.into())
+}
+
 /// Removes a socket that nobody listens at.
+#[allow(clippy::disallowed_methods, reason = "a socket that nobody listens to, or that was made here")]
 pub(crate) fn remove_stale(path: &Path) -> Result<(), String> {
     use std::os::unix::fs::FileTypeExt;
     match std::fs::symlink_metadata(path) {
@@ -74,7 +89,7 @@ pub(crate) fn remove_stale(path: &Path) -> Result<(), String> {
         Ok(metadata) if !metadata.file_type().is_socket() => {
             Err("this is no socket and is not replaced; give a path where nothing is".to_owned())
         }
-        Ok(_) => match UnixStream::connect(path) {
+        Ok(_) => match connect_within(path, CONNECT_TIMEOUT) {
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 std::fs::remove_file(path).map_err(|e| e.to_string())
             }

@@ -3,6 +3,7 @@
 //! Counted are the allocations of all threads but those of the clients, the one that runs this test and the harness's.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
+#![allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own")]
 
 #[path = "it/support/mod.rs"]
 mod support;

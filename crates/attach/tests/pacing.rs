@@ -4,6 +4,7 @@
 //! figures that the server reports of the same requests. It runs in a process of its own all the same: beside other
 //! tests, the error that a run states would be theirs.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
+#![allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own")]
 
 #[path = "it/support/mod.rs"]
 mod support;

@@ -2,6 +2,7 @@
 //!
 //! The files under test are compiled here once more, with loom's atomics, mutexes and condition variables in place of
 //! the standard library's. A frame's bytes are a cell that tells when two threads touch it at once.
+#![allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own")]
 #![allow(dead_code, unused_imports, clippy::unwrap_used, reason = "only a part of the files is used; tests panic")]
 
 #[path = "it/support/loom_sync.rs"]

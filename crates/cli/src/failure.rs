@@ -100,6 +100,9 @@ impl From<SqliteError> for Failure {
 
 impl From<flashwise_report::ReportError> for Failure {
     fn from(error: flashwise_report::ReportError) -> Self {
-        Self::error(error)
+        match error {
+            flashwise_report::ReportError::Foreign { .. } => Self::refused(error.to_string()),
+            error => Self::error(error),
+        }
     }
 }

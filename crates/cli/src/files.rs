@@ -1,42 +1,51 @@
-//! Files that the user asked for by name: complete or not there, and never in the place of something else.
+//! Files that the user asked for by name: complete or absent, and never in the place of something else.
+//!
+//! All of them go through `flashwise_block::output`. What is added here: which earlier file may be replaced
+//! ([`OwnFile`], by a mark that is parsed), and that an output is not also an input of the same command.
 
-use std::fs;
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use flashwise_block::temporary::TemporaryFolder;
-use tempfile::{NamedTempFile, TempPath};
+use flashwise_block::output::{Access, OutputFile, OutputPath, Replaceable, create_growing};
+use flashwise_report::OwnFile;
 
 use crate::failure::Failure;
-
-/// How flashwise knows again what it wrote itself.
-#[derive(Clone, Copy, Debug)]
-pub enum Kind {
-    /// A profile, TOML.
-    Profile,
-    /// A page with curves.
-    Page,
-    /// A table as CSV, whose first column has this name.
-    Csv(&'static str),
-    /// A table as Parquet.
-    Parquet,
-    /// Jobs for fio.
-    Jobs,
-}
 
 /// A file to be written at the end of long work; known from the start to be writable.
 #[derive(Debug)]
 pub struct Wanted {
     path: PathBuf,
-    /// A pipe or a terminal is written to as it is; a file is replaced as a whole.
-    is_stream: bool,
+    place: Place,
+}
+
+/// Where it goes.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// A pipe or a terminal is written to as it is.
+    Stream,
+    /// A file is replaced as a whole, an earlier one of this kind.
+    File(OwnFile),
 }
 
 impl Wanted {
-    /// Checks that the file can be written, and that nothing but an earlier one of its kind is lost by that.
-    pub fn prepare(path: &Path, kind: Kind) -> Result<Self, Failure> {
-        let failed = |e: std::io::Error| Failure::file(path, &e);
+    /// Checks that the file can be written, that nothing but an earlier one of its kind is lost by that, and that the
+    /// command does not read it.
+    pub fn prepare(path: &Path, kind: OwnFile) -> Result<Self, Failure> {
+        let wanted = Self::prepare_updated(path, kind)?;
+        if matches!(wanted.place, Place::File(_)) && named_arguments(&wanted.path) > 1 {
+            return Err(Failure::refused(format!(
+                "{}: it is named twice by this command, which would overwrite what it reads; name another file",
+                path.display()
+            )));
+        }
+        Ok(wanted)
+    }
+
+    /// The same for a file that the command may read and then replace by what it made of it.
+    pub fn prepare_updated(path: &Path, kind: OwnFile) -> Result<Self, Failure> {
+        let failed = |e: io::Error| Failure::file(path, &e);
         let existing = match fs::metadata(path) {
             Err(e) if e.kind() == ErrorKind::NotFound => None,
             other => Some(other.map_err(failed)?),
@@ -46,87 +55,140 @@ impl Wanted {
             Some(device) if device.is_block_device() => {
                 return Err(Failure::refused(format!("{}: a raw device is never written to", path.display())));
             }
-            Some(file) if file.is_file() => kind.check_replaceable(path)?,
-            Some(_) => return Ok(Self { path: path.to_owned(), is_stream: true }),
-            None => {}
+            Some(file) if !file.is_file() => return Ok(Self { path: path.to_owned(), place: Place::Stream }),
+            _ => {}
         }
         // Behind a link, the file that it means is replaced.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let wanted = Self { path, is_stream: false };
-        drop(wanted.stage(b"")?);
+        let wanted = Self { path, place: Place::File(kind) };
+        wanted.stage(kind).map(drop)?;
         Ok(wanted)
     }
 
     /// Writes the file.
     pub fn write(&self, content: impl AsRef<[u8]>) -> Result<(), Failure> {
         let content = content.as_ref();
-        let failed = |e: std::io::Error| Failure::file(&self.path, &e);
-        if self.is_stream {
-            return fs::OpenOptions::new()
-                .write(true)
-                .open(&self.path)
-                .and_then(|mut stream| stream.write_all(content))
-                .map_err(failed);
-        }
-        self.stage(content)?.persist(&self.path).map(drop).map_err(|e| failed(e.error))
+        let failed = |e: io::Error| Failure::file(&self.path, &e);
+        let Place::File(kind) = self.place else {
+            let stream = fs::OpenOptions::new().write(true).open(&self.path);
+            return stream.and_then(|mut stream| stream.write_all(content)).map_err(failed);
+        };
+        let (mut new, old) = self.stage(kind)?;
+        new.file().write_all(content).map_err(failed)?;
+        let placed = match old {
+            Some(old) => new.replace(&old),
+            None => new.publish(),
+        };
+        placed.map(drop).map_err(|e| not_replaced(&self.path, kind, &e))
     }
 
-    /// The content under another name beside the file.
-    fn stage(&self, content: &[u8]) -> Result<NamedTempFile, Failure> {
-        let write = || {
-            let mut builder = tempfile::Builder::new();
-            let mut file = builder
-                .prefix(".flashwise-")
-                .permissions(fs::Permissions::from_mode(0o666))
-                .tempfile_in(parent(&self.path))?;
-            file.write_all(content)?;
-            file.as_file().sync_all()?;
-            Ok(file)
-        };
-        write().map_err(|e| Failure::file(&self.path, &e))
+    /// A new file, and the earlier one that it may replace.
+    fn stage(&self, kind: OwnFile) -> Result<(OutputFile, Option<Replaceable>), Failure> {
+        let path = &self.path;
+        // An empty file, such as mktemp makes, holds nothing that could be lost.
+        let is_ours = |file: File| Ok(file.metadata()?.len() == 0 || kind.recognises(file)?);
+        let old = Replaceable::recognise(path, is_ours).map_err(|e| not_replaced(path, kind, &e))?;
+        let stage = || OutputFile::create(path, if old.is_some() { Access::of(path)? } else { Access::Usual });
+        stage().map(|new| (new, old)).map_err(|e| Failure::file(path, &e))
     }
 }
 
-impl Kind {
-    fn check_replaceable(self, path: &Path) -> Result<(), Failure> {
-        let (mark, what) = match self {
-            Self::Profile => ("schema = \"flashwise.profile\"", "profile"),
-            Self::Page => ("Written by flashwise", "page"),
-            Self::Csv(first) => (first, "table"),
-            Self::Parquet => ("flashwise", "table"),
-            Self::Jobs => ("# flashwise: ", "job file"),
-        };
-        let bytes = fs::read(path).map_err(|e| Failure::file(path, &e))?;
-        let has_mark = match self {
-            Self::Csv(_) => bytes.starts_with(mark.as_bytes()),
-            _ => bytes.windows(mark.len()).any(|window| window == mark.as_bytes()),
-        };
-        if bytes.is_empty() || has_mark {
-            return Ok(());
+fn not_replaced(path: &Path, kind: OwnFile, error: &io::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::AlreadyExists => {
+            let (path, kind) = (path.display(), kind.name());
+            Failure::refused(format!("{path}: exists and is no {kind} of flashwise; it is not replaced"))
         }
-        Err(Failure::refused(format!("{}: exists and is no {what} of flashwise; it is not replaced", path.display())))
+        _ => Failure::file(path, error),
+    }
+}
+
+/// How many arguments of the command line mean a file, by whatever name: `--parquet t.parquet`, `--parquet=t.parquet`,
+/// `sim:drive.toml`, one of a list with commas.
+fn named_arguments(file: &Path) -> usize {
+    let wanted = Identity::of(file);
+    let is_it = |text: &str| !text.is_empty() && Identity::of(Path::new(text)) == wanted;
+    let names_it = |argument: &str| {
+        let parts =
+            argument.split([',', '=']).flat_map(|part| [Some(part), part.split_once(':').map(|(_, path)| path)]);
+        parts.flatten().any(is_it) || argument.split_once('=').is_some_and(|(_, value)| is_it(value)) || is_it(argument)
+    };
+    std::env::args_os().skip(1).filter(|argument| names_it(&argument.to_string_lossy())).count()
+}
+
+/// What a name means: an existing file by device and inode, another one by its directory and name.
+#[derive(PartialEq, Eq)]
+enum Identity {
+    File(u64, u64),
+    Free(Option<(u64, u64)>, Option<std::ffi::OsString>),
+}
+
+impl Identity {
+    fn of(path: &Path) -> Self {
+        let numbers = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        match fs::metadata(path).map(numbers) {
+            Ok((device, inode)) => Self::File(device, inode),
+            Err(_) => Self::Free(fs::metadata(parent(path)).ok().map(numbers), path.file_name().map(Into::into)),
+        }
     }
 }
 
 /// Checks that a new file can be created, and leaves nothing behind.
 pub fn check_new(path: &Path) -> Result<(), Failure> {
     if fs::symlink_metadata(path).is_ok() {
-        return Err(Failure::refused(format!("{}: exists; existing files are never written to", path.display())));
+        return Err(exists(path));
     }
-    tempfile::tempfile_in(parent(path)).map(drop).map_err(|e| Failure::file(path, &e))
+    OutputFile::create(path, Access::Usual).map(drop).map_err(|e| Failure::file(path, &e))
 }
 
-/// Lets `write` make a new file under another name and gives it its own when it is complete; Ctrl-C meanwhile leaves
-/// nothing behind.
-pub fn create<T>(path: &Path, write: impl FnOnce(&Path) -> Result<T, Failure>) -> Result<T, Failure> {
+fn exists(path: &Path) -> Failure {
+    Failure::refused(format!("{}: exists; existing files are never written to", path.display()))
+}
+
+fn not_published(path: &Path, error: &io::Error) -> Failure {
+    if error.kind() == ErrorKind::AlreadyExists { exists(path) } else { Failure::file(path, error) }
+}
+
+/// Lets `write` fill a new file, which gets its name when it is complete.
+pub fn create<T>(path: &Path, write: impl FnOnce(&mut File) -> Result<T, Failure>) -> Result<T, Failure> {
     check_new(path)?;
-    let failed = |e: std::io::Error| Failure::file(path, &e);
-    let directory = TemporaryFolder::create_in(parent(path), ".flashwise-").map_err(failed)?;
-    let file = directory.path().join("new");
-    let written = write(&file)?;
-    let file = TempPath::try_from_path(file).map_err(failed)?;
-    file.persist_noclobber(path).map_err(|e| failed(e.error))?;
+    let mut new = OutputFile::create(path, Access::Usual).map_err(|e| Failure::file(path, &e))?;
+    let written = write(new.file())?;
+    new.publish().map_err(|e| not_published(path, &e))?;
     Ok(written)
+}
+
+/// Lets `write` make a file by a name of its own, as SQLite wants it, of a user's file `source`, whose owner and mode
+/// the new one gets. It gets its own name when it is complete; Ctrl-C meanwhile leaves nothing behind.
+pub fn create_from<T>(
+    source: &Path,
+    path: &Path,
+    write: impl FnOnce(&Path) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    check_new(path)?;
+    let access = Access::of(source).map_err(|e| Failure::file(source, &e))?;
+    let new = OutputPath::create(path, access).map_err(|e| Failure::file(path, &e))?;
+    let written = write(&new.path())?;
+    new.publish().map_err(|e| not_published(path, &e))?;
+    Ok(written)
+}
+
+/// Writes a new file whole.
+pub fn write_new(path: &Path, content: &[u8]) -> Result<(), Failure> {
+    flashwise_block::output::write_new(path, content).map(drop).map_err(|e| not_published(path, &e))
+}
+
+/// Copies a file to a new one.
+pub fn copy_new(from: &Path, to: &Path) -> Result<(), Failure> {
+    let mut new = OutputFile::create(to, Access::Usual).map_err(|e| Failure::file(to, &e))?;
+    let mut source = File::open(from).map_err(|e| Failure::file(from, &e))?;
+    io::copy(&mut source, new.file()).map_err(|e| Failure::file(to, &e))?;
+    new.publish().map(drop).map_err(|e| not_published(to, &e))
+}
+
+/// A new file that is written as it comes, so that what it got stays whatever happens.
+pub fn grow(path: &Path) -> Result<File, Failure> {
+    create_growing(path).map_err(|e| not_published(path, &e))
 }
 
 fn parent(path: &Path) -> &Path {

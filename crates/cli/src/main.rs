@@ -2,6 +2,8 @@
 //!
 //! Results go to stdout, everything else to stderr. With `-o json` stdout holds exactly one document, also on failure.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]
+
 mod arguments;
 mod failure;
 mod files;

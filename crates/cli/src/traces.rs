@@ -54,17 +54,16 @@ pub fn write<T>(
 
 /// Writes a new file, compressed as the name says that it will get.
 fn compressed<T>(
-    new: &Path,
+    new: &mut File,
     named: &Path,
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let failed = |e: io::Error| Failure::file(named, &e);
-    let file = BufWriter::with_capacity(BUFFER, File::create_new(new).map_err(failed)?);
+    let file = BufWriter::with_capacity(BUFFER, new);
     let (compression, _) = Compression::of_name(named.to_str().unwrap_or_default());
     let mut out = CompressedWriter::new(compression, file).map_err(failed)?;
     let done = write(&mut out)?;
-    let file = out.finish().map_err(failed)?.into_inner().map_err(|e| failed(e.into_error()))?;
-    file.sync_all().map_err(failed)?;
+    out.finish().map_err(failed)?.into_inner().map_err(|e| failed(e.into_error()))?;
     Ok(done)
 }
 

@@ -32,6 +32,7 @@
         clippy::cast_sign_loss
     )
 )]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]
 
 pub mod disksim;
 mod figure;

@@ -50,6 +50,7 @@
 //! a drive whose write buffer survives a power cut, durable writes show neither write unit nor stripe.
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]
 
 mod draft;
 mod evidence;

@@ -4,6 +4,7 @@
 //! JSON (`"schema": "flashwise.profile"`) for programs.
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]
 
 mod figure;
 mod parameters;

@@ -13,6 +13,14 @@ pub enum ReportError {
         /// What the operating system says.
         reason: std::io::Error,
     },
+    /// A file of the report's name is none of flashwise's.
+    #[error("{}: exists and is no {kind} of flashwise; it is not replaced: name another place", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What it would be.
+        kind: &'static str,
+    },
     /// A table has no form in CSV or Parquet.
     #[error("the table cannot be written: {0}")]
     Table(String),

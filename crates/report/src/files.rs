@@ -1,17 +1,15 @@
 //! The report on disk: `report.html` and `report.json`, both or neither.
 //!
-//! Both files are written under other names and made durable first. Then each takes its place by a rename; a report
-//! that stood there before is put aside until the second rename is through, and comes back when it fails.
+//! Both files are complete and on the medium before either has its name. An earlier report is replaced; a file of one of
+//! these names that is none of flashwise's stays, and the report is refused.
 
-use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use flashwise_block::output::{self, Access, OutputFile, Replaceable};
 use flashwise_sim::Simulation;
 use flashwise_tune::Comparison;
-use tempfile::{NamedTempFile, TempPath};
 
-use crate::{ReportError, comparison_page, simulation_page, to_json};
+use crate::{OwnFile, ReportError, comparison_page, simulation_page, to_json};
 
 /// Name of the page within the report's directory.
 pub const HTML_FILE: &str = "report.html";
@@ -46,12 +44,9 @@ pub fn write_simulation_report(dir: &Path, simulation: &Simulation) -> Result<Re
 fn write_files(dir: &Path, page: &str, document: &str) -> Result<ReportFiles, ReportError> {
     let created = CreatedDirs::create(dir)?;
     let files = ReportFiles { html: dir.join(HTML_FILE), json: dir.join(JSON_FILE) };
-    let html = staged(dir, &files.html, page)?;
-    let json = staged(dir, &files.json, document)?;
-    let html = Placed::place(html, &files.html)?;
-    let json = Placed::place(json, &files.json)?;
-    html.keep();
-    json.keep();
+    let html = staged(&files.html, page, OwnFile::Page)?;
+    let json = staged(&files.json, document, OwnFile::Document)?;
+    output::publish_all(vec![html, json]).map_err(|(path, error)| ReportError::at(&path)(error))?;
     created.keep();
     Ok(files)
 }
@@ -62,12 +57,8 @@ fn write_files(dir: &Path, page: &str, document: &str) -> Result<ReportFiles, Re
 /// When it could not.
 pub fn check_writable(dir: &Path) -> Result<(), ReportError> {
     let _created = CreatedDirs::create(dir)?;
-    for name in [HTML_FILE, JSON_FILE] {
-        let path = dir.join(name);
-        if path.is_dir() {
-            return Err(ReportError::at(&path)(std::io::ErrorKind::IsADirectory.into()));
-        }
-        drop(staged(dir, &path, "trial\n")?);
+    for (name, kind) in [(HTML_FILE, OwnFile::Page), (JSON_FILE, OwnFile::Document)] {
+        drop(staged(&dir.join(name), "trial\n", kind)?);
     }
     Ok(())
 }
@@ -79,18 +70,7 @@ struct CreatedDirs {
 
 impl CreatedDirs {
     fn create(dir: &Path) -> Result<Self, ReportError> {
-        let missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
-        let mut wanted: Vec<_> = dir.ancestors().take_while(missing).map(Path::to_owned).collect();
-        wanted.reverse();
-        let mut created = Self { made: Vec::new() };
-        for path in wanted {
-            fs::create_dir(&path).map_err(ReportError::at(&path))?;
-            created.made.push(path);
-        }
-        if !dir.as_os_str().is_empty() && !dir.is_dir() {
-            return Err(ReportError::at(dir)(std::io::ErrorKind::NotADirectory.into()));
-        }
-        Ok(created)
+        output::create_directories(dir).map(|made| Self { made }).map_err(ReportError::at(dir))
     }
 
     fn keep(mut self) {
@@ -100,86 +80,32 @@ impl CreatedDirs {
 
 impl Drop for CreatedDirs {
     fn drop(&mut self) {
-        // A directory into which somebody else has put something meanwhile stays.
-        self.made.iter().rev().for_each(|path| _ = fs::remove_dir(path));
+        output::remove_directories(&self.made);
     }
 }
 
-/// `text` in a durable file of another name beside `target`; removed when dropped.
-fn staged(dir: &Path, target: &Path, text: &str) -> Result<NamedTempFile, ReportError> {
+/// `text` in a file that is to be `target`, and the earlier one that it may replace.
+fn staged(target: &Path, text: &str, kind: OwnFile) -> Result<(OutputFile, Option<Replaceable>), ReportError> {
+    if target.is_dir() {
+        return Err(ReportError::at(target)(std::io::ErrorKind::IsADirectory.into()));
+    }
+    let old = Replaceable::recognise(target, |file| kind.recognises(file)).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => ReportError::Foreign { path: target.to_owned(), kind: kind.name() },
+        _ => ReportError::at(target)(error),
+    })?;
     let write = || {
-        let mut builder = tempfile::Builder::new();
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let here = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
-        let mut file = builder.prefix(".report-").tempfile_in(here)?;
-        file.write_all(text.as_bytes())?;
-        file.as_file().sync_all()?;
+        let access = if old.is_some() { Access::of(target)? } else { Access::Usual };
+        let mut file = OutputFile::create(target, access)?;
+        std::io::Write::write_all(file.file(), text.as_bytes())?;
         Ok(file)
     };
-    write().map_err(ReportError::at(target))
-}
-
-/// A file that took its place; gives it back unless kept.
-struct Placed {
-    target: PathBuf,
-    /// What stood there before.
-    aside: Option<TempPath>,
-    kept: bool,
-}
-
-impl Placed {
-    fn place(file: NamedTempFile, target: &Path) -> Result<Self, ReportError> {
-        let aside = put_aside(target).map_err(ReportError::at(target))?;
-        let mut placed = Self { target: target.to_owned(), aside, kept: true };
-        match file.persist(target) {
-            Ok(_) => {
-                placed.kept = false;
-                Ok(placed)
-            }
-            Err(failed) => {
-                placed.restore();
-                Err(ReportError::at(target)(failed.error))
-            }
-        }
-    }
-
-    fn restore(&mut self) {
-        if let Some(aside) = self.aside.take() {
-            _ = aside.persist(&self.target);
-        }
-    }
-
-    fn keep(mut self) {
-        self.kept = true;
-    }
-}
-
-impl Drop for Placed {
-    fn drop(&mut self) {
-        if !self.kept {
-            _ = fs::remove_file(&self.target);
-            self.restore();
-        }
-    }
-}
-
-/// Renames what stands at `path` to a new name beside it, which is removed when dropped.
-fn put_aside(path: &Path) -> std::io::Result<Option<TempPath>> {
-    if path.is_dir() {
-        return Err(std::io::ErrorKind::IsADirectory.into());
-    }
-    if !path.exists() {
-        return Ok(None);
-    }
-    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let aside = tempfile::Builder::new().prefix(".report-old-").tempfile_in(parent)?.into_temp_path();
-    fs::rename(path, &aside)?;
-    Ok(Some(aside))
+    write().map(|file| (file, old)).map_err(ReportError::at(target))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::sample;
 
@@ -212,13 +138,29 @@ mod tests {
     #[test]
     fn when_the_second_file_cannot_take_its_place_the_directory_is_as_it_was() {
         let base = tempfile::tempdir().unwrap();
-        fs::write(base.path().join(HTML_FILE), "old").unwrap();
+        let old = comparison_page(&sample::optane());
+        fs::write(base.path().join(HTML_FILE), &old).unwrap();
         fs::create_dir(base.path().join(JSON_FILE)).unwrap();
         let error = write_report(base.path(), &sample::samsung()).unwrap_err().to_string();
         assert!(error.contains("report.json: the report cannot be written: is a directory"), "{error}");
         assert_eq!(names(base.path()), [HTML_FILE, JSON_FILE]);
-        assert_eq!(fs::read_to_string(base.path().join(HTML_FILE)).unwrap(), "old");
+        assert_eq!(fs::read_to_string(base.path().join(HTML_FILE)).unwrap(), old);
         assert!(check_writable(base.path()).is_err());
+    }
+
+    #[test]
+    fn a_file_of_the_report_s_name_that_is_not_flashwise_s_stays_and_is_named() {
+        for name in [HTML_FILE, JSON_FILE] {
+            let base = tempfile::tempdir().unwrap();
+            let path = base.path().join(name);
+            fs::write(&path, "Written by flashwise, I believe").unwrap();
+            for error in [write_report(base.path(), &sample::optane()).map(drop), check_writable(base.path())] {
+                let error = error.unwrap_err();
+                assert!(matches!(&error, ReportError::Foreign { path: found, .. } if *found == path), "{error}");
+            }
+            assert_eq!(names(base.path()), [name]);
+            assert_eq!(fs::read_to_string(&path).unwrap(), "Written by flashwise, I believe");
+        }
     }
 
     #[test]

@@ -19,12 +19,14 @@
 //! a table has no interval of its own is the plain quotient of two runs shown.
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]
 
 pub mod audit;
 mod error;
 mod files;
 mod html;
 mod json;
+mod own;
 mod printed;
 pub mod study;
 mod svg;
@@ -44,6 +46,7 @@ pub use error::ReportError;
 pub use files::{HTML_FILE, JSON_FILE, ReportFiles, check_writable, write_report, write_simulation_report};
 pub use html::{audit_page, comparison_page, pool_page, profile_page, simulation_page, study_page};
 pub use json::{ERROR_SCHEMA, ERROR_SCHEMA_VERSION, error_document, to_json, to_json_line};
+pub use own::OwnFile;
 pub use printed::Printed;
 pub use table::{Column, Table, Values, sweep_table, time_series_table};
 pub use terminal::{

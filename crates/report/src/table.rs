@@ -11,15 +11,57 @@ use flashwise_sim::{Interval, Simulation};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 
 use crate::ReportError;
 
+/// The key under which a Parquet file of ours has its kind.
+pub(crate) const TABLE_KEY: &str = "flashwise.table";
+
+/// The columns of a time series.
+pub(crate) const TIME_SERIES: [&str; 6] =
+    ["start_ns", "requests", "iops", "bytes_per_s", "mean_response_ns", "write_amplification"];
+
+/// The first columns of a sweep's rows; the swept keys follow.
+pub(crate) const SWEEP_FIRST: [&str; 2] = ["cell", "flow"];
+
+/// The columns behind the swept keys.
+pub(crate) const SWEEP_LAST: [&str; 25] = [
+    "requests",
+    "iops",
+    "bytes_per_s",
+    "mean_response_ns",
+    "p50_ns",
+    "p95_ns",
+    "p99_ns",
+    "p99_9_ns",
+    "p99_99_ns",
+    "max_response_ns",
+    "elapsed_ns",
+    "write_amplification",
+    "write_amplification_gc",
+    "gc_executions",
+    "gc_pages_moved",
+    "flash_pages_read",
+    "flash_pages_programmed",
+    "flash_blocks_erased",
+    "channel_utilisation",
+    "die_utilisation",
+    "plane_utilisation",
+    "erase_count_mean",
+    "erase_count_max",
+    "unwritten_pages_read",
+    "error",
+];
+
 /// Named columns of equal length.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
+    /// What it is a table of, noted in a Parquet file.
+    pub kind: &'static str,
     /// The columns, from left to right.
     pub columns: Vec<Column>,
 }
@@ -145,6 +187,7 @@ impl Table {
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .set_created_by(format!("flashwise {}", env!("CARGO_PKG_VERSION")))
+            .set_key_value_metadata(Some(vec![KeyValue::new(TABLE_KEY.to_owned(), self.kind.to_owned())]))
             .build();
         let mut file = SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties))?;
         let mut group = file.next_row_group()?;
@@ -194,6 +237,7 @@ pub fn time_series_table(simulation: &Simulation) -> Table {
     let integers = |name, value: fn(&Interval) -> u64| Column::integers(name, intervals.iter().map(|i| Some(value(i))));
     let numbers = |name, value: fn(&Interval) -> Option<f64>| Column::numbers(name, intervals.iter().map(value));
     Table {
+        kind: "time-series",
         columns: vec![
             integers("start_ns", |i| i.start_ns),
             integers("requests", |i| i.requests),
@@ -250,7 +294,7 @@ pub fn sweep_table(sweep: &Sweep) -> Table {
         integers("unwritten_pages_read", |row| Some(row.unwritten_pages_read)),
     ]);
     columns.push(Column::texts("error", rows.iter().map(|(cell, _)| cell.error.clone())));
-    Table { columns }
+    Table { kind: "sweep", columns }
 }
 
 fn rows_of_cell(cell: &SweepCell) -> Vec<(&SweepCell, Option<&SweepRow>)> {
@@ -292,6 +336,7 @@ mod tests {
         let texts = ["a", "b, \"c\""].map(|text| Some(text.to_owned())).into_iter().chain([None]);
         let booleans = Values::Booleans(vec![Some(true), None, Some(false)]);
         Table {
+            kind: "test",
             columns: vec![
                 Column::integers("requests", [Some(1), None, Some(1 << 40)]),
                 Column::numbers("iops", [Some(0.5), None, Some(1e9)]),
@@ -320,7 +365,7 @@ mod tests {
 
     #[test]
     fn columns_of_unequal_length_are_refused() {
-        let table = Table { columns: vec![Column::numbers("a", [None]), Column::numbers("b", [])] };
+        let table = Table { kind: "test", columns: vec![Column::numbers("a", [None]), Column::numbers("b", [])] };
         assert!(table.to_csv().is_err() && table.to_parquet().is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! How much memory a drive takes: at most 16 bytes a logical page and 64 MiB, when every page was written.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
+#![allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own")]
 
 use std::process::Command;
 

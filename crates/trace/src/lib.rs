@@ -18,6 +18,7 @@
 //! tells in the order of their completion, or in two parts, are put in order within 65,536 of them.
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]
 
 pub mod capture;
 mod csv_format;

@@ -11,20 +11,22 @@
 mod paths;
 pub(crate) mod protocol;
 
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use crate::socket::connect_within;
 use crate::{AttachError, DeviceStat, FaultCommand, FaultState, PowerCut, nbd};
 pub(crate) use paths::real_parent;
 pub use paths::{control_candidates, control_path};
 pub use protocol::{Command, Reply};
 use protocol::{MAX_REPLY, command_line, parse_reply};
 
-/// How long a drive may take to answer; a power cut of a large drive takes a while.
+/// How long a drive may take to answer, from the connection to the last byte; a power cut of a large drive takes a while.
 const TIMEOUT: Duration = Duration::from_secs(120);
+/// The same for its statistics, which it has at hand.
+const STAT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Finds a drive by what a user says of where it is: its Unix socket, with or without `unix:`, or URI; its directory or
 /// the file in it; its control socket.
@@ -54,9 +56,10 @@ pub fn send(control: &Path, command: &Command) -> Result<Reply, AttachError> {
     let failed = |reason: String| AttachError::Control { path: control.to_owned(), reason };
     let ended = || AttachError::Ended { path: control.to_owned() };
     let line = command_line(command).map_err(failed)?;
-    let answer = match exchange(control, &line) {
+    let timeout = if *command == Command::Stat { STAT_TIMEOUT } else { TIMEOUT };
+    let answer = match exchange(control, &line, timeout) {
         Err(error) if is_end(&error) => return Err(ended()),
-        answer => answer.map_err(|error| failed(reason(&error)))?,
+        answer => answer.map_err(|error| failed(reason(&error, timeout)))?,
     };
     if answer.is_empty() {
         return Err(ended());
@@ -103,13 +106,28 @@ fn unexpected() -> AttachError {
     AttachError::Refused("the drive answered something else".to_owned())
 }
 
-fn exchange(control: &Path, line: &[u8]) -> io::Result<Vec<u8>> {
-    let mut stream = UnixStream::connect(control)?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    stream.set_write_timeout(Some(TIMEOUT))?;
+fn exchange(control: &Path, line: &[u8], timeout: Duration) -> io::Result<Vec<u8>> {
+    let deadline = Instant::now() + timeout;
+    let left = || {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(io::Error::from(ErrorKind::WouldBlock)) } else { Ok(Some(left)) }
+    };
+    let mut stream = connect_within(control, timeout)?;
+    stream.set_write_timeout(left()?)?;
     stream.write_all(line)?;
-    let mut answer = Vec::new();
-    BufReader::new(stream.take(MAX_REPLY as u64)).read_until(b'\n', &mut answer)?;
+    // Whoever sends a byte now and then has no more time than others.
+    let (mut answer, mut piece) = (Vec::new(), vec![0; 64 << 10]);
+    while answer.len() < MAX_REPLY && !answer.ends_with(b"\n") {
+        stream.set_read_timeout(left()?)?;
+        match stream.read(&mut piece) {
+            Ok(0) => break,
+            Ok(count) => answer.extend(&piece[..count]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let end = answer.iter().position(|&byte| byte == b'\n').map_or(answer.len(), |end| end + 1);
+    answer.truncate(end);
     Ok(answer)
 }
 
@@ -119,9 +137,11 @@ fn is_end(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionRefused | NotFound | ConnectionReset | BrokenPipe)
 }
 
-fn reason(error: &io::Error) -> String {
+fn reason(error: &io::Error, timeout: Duration) -> String {
     match error.kind() {
-        ErrorKind::WouldBlock => format!("the drive did not answer within {} s", TIMEOUT.as_secs()),
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            format!("the drive did not answer within {} s; it may be stopped, or very busy", timeout.as_secs())
+        }
         ErrorKind::PermissionDenied => "only the user who attached the drive may ask it".to_owned(),
         _ => error.to_string(),
     }

@@ -4,6 +4,7 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
 
 use flashwise_block::ByteSize;
 use rustix::fs::{Advice, FallocateFlags, SeekFrom, fadvise, fallocate, seek};
@@ -23,6 +24,13 @@ impl Image {
     /// A file whose length is the drive's capacity.
     pub(crate) fn new(file: File, capacity: ByteSize) -> Self {
         Self { file, length: capacity.0 }
+    }
+
+    /// Whether a name still means this file.
+    pub(crate) fn is_at(&self, path: &Path) -> bool {
+        let numbers = |metadata: Metadata| (metadata.dev(), metadata.ino());
+        let named = std::fs::metadata(path).map(numbers);
+        matches!((named, self.file.metadata().map(numbers)), (Ok(named), Ok(own)) if named == own)
     }
 
     /// Fills a buffer with what is at an offset.

@@ -31,9 +31,10 @@ mod image;
 mod versions;
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
+use flashwise_block::output::{self, Access, OutputFile, Published, Replaceable};
 use flashwise_block::{BlockDevice, BlockError, ByteSize, IoBuffer, Request};
 use flashwise_ssd::saved::{SavedDrive, StateError};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
@@ -59,6 +60,12 @@ pub struct DataFile {
     mark: PathBuf,
     /// What the mark said that was there already.
     unclean: Option<UncleanDetach>,
+    /// The state beside the image, once it was read or written here: the only one that is ever replaced.
+    known_state: Option<Replaceable>,
+    /// The mark, while it is one that was made here.
+    own_mark: Option<Published>,
+    /// Files that were made here; where nothing was done with the drive, they go again.
+    made: Vec<Published>,
     /// A flush of a client's brings what was written to the medium.
     pub(crate) syncs: bool,
     /// A client has asked for something, or the drive was detached: the files stay as they are then.
@@ -161,8 +168,16 @@ impl DataFile {
     /// opened.
     pub fn open(path: &Path, capacity: ByteSize) -> Result<Self, AttachError> {
         let fail = failed(path);
-        let mut options = OpenOptions::new();
-        let made = options.read(true).write(true).create_new(true).open(path);
+        if !exists(path) {
+            for beside in ["ftl", "ftl.attached"].map(|extension| path.with_added_extension(extension)) {
+                if exists(&beside) {
+                    let reason = "the drive's state is here and its image is not: nothing is changed; put the image back \
+                                  where it was, correct its name, or move the state away for a new drive";
+                    return Err(refused(&beside, reason));
+                }
+            }
+        }
+        let made = output::create_growing(path);
         let is_new = made.is_ok();
         let file = match made {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -174,15 +189,17 @@ impl DataFile {
             }
             made => made.map_err(fail)?,
         };
-        let data = Self::of(path, file, capacity, is_new);
-        if is_new && data.is_err() {
-            let _ = std::fs::remove_file(path);
+        let made = is_new.then(|| Published::found(path)).transpose().map_err(fail)?;
+        let data = Self::of(path, file, capacity, made.clone());
+        if let (Err(_), Some(made)) = (&data, made) {
+            let _ = made.remove();
         }
         data
     }
 
-    fn of(path: &Path, file: File, capacity: ByteSize, is_new: bool) -> Result<Self, AttachError> {
+    fn of(path: &Path, file: File, capacity: ByteSize, made: Option<Published>) -> Result<Self, AttachError> {
         let fail = failed(path);
+        let is_new = made.is_some();
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -209,6 +226,9 @@ impl DataFile {
             is_new,
             mark,
             unclean: None,
+            known_state: None,
+            own_mark: None,
+            made: made.into_iter().collect(),
             syncs: false,
             is_used: false,
         })
@@ -221,14 +241,25 @@ impl DataFile {
     }
 
     /// What is known of a drive that was not detached.
-    fn unclean_detach(&self) -> Option<UncleanDetach> {
-        let mark = std::fs::read(&self.mark).ok()?;
-        let mark = String::from_utf8_lossy(&mark);
-        let booted = mark.lines().find_map(|line| line.strip_prefix(BOOT));
-        Some(UncleanDetach {
+    fn unclean_detach(&self) -> Result<Option<UncleanDetach>, AttachError> {
+        let mut text = String::new();
+        let known = Replaceable::recognise(&self.mark, |file| {
+            text = read_mark(file)?;
+            Ok(text.starts_with(MARK))
+        });
+        match known {
+            Ok(None) => return Ok(None),
+            Ok(Some(_)) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(refused(&self.mark, "it is no mark of an attached drive; move it away"));
+            }
+            Err(error) => return Err(failed(&self.mark)(error)),
+        }
+        let booted = text.lines().find_map(|line| line.strip_prefix(BOOT));
+        Ok(Some(UncleanDetach {
             before_boot: booted.is_some_and(|booted| booted != boot()),
-            synced: mark.lines().any(|line| line == SYNCED),
-        })
+            synced: text.lines().any(|line| line == SYNCED),
+        }))
     }
 
     /// Whether there was no such file before.
@@ -262,12 +293,17 @@ impl DataFile {
         new: impl FnOnce() -> Result<SimulatedSsd, E>,
     ) -> Result<(SimulatedSsd, Continuation), E> {
         let state = self.state();
-        let saved = match File::open(&state) {
-            Ok(file) => Some(SavedDrive::open(BufReader::new(file)).map_err(|error| self.no_state(&error))?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(failed(&state)(error).into()),
-        };
-        self.unclean = self.unclean_detach();
+        let mut saved = None;
+        let known = Replaceable::recognise(&state, |file| {
+            saved = Some(SavedDrive::open(BufReader::new(file)));
+            Ok(true)
+        });
+        self.known_state = known.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => refused(&state, "it is no file"),
+            _ => failed(&state)(error),
+        })?;
+        let saved = saved.transpose().map_err(|error| self.no_state(&error))?;
+        self.unclean = self.unclean_detach()?;
         let Some(saved) = saved else {
             let mut drive = new()?;
             if self.is_new {
@@ -408,22 +444,31 @@ impl DataFile {
         let state = self.state();
         let not_saved = |reason: String| AttachError::NotSaved { path: state.clone(), reason };
         let fail = |error: io::Error| not_saved(os_message(&error));
+        if !self.image.is_at(&self.path) {
+            let image = self.path.display();
+            return Err(not_saved(format!("{image} is gone, or another file by now; the state stays as it was")));
+        }
         self.image.sync().map_err(fail)?;
         drive.shut_down().map_err(|error| not_saved(error.to_string()))?;
         let binding = Binding { generation: self.generation + 1, image_changed: self.image.changed().map_err(fail)? };
-        let new = self.path.with_added_extension("ftl.new");
-        let saved = save_to(&new, drive, binding).map_err(|error| match error {
+        let access = Access::of(if self.known_state.is_some() { &state } else { &self.path }).map_err(fail)?;
+        let mut new = OutputFile::create(&state, access).map_err(fail)?;
+        save_to(new.file(), drive, binding).map_err(|error| match error {
             StateError::Io { error, .. } => fail(error),
             error => not_saved(error.to_string()),
-        });
-        let renamed = saved.and_then(|()| {
-            std::fs::rename(&new, &state).map_err(fail)?;
-            sync_directory(&state).map_err(fail)
-        });
-        if renamed.is_err() {
-            let _ = std::fs::remove_file(&new);
-            return renamed;
+        })?;
+        let placed = match self.known_state {
+            Some(old) => new.replace(&old),
+            None => new.publish(),
+        };
+        let placed = placed.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => not_saved("another file has its name by now, and stays".to_owned()),
+            _ => fail(error),
+        })?;
+        if self.known_state.is_none() {
+            self.made.push(placed.clone());
         }
+        self.known_state = Some(placed.replaceable());
         self.generation += 1;
         self.set_mark(false).map_err(fail)
     }
@@ -434,22 +479,42 @@ impl DataFile {
     }
 
     /// Notes that a drive is attached, or none any more.
-    fn set_mark(&self, is_attached: bool) -> io::Result<()> {
+    fn set_mark(&mut self, is_attached: bool) -> io::Result<()> {
         if is_attached {
-            let mut mark = File::create(&self.mark)?;
-            writeln!(mark, "A flashwise drive is attached to this image, or was and was not detached.")?;
+            let old = Replaceable::recognise(&self.mark, |file| Ok(read_mark(file)?.starts_with(MARK)))?;
+            let mut new = OutputFile::create(&self.mark, Access::of(&self.path)?)?;
+            let mark = new.file();
+            writeln!(mark, "{MARK}")?;
             writeln!(mark, "{BOOT}{}", boot())?;
             if self.syncs {
                 writeln!(mark, "{SYNCED}")?;
             }
-            mark.sync_all()?;
-        } else if let Err(error) = std::fs::remove_file(&self.mark)
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            return Err(error);
+            self.own_mark = Some(match old {
+                Some(old) => new.replace(&old)?,
+                None => new.publish()?,
+            });
+            return Ok(());
         }
-        sync_directory(&self.mark)
+        if let Some(mark) = self.own_mark.take() {
+            mark.remove()?;
+        }
+        output::sync_directory_of(&self.mark)
     }
+}
+
+/// How a mark begins.
+const MARK: &str = "A flashwise drive is attached to this image, or was and was not detached.";
+
+/// The text of a mark, which is short.
+fn read_mark(file: File) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.take(1 << 16).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Whether something has a name, if only a link that leads nowhere.
+fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
 }
 
 /// What can be done about a state that does not fit.
@@ -470,29 +535,23 @@ impl Drop for DataFile {
         if self.is_used {
             return;
         }
-        let state = self.state();
-        let made: &[&Path] = if self.is_new { &[&self.path, &state, &self.mark] } else { &[&self.mark] };
-        for path in made.iter().filter(|path| **path != self.mark || self.unclean.is_none()) {
-            // Where it cannot be removed, the next attach says that the drive was not detached.
-            let _ = std::fs::remove_file(path);
+        // Where one cannot be removed, the next attach says that the drive was not detached.
+        if self.is_new {
+            self.made.iter().for_each(|file| _ = file.remove());
+        }
+        if let Some(mark) = self.own_mark.as_ref().filter(|_| self.unclean.is_none()) {
+            let _ = mark.remove();
         }
     }
 }
 
-/// Writes a state to a file of its own, and to the medium.
-fn save_to(path: &Path, drive: &mut SimulatedSsd, binding: Binding) -> Result<(), StateError> {
+/// Writes a state to a file.
+fn save_to(file: &mut File, drive: &mut SimulatedSsd, binding: Binding) -> Result<(), StateError> {
     let failed = |error: io::Error| StateError::Io { context: "the state cannot be written", error };
     let note = serde_json::to_value(binding).map_err(|error| failed(error.into()))?;
-    let mut file = BufWriter::with_capacity(1 << 18, File::create(path).map_err(failed)?);
+    let mut file = BufWriter::with_capacity(1 << 18, file);
     drive.save(note, &mut file)?;
-    let file = file.into_inner().map_err(|error| failed(error.into_error()))?;
-    file.sync_all().map_err(failed)
-}
-
-/// Brings the names in a file's directory to the medium.
-fn sync_directory(path: &Path) -> io::Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+    file.flush().map_err(failed)
 }
 
 /// Lets a drive work until no more than so many requests are under way. One that takes no more writes does not learn of

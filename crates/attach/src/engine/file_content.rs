@@ -119,6 +119,16 @@ impl Engine {
 }
 
 impl FileContent {
+    /// How far the part of the file that begins at `at` goes on, up to `end`, and whether it is a hole.
+    pub(super) fn part_at(&self, at: u64, end: u64) -> Result<(u64, bool), AttachError> {
+        let data = self.file.image.next_data(at).map_err(AttachError::system("the data file"))?;
+        Ok(match data {
+            Some(range) if range.start <= at => (range.end.min(end), false),
+            Some(range) => (range.start.min(end), true),
+            None => (end, true),
+        })
+    }
+
     fn transfer_for(&mut self, active: &mut Active, drive: &SimulatedSsd, buffers: &BufferPool) -> io::Result<()> {
         let HostRequest { operation, offset, length, fua, ref payload, .. } = active.command;
         match (operation, payload) {

@@ -83,6 +83,8 @@ pub struct HostCompletion {
     pub cookie: u64,
     /// What was asked.
     pub operation: Operation,
+    /// From where on.
+    pub offset: ByteSize,
     /// Of how many bytes.
     pub length: ByteSize,
     /// Whether it is done.
@@ -94,8 +96,8 @@ pub struct HostCompletion {
 impl HostRequest {
     /// Its completion.
     fn completed(&self, result: Result<(), BlockError>, payload: Option<IoBuffer>) -> HostCompletion {
-        let Self { client, cookie, operation, length, .. } = *self;
-        HostCompletion { client, cookie, operation, length, result, payload }
+        let Self { client, cookie, operation, offset, length, .. } = *self;
+        HostCompletion { client, cookie, operation, offset, length, result, payload }
     }
 }
 
@@ -195,6 +197,11 @@ impl std::fmt::Debug for Engine {
     }
 }
 
+/// Pages that are looked at for one answer about the allocation, so that no other client waits for it.
+const ALLOCATION_STEPS: usize = 16_384;
+/// Parts that such an answer has at most.
+const ALLOCATION_RANGES: usize = 1024;
+
 impl Engine {
     /// A drive whose time begins to run at `began`. `round_trip` is what the way to the client and back takes.
     ///
@@ -240,6 +247,48 @@ impl Engine {
     /// What the drive tells about itself.
     pub fn info(&self) -> &DeviceInfo {
         self.drive.info()
+    }
+
+    /// Which parts of a range hold anything, one behind the other, each with whether it is a hole, which reads as
+    /// zeros; at least the first part of the range. `None` where the range is not on the drive.
+    ///
+    /// # Errors
+    /// When the file that holds the bytes cannot be asked.
+    pub(crate) fn allocation(
+        &self,
+        offset: u64,
+        length: u32,
+        one: bool,
+    ) -> Result<Option<Vec<(u32, bool)>>, AttachError> {
+        let capacity = self.info().capacity.0;
+        let Some(end) = offset.checked_add(length.into()).filter(|&end| end <= capacity) else { return Ok(None) };
+        let mut ranges: Vec<(u32, bool)> = Vec::new();
+        let (mut at, mut steps) = (offset, 0);
+        while at < end && steps < ALLOCATION_STEPS {
+            let (until, is_hole) = self.part_at(at, end)?;
+            let (part, count) = ((until - at) as u32, ranges.len());
+            match ranges.last_mut() {
+                Some((length, is_same)) if *is_same == is_hole => *length += part,
+                Some(_) if one || count == ALLOCATION_RANGES => break,
+                _ => ranges.push((part, is_hole)),
+            }
+            (at, steps) = (until, steps + 1);
+        }
+        Ok(Some(ranges))
+    }
+
+    /// How far the part that begins at `at` goes on, as far as one look tells, and whether it is a hole.
+    fn part_at(&self, at: u64, end: u64) -> Result<(u64, bool), AttachError> {
+        if let Some(bytes) = &self.bytes {
+            return bytes.part_at(at, end);
+        }
+        let config = self.drive.config();
+        let page = config.ftl.logical_page_bytes;
+        let until = (at / page * page).saturating_add(page).min(end);
+        // Media that are written in place hold all pages from the start; the bytes tell then.
+        let (here, has_cache) = (ByteSize(at), config.controller.write_cache.is_some());
+        let is_hole = !self.drive.is_mapped(here) || !has_cache && !self.drive.carries_bytes_of(here);
+        Ok((until, is_hole))
     }
 
     /// Lets memory hold at most so many bytes of what is written, of which the drive keeps so many `copies`: two where

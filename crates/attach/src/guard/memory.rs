@@ -35,6 +35,7 @@ pub(crate) struct Locked {
 }
 
 /// Has this process ended late where memory is out.
+#[allow(clippy::disallowed_methods, reason = "an attribute of the kernel's")]
 pub(crate) fn spare_from_killing() -> io::Result<()> {
     std::fs::write("/proc/self/oom_score_adj", SPARED)
 }

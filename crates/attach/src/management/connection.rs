@@ -59,6 +59,11 @@ impl Connection {
         PollFd::from_borrowed_fd(self.stream.as_fd(), event)
     }
 
+    /// Whether it has not sent its whole request.
+    pub(super) fn is_receiving(&self) -> bool {
+        matches!(self.state, State::Receiving(_))
+    }
+
     pub(super) fn deadline(&self) -> Instant {
         self.deadline
     }

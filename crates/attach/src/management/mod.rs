@@ -13,7 +13,8 @@
 //! whose priority is a normal one: their requests are few and may wait.
 //!
 //! **Who waits for whom.** Sockets never block: a client that is slow or idle keeps nothing but one of its listener's
-//! [`CONNECTIONS`], and loses that after [`connection::TIMEOUT`]. Further clients wait in the listener's backlog. A
+//! [`CONNECTIONS`], and loses that after [`connection::TIMEOUT`], or at once when one more comes: the one that has been
+//! without its whole request longest goes. So clients that say nothing keep nobody waiting, however many they are. A
 //! command does block the loop until the server's thread has executed it: no other request could be answered before
 //! either.
 
@@ -110,6 +111,17 @@ impl Drop for Management {
     }
 }
 
+/// Closes the connection of a listener that has been open longest, where it has as many as it may; one that sends no
+/// request before one that takes no reply.
+fn make_room(connections: &mut Vec<(usize, Connection)>, listener: usize) {
+    let of_listener = connections.iter().enumerate().filter(|(_, (n, _))| *n == listener);
+    if of_listener.clone().count() < CONNECTIONS {
+        return;
+    }
+    let first = of_listener.min_by_key(|(_, (_, connection))| (!connection.is_receiving(), connection.deadline()));
+    first.map(|(place, _)| place).into_iter().for_each(|place| drop(connections.remove(place)));
+}
+
 struct PollLoop {
     added: Receiver<Listener>,
     /// Notified of new listeners, and of the end.
@@ -158,7 +170,13 @@ impl PollLoop {
         });
         for (&n, _) in accepting.iter().zip(listeners_ready).filter(|&(_, &is_ready)| is_ready) {
             match self.listeners[n].accept() {
-                Ok(connection) => self.connections.push((n, connection)),
+                Ok(mut connection) => {
+                    // One that has sent its request already is answered whoever comes after it.
+                    if connection.advance(&mut self.commands) {
+                        make_room(&mut self.connections, n);
+                        self.connections.push((n, connection));
+                    }
+                }
                 // Out of file descriptors: to try again at once would only take the processor from the drive.
                 Err(_) => self.paused_until = Some(Instant::now() + ACCEPT_PAUSE),
             }
@@ -166,10 +184,9 @@ impl PollLoop {
         Ok(())
     }
 
-    /// Listeners that have a connection free.
+    /// Listeners whose clients are accepted.
     fn accepting(&self) -> Vec<usize> {
-        let count = |n| self.connections.iter().filter(|(listener, _)| *listener == n).count();
-        (0..self.listeners.len()).filter(|&n| self.paused_until.is_none() && count(n) < CONNECTIONS).collect()
+        (0..self.listeners.len()).filter(|_| self.paused_until.is_none()).collect()
     }
 
     /// Until the first deadline.

@@ -8,10 +8,11 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 use flashwise_block::{ByteSize, DeviceInfo, IoBuffer, Operation};
 
-use super::handshake::{Handshake, Step, greeting};
+use super::handshake::{Handshake, Negotiated, Step, greeting};
 use super::protocol::*;
 use crate::buffer_pool::BufferPool;
 use crate::{HostCompletion, HostRequest};
@@ -63,6 +64,19 @@ impl ReplyPart {
 #[derive(Debug)]
 pub(crate) struct Disconnected;
 
+/// What a client wants to know of a range: which parts of it hold anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StatusRequest {
+    cookie: u64,
+    pub(crate) offset: u64,
+    pub(crate) length: u32,
+    /// The first part alone.
+    pub(crate) one: bool,
+}
+
+/// How long a client may take to come to an agreement.
+pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// A client.
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -71,6 +85,11 @@ pub(crate) struct Connection {
     process: Option<u32>,
     buffers: BufferPool,
     phase: Phase,
+    negotiated: Negotiated,
+    /// Until when the negotiation is to be over.
+    deadline: Instant,
+    /// What is asked of the allocation, to be told in the order of the requests.
+    status_requests: Vec<StatusRequest>,
     /// What has come and is not used up is in `start..end`.
     input: Box<[u8]>,
     start: usize,
@@ -95,6 +114,9 @@ impl Connection {
             process,
             buffers,
             phase: Phase::Negotiating(Handshake::Flags),
+            negotiated: Negotiated::default(),
+            deadline: Instant::now() + HANDSHAKE_TIMEOUT,
+            status_requests: Vec::new(),
             input: vec![0; INPUT].into(),
             start: 0,
             end: 0,
@@ -109,6 +131,16 @@ impl Connection {
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
+    }
+
+    /// Until when it is to have agreed on an export, where it has not yet.
+    pub(crate) fn handshake_deadline(&self) -> Option<Instant> {
+        matches!(self.phase, Phase::Negotiating(_)).then_some(self.deadline)
+    }
+
+    /// What it wants to know of the allocation.
+    pub(crate) fn take_status_requests(&mut self) -> Vec<StatusRequest> {
+        std::mem::take(&mut self.status_requests)
     }
 
     /// Whether its requests are taken now.
@@ -203,7 +235,10 @@ impl Connection {
                 let (used, phase) = match step {
                     Step::More => return false,
                     Step::Next(used, next) => (used, Phase::Negotiating(next)),
-                    Step::Done(used) => (used, Phase::Ready),
+                    Step::Done(used, negotiated) => {
+                        self.negotiated = negotiated;
+                        (used, Phase::Ready)
+                    }
                     Step::Close => (0, Phase::Closing),
                 };
                 self.start += used;
@@ -242,13 +277,22 @@ impl Connection {
         match request.kind {
             Kind::Disconnect => self.close(),
             Kind::Unknown => self.refuse(request.cookie, EINVAL),
+            Kind::BlockStatus { one } if self.negotiated.allocation && request.length > 0 => {
+                let NbdRequest { cookie, offset, length, .. } = request;
+                // Counted as one that is under way, so that nobody asks without end and takes no answer.
+                self.in_flight += 1;
+                self.status_requests.push(StatusRequest { cookie, offset, length, one });
+            }
+            Kind::BlockStatus { .. } => self.refuse_structured(request.cookie, EINVAL),
             // Its bytes would have to be taken first, and no sensible client sends them.
             Kind::Do(Operation::Write) if request.payload_bytes() > MAX_TRANSFER => self.close(),
             Kind::Do(Operation::Write) => {
                 let payload = self.buffers.take(ByteSize(request.length.into()));
                 self.phase = Phase::Receiving { request, payload, filled: 0 };
             }
-            Kind::Do(Operation::Read) if request.length > MAX_TRANSFER => self.refuse(request.cookie, EOVERFLOW),
+            Kind::Do(Operation::Read) if request.length > MAX_TRANSFER => {
+                self.refuse_structured(request.cookie, EOVERFLOW);
+            }
             Kind::Do(operation) => commands.push(self.command(request, operation, None)),
         }
         true
@@ -269,6 +313,23 @@ impl Connection {
         self.queue(ReplyPart::Head(reply(cookie, error)));
     }
 
+    /// The same for a request whose reply is structured where that was agreed on.
+    fn refuse_structured(&mut self, cookie: u64, error: u32) {
+        match self.negotiated.structured {
+            true => self.queue(ReplyPart::OsMessage(error_chunk(cookie, error))),
+            false => self.refuse(cookie, error),
+        }
+    }
+
+    /// Queues the reply to a question about the allocation; `None` for a range that is not on the drive.
+    pub(crate) fn answer_status(&mut self, request: StatusRequest, ranges: Option<&[(u32, bool)]>) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        match ranges {
+            Some(ranges) => self.queue(ReplyPart::OsMessage(status_chunk(request.cookie, ranges))),
+            None => self.refuse_structured(request.cookie, EINVAL),
+        }
+    }
+
     fn queue(&mut self, piece: ReplyPart) {
         self.held_bytes += piece.bytes().len() as u64;
         self.output.push_back(piece);
@@ -279,7 +340,15 @@ impl Connection {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.held_bytes = self.held_bytes.saturating_sub(held_by(answer.operation, answer.length));
         let error = answer.result.as_ref().map_or_else(|error| error_number(error, capacity), |()| 0);
-        self.queue(ReplyPart::Head(reply(answer.cookie, error)));
+        let is_structured = self.negotiated.structured && answer.operation == Operation::Read;
+        match (is_structured, error) {
+            (false, _) => self.queue(ReplyPart::Head(reply(answer.cookie, error))),
+            (true, 0) => {
+                let length = answer.payload.as_ref().map_or(0, |data| data.len() as u32);
+                self.queue(ReplyPart::OsMessage(data_chunk(answer.cookie, answer.offset.0, length)));
+            }
+            (true, _) => self.queue(ReplyPart::OsMessage(error_chunk(answer.cookie, error))),
+        }
         match answer.payload {
             Some(data) if error == 0 => self.queue(ReplyPart::Data(data)),
             Some(data) => self.buffers.give(data),

@@ -19,10 +19,21 @@ const OPTION_BYTES: usize = 16;
 pub(super) enum Handshake {
     /// Its flags are awaited.
     Flags,
-    /// An option is awaited; whether zeros follow the answer to EXPORT_NAME.
-    Option { zeroes: bool },
+    /// An option is awaited.
+    Option(Negotiated),
     /// So many bytes of an option that is too long are still to come.
-    Skipping { zeroes: bool, option: u32, bytes: u64 },
+    Skipping { negotiated: Negotiated, option: u32, bytes: u64 },
+}
+
+/// What a client and the server have agreed on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Negotiated {
+    /// Zeros follow the answer to EXPORT_NAME.
+    pub(super) zeroes: bool,
+    /// Replies to reads are structured.
+    pub(super) structured: bool,
+    /// BLOCK_STATUS tells of `base:allocation`.
+    pub(super) allocation: bool,
 }
 
 /// What came of looking at the bytes that are there.
@@ -33,7 +44,7 @@ pub(super) enum Step {
     /// More bytes are needed.
     More,
     /// So many bytes are used up, and requests follow.
-    Done(usize),
+    Done(usize, Negotiated),
     /// The client wants to go, or makes no sense.
     Close,
 }
@@ -55,18 +66,19 @@ impl Handshake {
                 if flags & u32::from(FIXED_NEWSTYLE) == 0 || flags & !u32::from(FIXED_NEWSTYLE | NO_ZEROES) != 0 {
                     return Step::Close;
                 }
-                Step::Next(4, Self::Option { zeroes: flags & u32::from(NO_ZEROES) == 0 })
+                let zeroes = flags & u32::from(NO_ZEROES) == 0;
+                Step::Next(4, Self::Option(Negotiated { zeroes, ..Negotiated::default() }))
             }
-            Self::Option { zeroes } => option(input, zeroes, info, out),
-            Self::Skipping { zeroes, option, bytes } => {
+            Self::Option(negotiated) => option(input, negotiated, info, out),
+            Self::Skipping { negotiated, option, bytes } => {
                 let here = bytes.min(input.len() as u64);
                 if here == bytes {
                     out.extend(option_reply(option, REP_ERR_TOO_BIG, b"the option is too long"));
-                    return Step::Next(here as usize, Self::Option { zeroes });
+                    return Step::Next(here as usize, Self::Option(negotiated));
                 }
                 match here {
                     0 => Step::More,
-                    _ => Step::Next(here as usize, Self::Skipping { zeroes, option, bytes: bytes - here }),
+                    _ => Step::Next(here as usize, Self::Skipping { negotiated, option, bytes: bytes - here }),
                 }
             }
         }
@@ -74,7 +86,7 @@ impl Handshake {
 }
 
 /// One option and its answer.
-fn option(input: &[u8], zeroes: bool, info: &DeviceInfo, out: &mut Vec<u8>) -> Step {
+fn option(input: &[u8], negotiated: Negotiated, info: &DeviceInfo, out: &mut Vec<u8>) -> Step {
     if input.len() < OPTION_BYTES {
         return Step::More;
     }
@@ -84,17 +96,17 @@ fn option(input: &[u8], zeroes: bool, info: &DeviceInfo, out: &mut Vec<u8>) -> S
     }
     if length > MAX_OPTION {
         // EXPORT_NAME has no way to say no.
-        let skipping = Handshake::Skipping { zeroes, option, bytes: length as u64 };
+        let skipping = Handshake::Skipping { negotiated, option, bytes: length as u64 };
         return if option == OPT_EXPORT_NAME { Step::Close } else { Step::Next(OPTION_BYTES, skipping) };
     }
     let Some(data) = input.get(OPTION_BYTES..OPTION_BYTES + length) else { return Step::More };
     let used = OPTION_BYTES + length;
-    let next = Step::Next(used, Handshake::Option { zeroes });
+    let next = Step::Next(used, Handshake::Option(negotiated));
     match option {
         OPT_EXPORT_NAME if is_export(data) => {
-            out.extend(&export(info.capacity)[2..]);
-            out.extend(std::iter::repeat_n(0, if zeroes { 124 } else { 0 }));
-            Step::Done(used)
+            out.extend(&export(info.capacity, negotiated.structured)[2..]);
+            out.extend(std::iter::repeat_n(0, if negotiated.zeroes { 124 } else { 0 }));
+            Step::Done(used, negotiated)
         }
         OPT_EXPORT_NAME => Step::Close,
         OPT_ABORT => {
@@ -115,13 +127,58 @@ fn option(input: &[u8], zeroes: bool, info: &DeviceInfo, out: &mut Vec<u8>) -> S
                 refuse(option, REP_ERR_UNKNOWN, "the only export is 'disk'", out, next)
             }
             Some((_, asked)) => {
-                reply_information(option, asked, info, out);
-                if option == OPT_GO { Step::Done(used) } else { next }
+                reply_information(option, asked, info, negotiated.structured, out);
+                if option == OPT_GO { Step::Done(used, negotiated) } else { next }
             }
         },
+        OPT_STRUCTURED_REPLY if data.is_empty() => {
+            out.extend(option_reply(option, REP_ACK, &[]));
+            Step::Next(used, Handshake::Option(Negotiated { structured: true, ..negotiated }))
+        }
+        OPT_STRUCTURED_REPLY => refuse(option, REP_ERR_INVALID, "STRUCTURED_REPLY has no data", out, next),
+        OPT_LIST_META_CONTEXT | OPT_SET_META_CONTEXT => contexts(option, data, used, negotiated, out),
         OPT_LIST => refuse(option, REP_ERR_INVALID, "LIST has no data", out, next),
         _ => refuse(option, REP_ERR_UNSUP, "", out, next),
     }
+}
+
+/// The contexts that BLOCK_STATUS can tell of, or is to: there is `base:allocation` alone.
+fn contexts(option: u32, data: &[u8], used: usize, negotiated: Negotiated, out: &mut Vec<u8>) -> Step {
+    let is_setting = option == OPT_SET_META_CONTEXT;
+    // Whatever comes of it, what was set before is not any more.
+    let negotiated = Negotiated { allocation: negotiated.allocation && !is_setting, ..negotiated };
+    let next = |negotiated| Step::Next(used, Handshake::Option(negotiated));
+    if is_setting && !negotiated.structured {
+        return refuse(option, REP_ERR_INVALID, "STRUCTURED_REPLY comes first", out, next(negotiated));
+    }
+    let Some((name, queries)) = parse_context_request(data) else {
+        return refuse(option, REP_ERR_INVALID, "the option does not parse", out, next(negotiated));
+    };
+    if !is_export(name) {
+        return refuse(option, REP_ERR_UNKNOWN, "the only export is 'disk'", out, next(negotiated));
+    }
+    let asks_for = |query: &&[u8]| *query == ALLOCATION || !is_setting && *query == b"base:";
+    let is_meant = queries.iter().any(asks_for) || !is_setting && queries.is_empty();
+    if is_meant {
+        let id = if is_setting { ALLOCATION_ID } else { 0 };
+        out.extend(option_reply(option, REP_META_CONTEXT, &[&id.to_be_bytes(), ALLOCATION].concat()));
+    }
+    out.extend(option_reply(option, REP_ACK, &[]));
+    next(Negotiated { allocation: if is_setting { is_meant } else { negotiated.allocation }, ..negotiated })
+}
+
+/// The name and the queries of an option on contexts.
+fn parse_context_request(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
+    let text = |data: &'_ [u8]| -> Option<usize> { Some(be32(data.get(..4)?, 0) as usize) };
+    let (name, rest) = data.get(4..)?.split_at_checked(text(data)?)?;
+    let (count, mut rest) = (text(rest)?, rest.get(4..)?);
+    let mut queries = Vec::new();
+    while !rest.is_empty() {
+        let (query, behind) = rest.get(4..)?.split_at_checked(text(rest)?)?;
+        queries.push(query);
+        rest = behind;
+    }
+    (queries.len() == count).then_some((name, queries))
 }
 
 fn refuse(option: u32, kind: u32, why: &str, out: &mut Vec<u8>, next: Step) -> Step {
@@ -143,8 +200,8 @@ fn parse_information_request(data: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// The export, and of the rest what is asked for.
-fn reply_information(option: u32, asked: &[u8], info: &DeviceInfo, out: &mut Vec<u8>) {
-    out.extend(option_reply(option, REP_INFO, &export(info.capacity)));
+fn reply_information(option: u32, asked: &[u8], info: &DeviceInfo, structured: bool, out: &mut Vec<u8>) {
+    out.extend(option_reply(option, REP_INFO, &export(info.capacity, structured)));
     for kind in asked.chunks_exact(2).map(|kind| be16(kind, 0)) {
         let told: Vec<u8> = match kind {
             INFO_NAME => [&kind.to_be_bytes(), EXPORT.as_bytes()].concat(),
@@ -191,7 +248,9 @@ mod tests {
         data
     }
 
-    const READY: Handshake = Handshake::Option { zeroes: false };
+    const PLAIN: Negotiated = Negotiated { zeroes: false, structured: false, allocation: false };
+    const READY: Handshake = Handshake::Option(PLAIN);
+    const ZEROES: Negotiated = Negotiated { zeroes: true, ..PLAIN };
 
     fn answer(option: u32, data: &[u8]) -> (Step, Vec<u8>) {
         let mut out = Vec::new();
@@ -220,7 +279,7 @@ mod tests {
     fn a_client_that_is_not_fixed_newstyle_or_has_unknown_flags_is_sent_away() {
         let step = |flags: u32| Handshake::Flags.advance(&flags.to_be_bytes(), &info(), &mut Vec::new());
         assert_eq!(step(3), Step::Next(4, READY));
-        assert_eq!(step(1), Step::Next(4, Handshake::Option { zeroes: true }));
+        assert_eq!(step(1), Step::Next(4, Handshake::Option(ZEROES)));
         assert_eq!([step(0), step(2), step(5)], [Step::Close; 3]);
         assert_eq!(Handshake::Flags.advance(&[0; 3], &info(), &mut Vec::new()), Step::More);
     }
@@ -229,7 +288,7 @@ mod tests {
     fn go_tells_the_export_and_what_is_asked_for_and_lets_requests_follow() {
         let data = go(b"disk", &[INFO_BLOCK_SIZE, INFO_DESCRIPTION, 99]);
         let (step, out) = answer(OPT_GO, &data);
-        assert_eq!(step, Step::Done(16 + data.len()));
+        assert_eq!(step, Step::Done(16 + data.len(), PLAIN));
         let replies = replies(&out);
         let kinds: Vec<_> = replies.iter().map(|(kind, _)| *kind).collect();
         assert_eq!(kinds, [REP_INFO, REP_INFO, REP_INFO, REP_ACK]);
@@ -258,10 +317,49 @@ mod tests {
     #[test]
     fn export_name_is_answered_without_a_reply_s_head_and_with_zeros_for_old_clients() {
         let (step, out) = answer(OPT_EXPORT_NAME, b"");
-        assert_eq!((step, out.len()), (Step::Done(16), 10));
+        assert_eq!((step, out.len()), (Step::Done(16, PLAIN), 10));
         let mut out = Vec::new();
-        Handshake::Option { zeroes: true }.advance(&option_bytes(OPT_EXPORT_NAME, b"disk"), &info(), &mut out);
+        Handshake::Option(ZEROES).advance(&option_bytes(OPT_EXPORT_NAME, b"disk"), &info(), &mut out);
         assert_eq!(out.len(), 134);
+    }
+
+    fn context_request(name: &[u8], queries: &[&[u8]]) -> Vec<u8> {
+        let text = |text: &[u8]| [&(text.len() as u32).to_be_bytes(), text].concat();
+        let queries_bytes: Vec<u8> = queries.iter().flat_map(|query| text(query)).collect();
+        [text(name), (queries.len() as u32).to_be_bytes().to_vec(), queries_bytes].concat()
+    }
+
+    #[test]
+    fn contexts_are_listed_and_set_once_replies_are_structured() {
+        let structured = Negotiated { structured: true, ..PLAIN };
+        let ask = |negotiated, option, data: &[u8]| {
+            let mut out = Vec::new();
+            let step = Handshake::Option(negotiated).advance(&option_bytes(option, data), &info(), &mut out);
+            let Step::Next(_, Handshake::Option(after)) = step else { panic!("{step:?}") };
+            (after, replies(&out))
+        };
+        let (after, told) = ask(PLAIN, OPT_STRUCTURED_REPLY, &[]);
+        assert_eq!((after, told[0].0), (structured, REP_ACK));
+        assert_eq!(ask(PLAIN, OPT_STRUCTURED_REPLY, b"x").1[0].0, REP_ERR_INVALID);
+        let wanted = context_request(b"", &[b"qemu:dirty-bitmap", b"base:allocation"]);
+        assert_eq!(ask(PLAIN, OPT_SET_META_CONTEXT, &wanted).1[0].0, REP_ERR_INVALID);
+        let (after, told) = ask(structured, OPT_SET_META_CONTEXT, &wanted);
+        assert!(after.allocation);
+        assert_eq!(told[0], (REP_META_CONTEXT, b"\0\0\0\x01base:allocation".to_vec()));
+        assert_eq!((told[1].0, told.len()), (REP_ACK, 2));
+        // A wish that cannot be met takes back what was set.
+        for other in [context_request(b"disk", &[b"base:other"]), context_request(b"disk", &[])] {
+            let (taken_back, told) = ask(after, OPT_SET_META_CONTEXT, &other);
+            assert_eq!((taken_back.allocation, told.len(), told[0].0), (false, 1, REP_ACK));
+        }
+        for all in [context_request(b"disk", &[]), context_request(b"disk", &[b"base:"])] {
+            assert_eq!(ask(after, OPT_LIST_META_CONTEXT, &all).1[0].0, REP_META_CONTEXT);
+        }
+        let unknown = context_request(b"other", &[]);
+        assert_eq!(ask(structured, OPT_LIST_META_CONTEXT, &unknown).1[0].0, REP_ERR_UNKNOWN);
+        for cut in 0..wanted.len() {
+            assert_eq!(ask(structured, OPT_SET_META_CONTEXT, &wanted[..cut]).1[0].0, REP_ERR_INVALID, "{cut}");
+        }
     }
 
     #[test]
@@ -274,7 +372,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_unsupported_and_what_is_too_long_is_passed_over() {
-        assert_eq!(replies(&answer(8, &[]).1)[0].0, REP_ERR_UNSUP);
+        assert_eq!(replies(&answer(5, &[]).1)[0].0, REP_ERR_UNSUP);
         let mut out = Vec::new();
         let mut head = option_bytes(OPT_LIST, &[]);
         head[12..].copy_from_slice(&100_000_u32.to_be_bytes());
@@ -296,10 +394,10 @@ mod tests {
             if is_option {
                 input[12..16].copy_from_slice(&length.to_be_bytes());
             }
-            for state in [Handshake::Flags, READY, Handshake::Skipping { zeroes: true, option, bytes: 70 }] {
+            for state in [Handshake::Flags, READY, Handshake::Skipping { negotiated: ZEROES, option, bytes: 70 }] {
                 match state.advance(&input, &info(), &mut Vec::new()) {
                     Step::Next(used, next) => prop_assert!(used <= input.len() && (used > 0 || next != state)),
-                    Step::Done(used) => prop_assert!(used <= input.len()),
+                    Step::Done(used, _) => prop_assert!(used <= input.len()),
                     Step::More | Step::Close => {}
                 }
             }

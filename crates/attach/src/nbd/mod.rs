@@ -6,8 +6,9 @@
 //! ```
 //!
 //! Source: "The NBD protocol" (doc/proto.md of the NetworkBlockDevice project), fixed newstyle negotiation, simple
-//! replies; options EXPORT_NAME, ABORT, LIST, INFO, GO; commands READ, WRITE with FUA, FLUSH, TRIM, WRITE_ZEROES, DISC.
-//! All other options are answered as unsupported, which the protocol allows.
+//! replies, and structured ones of one chunk; options EXPORT_NAME, ABORT, LIST, INFO, GO, STRUCTURED_REPLY and the two of
+//! META_CONTEXT with `base:allocation`; commands READ, WRITE with FUA, FLUSH, TRIM, WRITE_ZEROES, BLOCK_STATUS, DISC. All
+//! other options are answered as unsupported, which the protocol allows.
 
 mod connection;
 mod handshake;
@@ -18,4 +19,5 @@ mod round_trip;
 pub(crate) const GREETING: &[u8] = b"NBDMAGIC";
 
 pub(crate) use connection::Connection;
+pub(crate) use connection::StatusRequest;
 pub use round_trip::measure_round_trip;

@@ -9,6 +9,8 @@ pub(super) const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 /// Of a request, of a simple reply.
 pub(super) const REQUEST_MAGIC: u32 = 0x2560_9513;
 pub(super) const REPLY_MAGIC: u32 = 0x6744_6698;
+/// Of a chunk of a structured reply.
+pub(super) const CHUNK_MAGIC: u32 = 0x668e_33ef;
 
 /// Handshake flags, of both sides: fixed newstyle; no zeros behind the answer to EXPORT_NAME.
 pub(super) const FIXED_NEWSTYLE: u16 = 1;
@@ -20,11 +22,15 @@ pub(super) const OPT_ABORT: u32 = 2;
 pub(super) const OPT_LIST: u32 = 3;
 pub(super) const OPT_INFO: u32 = 6;
 pub(super) const OPT_GO: u32 = 7;
+pub(super) const OPT_STRUCTURED_REPLY: u32 = 8;
+pub(super) const OPT_LIST_META_CONTEXT: u32 = 9;
+pub(super) const OPT_SET_META_CONTEXT: u32 = 10;
 
 /// Replies to options.
 pub(super) const REP_ACK: u32 = 1;
 pub(super) const REP_SERVER: u32 = 2;
 pub(super) const REP_INFO: u32 = 3;
+pub(super) const REP_META_CONTEXT: u32 = 4;
 pub(super) const REP_ERR_UNSUP: u32 = 1 << 31 | 1;
 pub(super) const REP_ERR_INVALID: u32 = 1 << 31 | 3;
 pub(super) const REP_ERR_UNKNOWN: u32 = 1 << 31 | 6;
@@ -41,6 +47,15 @@ pub(super) const EXPORT: &str = "disk";
 
 /// Transmission flags: flags are there, FLUSH, FUA, TRIM, WRITE_ZEROES, several connections see the same.
 pub(super) const TRANSMISSION_FLAGS: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 6 | 1 << 8;
+/// Where replies are structured, those to reads are not cut in pieces if a client wants that. They never are.
+const SEND_DF: u16 = 1 << 7;
+
+/// The context of BLOCK_STATUS, and the number that chunks name it by.
+pub(super) const ALLOCATION: &[u8] = b"base:allocation";
+pub(super) const ALLOCATION_ID: u32 = 1;
+/// What it tells of a range: nothing is allocated for it; it reads as zeros.
+const HOLE: u32 = 1;
+const ZERO: u32 = 2;
 
 /// Commands.
 const CMD_READ: u16 = 0;
@@ -49,8 +64,18 @@ const CMD_DISC: u16 = 2;
 const CMD_FLUSH: u16 = 3;
 const CMD_TRIM: u16 = 4;
 const CMD_WRITE_ZEROES: u16 = 6;
+const CMD_BLOCK_STATUS: u16 = 7;
 /// The flag of a command that is durable when it is answered.
 const FLAG_FUA: u16 = 1;
+/// The flag of a BLOCK_STATUS that is to tell of the first range alone.
+const FLAG_REQ_ONE: u16 = 1 << 3;
+
+/// The only chunk of a reply.
+const CHUNK_DONE: u16 = 1;
+/// Kinds of chunks.
+const CHUNK_OFFSET_DATA: u16 = 1;
+const CHUNK_BLOCK_STATUS: u16 = 5;
+const CHUNK_ERROR: u16 = 1 << 15 | 1;
 
 /// Error numbers.
 const EPERM: u32 = 1;
@@ -80,6 +105,10 @@ pub(super) struct NbdRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Do(Operation),
+    /// What is allocated of a range, or of its first piece.
+    BlockStatus {
+        one: bool,
+    },
     Disconnect,
     Unknown,
 }
@@ -97,6 +126,7 @@ impl NbdRequest {
             CMD_FLUSH => Kind::Do(Operation::Flush),
             CMD_TRIM => Kind::Do(Operation::Trim),
             CMD_WRITE_ZEROES => Kind::Do(Operation::WriteZeroes),
+            CMD_BLOCK_STATUS => Kind::BlockStatus { one: flags & FLAG_REQ_ONE != 0 },
             CMD_DISC => Kind::Disconnect,
             _ => Kind::Unknown,
         };
@@ -116,6 +146,42 @@ pub(super) fn reply(cookie: u64, error: u32) -> [u8; REPLY_BYTES] {
     bytes[..4].copy_from_slice(&REPLY_MAGIC.to_be_bytes());
     bytes[4..8].copy_from_slice(&error.to_be_bytes());
     bytes[8..].copy_from_slice(&cookie.to_be_bytes());
+    bytes
+}
+
+/// The head of a structured reply's only chunk, whose data follow.
+fn chunk(cookie: u64, kind: u16, length: u32) -> Vec<u8> {
+    let mut bytes = CHUNK_MAGIC.to_be_bytes().to_vec();
+    bytes.extend(CHUNK_DONE.to_be_bytes());
+    bytes.extend(kind.to_be_bytes());
+    bytes.extend(cookie.to_be_bytes());
+    bytes.extend(length.to_be_bytes());
+    bytes
+}
+
+/// The head of what a read gives; the bytes follow.
+pub(super) fn data_chunk(cookie: u64, offset: u64, length: u32) -> Vec<u8> {
+    let mut bytes = chunk(cookie, CHUNK_OFFSET_DATA, length + 8);
+    bytes.extend(offset.to_be_bytes());
+    bytes
+}
+
+/// An error as a structured reply.
+pub(super) fn error_chunk(cookie: u64, error: u32) -> Vec<u8> {
+    let mut bytes = chunk(cookie, CHUNK_ERROR, 6);
+    bytes.extend(error.to_be_bytes());
+    bytes.extend(0_u16.to_be_bytes());
+    bytes
+}
+
+/// What is allocated: ranges one behind the other, each with whether it is a hole.
+pub(super) fn status_chunk(cookie: u64, ranges: &[(u32, bool)]) -> Vec<u8> {
+    let mut bytes = chunk(cookie, CHUNK_BLOCK_STATUS, 4 + 8 * ranges.len() as u32);
+    bytes.extend(ALLOCATION_ID.to_be_bytes());
+    for &(length, is_hole) in ranges {
+        bytes.extend(length.to_be_bytes());
+        bytes.extend(if is_hole { HOLE | ZERO } else { 0 }.to_be_bytes());
+    }
     bytes
 }
 
@@ -142,11 +208,12 @@ pub(super) fn block_sizes(info: &DeviceInfo) -> [u8; 14] {
 }
 
 /// What INFO_EXPORT tells: size and flags.
-pub(super) fn export(capacity: ByteSize) -> [u8; 12] {
+pub(super) fn export(capacity: ByteSize, structured: bool) -> [u8; 12] {
     let mut bytes = [0; 12];
     bytes[..2].copy_from_slice(&INFO_EXPORT.to_be_bytes());
     bytes[2..10].copy_from_slice(&capacity.0.to_be_bytes());
-    bytes[10..].copy_from_slice(&TRANSMISSION_FLAGS.to_be_bytes());
+    let flags = TRANSMISSION_FLAGS | if structured { SEND_DF } else { 0 };
+    bytes[10..].copy_from_slice(&flags.to_be_bytes());
     bytes
 }
 
@@ -218,10 +285,12 @@ mod tests {
             Kind::Do(Trim),
             Kind::Unknown,
             Kind::Do(WriteZeroes),
-            Kind::Unknown,
+            Kind::BlockStatus { one: false },
             Kind::Unknown,
         ];
         assert_eq!(kinds.iter().map(|asked| asked.kind).collect::<Vec<_>>(), expected);
+        let first = NbdRequest::parse(&request(1 << 3, 7, 0, 0, 9)).unwrap();
+        assert_eq!(first.kind, Kind::BlockStatus { one: true });
         assert_eq!(NbdRequest::parse(&[0; REQUEST_BYTES]), None);
     }
 

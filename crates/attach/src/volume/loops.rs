@@ -190,6 +190,7 @@ impl LoopDevice {
     }
 
     /// What the kernel does not take it leaves as it is; the self-test tells whether the device is wide enough.
+    #[allow(clippy::disallowed_methods, reason = "an attribute of the kernel's")]
     fn set_attribute(&self, name: &str, value: &str) {
         let _ = std::fs::write(Path::new("/sys/block").join(&self.name).join(name), value);
     }

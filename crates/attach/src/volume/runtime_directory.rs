@@ -41,6 +41,7 @@ impl RuntimeDirectory {
     ///
     /// # Errors
     /// Where nothing can be made there.
+    #[allow(clippy::disallowed_methods, reason = "files of a directory that one process of flashwise has for itself")]
     pub(super) fn create(base: &Path, losetup: &Path) -> io::Result<Self> {
         static DIRECTORIES: AtomicU32 = AtomicU32::new(0);
         DirBuilder::new().mode(0o700).recursive(true).create(base)?;
@@ -66,11 +67,13 @@ impl RuntimeDirectory {
     ///
     /// # Errors
     /// Where it cannot be noted.
+    #[allow(clippy::disallowed_methods, reason = "files of a directory that one process of flashwise has for itself")]
     pub(super) fn note_device(&self, device: &LoopDevice) -> io::Result<()> {
         std::fs::write(self.directory.join("loop"), device.note())
     }
 
     /// Notes a socket, which is taken away where the drive is killed.
+    #[allow(clippy::disallowed_methods, reason = "files of a directory that one process of flashwise has for itself")]
     pub(crate) fn note(&self, socket: &Path) {
         let path = std::path::absolute(socket).unwrap_or_else(|_| socket.to_owned());
         let line = [path.as_os_str().as_bytes(), b"\n"].concat();
@@ -86,6 +89,7 @@ impl Drop for RuntimeDirectory {
     }
 }
 
+#[allow(clippy::disallowed_methods, reason = "files of a directory that one process of flashwise has for itself")]
 fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
 }
@@ -129,6 +133,7 @@ fn clear(directory: &Path, losetup: &Path) {
 }
 
 /// Removes a directory that nothing is mounted in; never what is mounted.
+#[allow(clippy::disallowed_methods, reason = "files of a directory that one process of flashwise has for itself")]
 fn remove(directory: &Path) {
     let _ = std::fs::remove_dir(directory.join("fuse"));
     let _ = std::fs::remove_file(directory.join("sockets"));

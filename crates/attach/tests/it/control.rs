@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flashwise_attach::control::{self, Command, control_path};
 use flashwise_attach::{AttachError, Pace, Server};
@@ -160,7 +160,7 @@ fn who_makes_no_sense_is_told_so_and_the_drive_goes_on() {
 const CONNECTIONS: usize = 8;
 
 #[test]
-fn idle_clients_keep_nobody_waiting_and_further_ones_wait_until_they_are_sent_away() {
+fn idle_clients_keep_nobody_waiting_and_lose_their_places_to_further_ones() {
     let served = Served::start(Pace::Free, None);
     let idle = |n| -> Vec<_> { (0..n).map(|_| UnixStream::connect(&served.control).unwrap()).collect() };
     let is_open = |stream: &UnixStream| {
@@ -177,7 +177,12 @@ fn idle_clients_keep_nobody_waiting_and_further_ones_wait_until_they_are_sent_aw
     let idle_of_metrics: Vec<_> = (0..CONNECTIONS).map(|_| TcpStream::connect(served.metrics).unwrap()).collect();
     served.stat();
     let idle = idle(2 * CONNECTIONS);
-    served.stat();
+    // Not a second passes: a new client takes the place of the one that has said nothing for longest.
+    let begun = Instant::now();
+    for _ in 0..20 {
+        served.stat();
+    }
+    assert!(begun.elapsed() < Duration::from_secs(15), "20 answers beside idle clients: {:?}", begun.elapsed());
     assert!(!is_open(&idle[0]), "its place is another's by now");
     drop((idle, idle_of_metrics));
     served.end();
@@ -210,4 +215,43 @@ fn a_drive_that_has_ended_is_told_as_gone() {
         "{error}"
     );
     assert_eq!(control, control_path(&control.with_extension("")));
+}
+
+#[test]
+fn statistics_of_a_drive_that_does_not_answer_are_an_error_within_seconds() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("control");
+    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let timed = || {
+        let begun = Instant::now();
+        let error = flashwise_attach::control::stat(&path).unwrap_err().to_string();
+        assert!(error.contains("the drive did not answer within 5 s"), "{error}");
+        assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    };
+    timed();
+    // One that says a byte now and then.
+    let trickle = std::thread::spawn({
+        let listener = listener.try_clone().unwrap();
+        move || {
+            let _first = listener.accept().unwrap();
+            let (mut stream, _) = listener.accept().unwrap();
+            while stream.write_all(b" ").is_ok() {
+                std::thread::sleep(Duration::from_millis(200));
+            }
+        }
+    });
+    timed();
+    trickle.join().unwrap();
+    // One whose backlog is full.
+    let waiting: Vec<_> = (0..300)
+        .map_while(|_| {
+            let socket = rustix::net::socket(rustix::net::AddressFamily::UNIX, rustix::net::SocketType::STREAM, None);
+            let socket = socket.unwrap();
+            rustix::io::ioctl_fionbio(&socket, true).unwrap();
+            let address = rustix::net::SocketAddrUnix::new(&path).unwrap();
+            rustix::net::connect(&socket, &address).ok().map(|()| socket)
+        })
+        .collect();
+    timed();
+    drop((waiting, listener));
 }

@@ -389,6 +389,102 @@ fn memory_that_a_drive_that_reduces_has_for_its_content_counts_what_was_there_be
     assert_eq!(result(10, 1), Err(BlockError::NoSpace), "an eleventh");
 }
 
+/// Names and contents of all files.
+fn everything(files: &Files) -> Vec<(String, Vec<u8>)> {
+    let read = |name: String| (name.clone(), std::fs::read(files.0.path().join(name)).unwrap());
+    files.names().into_iter().map(read).collect()
+}
+
+/// A drive that was written to and detached.
+fn detached(config: &DeviceConfig) -> Files {
+    let files = Files::new();
+    let (mut engine, _) = files.attach_one(config, Pace::Free);
+    write(&mut engine, 0, &[1; 64 << 10]);
+    engine.detach().unwrap();
+    files
+}
+
+#[test]
+fn a_state_without_its_image_is_refused_by_name_and_stays_as_it_was() {
+    for other in [config(), compressing()] {
+        let files = detached(&config());
+        std::fs::rename(files.image(), files.beside(".moved")).unwrap();
+        let before = everything(&files);
+        let words = files.refused(&other);
+        assert!(words.contains("drive.img.ftl: the drive's state is here and its image is not"), "{words}");
+        assert_eq!(everything(&files), before, "no new image, and nothing gone");
+        std::fs::rename(files.beside(".moved"), files.image()).unwrap();
+        assert!(matches!(files.attach_one(&config(), Pace::Free).1, Continuation::Exact { .. }));
+    }
+}
+
+#[test]
+fn an_image_with_the_state_of_another_drive_is_refused_and_both_stay_as_they_were() {
+    let files = detached(&compressing());
+    let before = everything(&files);
+    let mut other = config();
+    other.capacity_bytes = compressing().capacity_bytes;
+    let words = files.refused(&other);
+    assert!(words.contains("drive.img.ftl: "), "{words}");
+    assert_eq!(everything(&files), before);
+}
+
+#[test]
+fn an_image_that_goes_or_is_another_one_at_the_end_is_an_error_and_the_state_stays() {
+    for becomes in [None, Some("another file")] {
+        let files = detached(&config());
+        let state = std::fs::read(files.beside(".ftl")).unwrap();
+        let (mut engine, _) = files.attach(Pace::Free);
+        write(&mut engine, 0, &[2; 4096]);
+        std::fs::remove_file(files.image()).unwrap();
+        if let Some(text) = becomes {
+            std::fs::write(files.image(), text).unwrap();
+        }
+        let error = engine.detach().unwrap_err();
+        assert!(matches!(error, AttachError::NotSaved { .. }), "{error:?}");
+        assert!(error.to_string().contains("is gone, or another file by now"), "{error}");
+        assert_eq!(std::fs::read(files.beside(".ftl")).unwrap(), state);
+        assert!(files.beside(".ftl.attached").exists(), "the drive was not detached");
+        assert_eq!(std::fs::read_to_string(files.image()).ok().as_deref(), becomes);
+    }
+}
+
+#[test]
+fn a_state_that_somebody_puts_in_the_place_of_ours_stays() {
+    let files = detached(&config());
+    let (mut engine, _) = files.attach(Pace::Free);
+    std::fs::write(files.beside(".mine"), "mine").unwrap();
+    std::fs::rename(files.beside(".mine"), files.beside(".ftl")).unwrap();
+    let error = engine.detach().unwrap_err().to_string();
+    assert!(error.contains("another file has its name by now"), "{error}");
+    assert_eq!(std::fs::read_to_string(files.beside(".ftl")).unwrap(), "mine");
+}
+
+#[test]
+fn a_file_of_the_mark_s_name_that_is_no_mark_is_refused_and_stays() {
+    let files = detached(&config());
+    std::fs::write(files.beside(".ftl.attached"), "mine").unwrap();
+    let before = everything(&files);
+    let words = files.refused(&config());
+    assert!(words.contains("it is no mark of an attached drive"), "{words}");
+    assert_eq!(everything(&files), before);
+}
+
+#[test]
+fn the_state_of_a_private_image_is_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let files = Files::new();
+    let image = File::create(files.image()).unwrap();
+    image.set_len(config().capacity_bytes).unwrap();
+    image.set_permissions(std::fs::Permissions::from_mode(0o600)).unwrap();
+    let (mut engine, _) = files.attach(Pace::Free);
+    for beside in [".ftl", ".ftl.attached"] {
+        assert_eq!(std::fs::metadata(files.beside(beside)).unwrap().mode() & 0o777, 0o600, "{beside}");
+    }
+    engine.detach().unwrap();
+    assert_eq!(std::fs::metadata(files.beside(".ftl")).unwrap().mode() & 0o777, 0o600);
+}
+
 #[test]
 fn a_drive_that_was_killed_has_its_bytes_and_says_that_its_ftl_is_older() {
     let files = Files::new();

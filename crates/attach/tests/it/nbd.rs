@@ -10,7 +10,9 @@ use flashwise_attach::{Capture, Pace};
 use flashwise_block::Operation;
 use flashwise_ssd::DeviceConfig;
 use flashwise_trace::{ReadOptions, TraceFormat, TraceReader};
-use support::{Client, DISCONNECT, FLUSH, FUA, READ, Served, TRIM, WRITE, WRITE_ZEROES, bound, engine, engine_of};
+use support::{
+    BLOCK_STATUS, Client, DISCONNECT, FLUSH, FUA, READ, Served, TRIM, WRITE, WRITE_ZEROES, bound, engine, engine_of,
+};
 
 fn pattern(seed: u8, length: usize) -> Vec<u8> {
     (0..length).map(|n| seed.wrapping_add((n / 512) as u8).wrapping_mul(31) ^ n as u8).collect()
@@ -246,4 +248,106 @@ fn everything_that_reached_the_drive_is_captured_with_both_stamps_and_the_client
         (WriteZeroes, 0, 4096, false),
     ];
     assert_eq!(told, expected);
+}
+
+#[test]
+fn clients_that_stop_in_the_middle_of_the_negotiation_keep_nobody_out() {
+    let served = Served::start(Pace::Free, None);
+    let half = |words: &[u8]| {
+        let mut stream = UnixStream::connect(&served.socket).unwrap();
+        stream.write_all(words).unwrap();
+        stream
+    };
+    let mut client = Client::connect(&served.socket);
+    let silent: Vec<_> = (0..100).map(|n| half(&b"\0\0\0\x03IHAVE"[..n % 10])).collect();
+    let begun = Instant::now();
+    let mut another = Client::connect(&served.socket);
+    another.write(0, &[3; 512]);
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    assert_eq!(client.read(0, 512), [3; 512], "who was there stays");
+    // Each is sent away after its time, whether somebody comes or not.
+    let mut last = silent.into_iter().next_back().unwrap();
+    last.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    last.read_to_end(&mut Vec::new()).unwrap();
+    assert_eq!(client.read(0, 512), [3; 512], "who has agreed on an export may be idle as long as it wants");
+    served.end();
+}
+
+#[test]
+fn one_client_too_many_is_sent_away_at_once_and_the_others_stay() {
+    let served = Served::start(Pace::Free, None);
+    let mut clients: Vec<_> = (0..32).map(|_| Client::connect(&served.socket)).collect();
+    let mut one_more = UnixStream::connect(&served.socket).unwrap();
+    one_more.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    assert_eq!(one_more.read_to_end(&mut Vec::new()).unwrap(), 0);
+    assert!(clients.iter_mut().all(|client| client.read(0, 512) == [0; 512]));
+    served.end();
+}
+
+/// A status as lengths, each with its flags.
+fn status(client: &mut Client, flags: u16, offset: u64, length: u32) -> Result<Vec<(u32, u32)>, u32> {
+    let cookie = client.ask(flags, BLOCK_STATUS, offset, length, &[]);
+    let (kind, answered, data) = client.chunk();
+    assert_eq!(answered, cookie);
+    let number = |at: usize| u32::from_be_bytes(data[at..at + 4].try_into().unwrap());
+    if kind == 0x8001 {
+        return Err(number(0));
+    }
+    assert_eq!((kind, number(0)), (5, 1), "a status of the context that was set");
+    Ok((4..data.len()).step_by(8).map(|at| (number(at), number(at + 4))).collect())
+}
+
+#[test]
+fn the_allocation_is_what_was_written_and_not_trimmed_and_holes_read_as_zeros() {
+    const HOLE: u32 = 3;
+    let config = DeviceConfig::preset("samsung-960-evo").unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let in_file = || {
+        let image = directory.path().join("d.img");
+        let mut data =
+            flashwise_attach::DataFile::open(&image, flashwise_block::ByteSize(config.capacity_bytes)).unwrap();
+        let new =
+            || Ok::<_, flashwise_attach::AttachError>(flashwise_ssd::SimulatedSsd::new(config.clone(), 1).unwrap());
+        let (drive, _) = data.drive(&config, new).unwrap();
+        let mut engine =
+            flashwise_attach::Engine::new(drive, Pace::Free, Duration::ZERO, None, Instant::now()).unwrap();
+        engine.store_content_in(data, false);
+        engine
+    };
+    for engine in [engine(Pace::Free, None), in_file()] {
+        let served = Served::of(engine);
+        let mut client = Client::connect_structured(&served.socket);
+        let everything = status(&mut client, 0, 0, 64 << 20).unwrap();
+        assert_eq!(everything, [(64 << 20, HOLE)]);
+        client.write(1 << 20, &[7; 64 << 10]);
+        client.write((1 << 20) + (96 << 10), &[8; 4096]);
+        assert_eq!(client.execute(0, TRIM, (1 << 20) + (16 << 10), 16 << 10, &[]), 0);
+        let expected = [(1 << 20, HOLE), (16 << 10, 0), (16 << 10, HOLE), (32 << 10, 0), (32 << 10, HOLE), (4096, 0)];
+        let told = status(&mut client, 0, 0, 16 << 20).unwrap();
+        assert_eq!(told[..6], expected);
+        assert_eq!(told[6].1, HOLE);
+        assert_eq!(status(&mut client, 8, (1 << 20) + 4096, 1 << 20).unwrap(), [(12 << 10, 0)], "the first part alone");
+        // A structured read is one chunk: where it is, and the bytes.
+        let cookie = client.ask(0, READ, 1 << 20, 64 << 10, &[]);
+        let (kind, answered, data) = client.chunk();
+        assert_eq!((kind, answered, &data[..8]), (1, cookie, &(1_u64 << 20).to_be_bytes()[..]));
+        let mut expected = vec![7; 64 << 10];
+        expected[16 << 10..32 << 10].fill(0);
+        assert!(data[8..] == expected);
+        let capacity = client.capacity;
+        assert_eq!(status(&mut client, 0, capacity - 512, 1024), Err(22));
+        assert_eq!(status(&mut client, 0, u64::MAX, u32::MAX), Err(22));
+        assert_eq!(status(&mut client, 0, 0, 0), Err(22));
+        client.ask(0, READ, capacity, 512, &[]);
+        assert_eq!(client.chunk().0, 0x8001, "errors of reads are structured too");
+        served.end();
+    }
+}
+
+#[test]
+fn who_has_not_set_the_context_gets_no_allocation() {
+    let served = Served::start(Pace::Free, None);
+    let mut client = Client::connect(&served.socket);
+    assert_eq!(client.execute(0, BLOCK_STATUS, 0, 4096, &[]), 22);
+    served.end();
 }

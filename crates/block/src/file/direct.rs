@@ -50,6 +50,7 @@ impl DirectFile {
     ///
     /// # Errors
     /// As [`DirectFile::open`], and when there is too little room: the file is gone again then.
+    #[allow(clippy::disallowed_methods, reason = "a file that was just made")]
     pub fn create(path: &Path, size: ByteSize) -> Result<Self, BlockError> {
         let mut file = Self::with(path, OpenOptions::new().read(true).write(true).create_new(true))?;
         let allocated =

@@ -211,6 +211,7 @@ fn open_nameless(directory: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
 }
 
 /// The same where the file system has no `O_TMPFILE`.
+#[allow(clippy::disallowed_methods, reason = "a scratch file that was just made, or an empty leftover of one")]
 fn open_and_unlink(directory: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
     remove_leftovers(directory);
     loop {
@@ -240,6 +241,7 @@ fn is_ours(name: &str) -> bool {
 }
 
 /// Removes what a killed run left behind. What cannot be looked at or removed stays.
+#[allow(clippy::disallowed_methods, reason = "a scratch file that was just made, or an empty leftover of one")]
 fn remove_leftovers(directory: BorrowedFd<'_>) {
     let Ok(user) = fs::metadata("/proc/self").map(|metadata| metadata.uid()) else { return };
     let Ok(entries) = rustix::fs::Dir::read_from(directory) else { return };

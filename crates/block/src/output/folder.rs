@@ -1,20 +1,21 @@
 //! A folder that holds a set of files of one kind, and a list of them.
 //!
 //! ```text
-//!   DIR/flashwise.json     {"schema":"flashwise.folder","schema_version":1,"kind":"raw samples","files":["reads.csv",…]}
-//!   DIR/reads.csv …        what the list names
+//!   DIR/.flashwise.json    {"schema":"flashwise.folder","schema_version":1,"kind":"raw samples",
+//!                           "files":[["reads.csv","89b5f6c8b0e5f2a1"],…]}
+//!   DIR/reads.csv …        what the list names, each with the FNV-1a of its bytes
 //! ```
 //!
-//! A folder is written to when it is new, empty, or holds nothing but what its list names. So a file that somebody
-//! else put there is never replaced, and never taken for a part of the set by whoever reads the whole folder. What an
-//! earlier run listed and this one did not write is removed at the end.
+//! A folder is written to when it is new, empty, or holds nothing but what its list names, unchanged. So a file that
+//! somebody else put there or edited is never replaced, and never taken for a part of the set by whoever reads the
+//! whole folder. What an earlier run listed and this one did not write is removed at the end.
 //!
-//! The list is written first, with the old and the new names: a run that is killed leaves a folder that the next one
-//! knows.
+//! The list is written before each file, with the old and the new entries: a run that is killed leaves a folder that
+//! the next one knows.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -22,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use super::{Access, OutputFile, Replaceable, create_directories};
 
 /// The list's own name.
-const LIST: &str = "flashwise.json";
+const LIST: &str = ".flashwise.json";
 const SCHEMA: &str = "flashwise.folder";
 /// A list is short; what is longer is none.
 const LONGEST_LIST: u64 = 1 << 20;
@@ -32,18 +33,22 @@ const LONGEST_LIST: u64 = 1 << 20;
 pub struct OutputFolder {
     path: PathBuf,
     kind: &'static str,
-    /// Files of the run before.
-    earlier: BTreeSet<String>,
+    /// Files of runs before.
+    earlier: BTreeSet<Entry>,
     /// Files of this run.
-    written: BTreeSet<String>,
+    written: BTreeSet<Entry>,
 }
+
+/// A file's name, and its checksum.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+struct Entry(String, String);
 
 #[derive(Deserialize, Serialize)]
 struct List {
     schema: String,
     schema_version: u32,
     kind: String,
-    files: BTreeSet<String>,
+    files: BTreeSet<Entry>,
 }
 
 impl OutputFolder {
@@ -53,18 +58,13 @@ impl OutputFolder {
     /// [`io::ErrorKind::AlreadyExists`] with the file that is not of the set; whatever the system refuses.
     pub fn open(path: &Path, kind: &'static str) -> io::Result<Self> {
         create_directories(path)?;
-        let earlier = list(path, kind)?.unwrap_or_default();
+        let earlier = list(path, kind)?;
         for entry in fs::read_dir(path)? {
-            let entry = entry?;
-            let name = entry.file_name();
-            let is_of_the_set = name.to_str().is_some_and(|name| name == LIST || earlier.contains(name));
-            if !is_of_the_set || !entry.file_type()?.is_file() {
-                let name = Path::new(&name).display();
-                let why = format!(
-                    "{name} in it is not of an earlier set of {kind} of flashwise; nothing there is replaced or \
-                     removed: give a new or an empty folder"
-                );
-                return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
+            let name = entry?.file_name();
+            let name = name.to_string_lossy();
+            if name != LIST {
+                Replaceable::recognise(&path.join(&*name), |file| is_listed(&earlier, &name, file))
+                    .map_err(|error| foreign(&name, kind, error))?;
             }
         }
         Ok(Self { path: path.to_owned(), kind, earlier, written: BTreeSet::new() })
@@ -75,12 +75,11 @@ impl OutputFolder {
     /// # Errors
     /// As [`OutputFile::replace`].
     pub fn write(&mut self, name: &str, content: &[u8]) -> io::Result<PathBuf> {
-        if self.written.insert(name.to_owned()) {
-            self.write_list(self.earlier.union(&self.written).cloned().collect())?;
-        }
+        self.written.insert(Entry(name.to_owned(), checksum(content)));
+        let known: BTreeSet<Entry> = self.earlier.union(&self.written).cloned().collect();
+        self.write_list(&known)?;
         let path = self.path.join(name);
-        place(&path, content, self.earlier.contains(name) || fs::symlink_metadata(&path).is_err())?;
-        self.earlier.insert(name.to_owned());
+        place(&path, content, |file| is_listed(&known, name, file)).map_err(|error| foreign(name, self.kind, error))?;
         Ok(path)
     }
 
@@ -89,44 +88,74 @@ impl OutputFolder {
     /// # Errors
     /// When the system refuses.
     pub fn finish(self) -> io::Result<()> {
-        for name in self.earlier.difference(&self.written) {
-            remove_listed(&self.path.join(name))?;
+        let names: BTreeSet<&str> = self.written.iter().map(|entry| &*entry.0).collect();
+        for Entry(name, _) in self.earlier.iter().filter(|entry| !names.contains(&*entry.0)) {
+            remove_listed(&self.path.join(name), |file| is_listed(&self.earlier, name, file))?;
         }
-        self.write_list(self.written.clone())
+        self.write_list(&self.written)
     }
 
-    fn write_list(&self, files: BTreeSet<String>) -> io::Result<()> {
+    fn write_list(&self, files: &BTreeSet<Entry>) -> io::Result<()> {
+        let files = files.clone();
         let list = List { schema: SCHEMA.into(), schema_version: 1, kind: self.kind.into(), files };
         let text = serde_json::to_string(&list).map_err(io::Error::from)? + "\n";
-        place(&self.path.join(LIST), text.as_bytes(), true)
+        place(&self.path.join(LIST), text.as_bytes(), |file| Ok(read_list(file, self.kind).is_some()))
     }
 }
 
-/// The names that a folder's list has; `None` where it has no list.
-fn list(folder: &Path, kind: &str) -> io::Result<Option<BTreeSet<String>>> {
-    let path = folder.join(LIST);
-    let mut read = None;
-    Replaceable::recognise(&path, |file| {
-        let text = io::read_to_string(io::Read::take(file, LONGEST_LIST)).unwrap_or_default();
-        read = serde_json::from_str::<List>(&text).ok();
-        Ok(read.as_ref().is_some_and(|list| list.schema == SCHEMA && list.kind == kind))
-    })
-    .map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => io::Error::new(
-            error.kind(),
-            format!("{LIST} in it is no list of {kind} of flashwise; give a new or an empty folder"),
-        ),
+fn foreign(name: &str, kind: &str, error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            let why = format!(
+                "{name} is there, and is none of the {kind} that flashwise wrote to it, or was changed since; it is not \
+                 replaced: give a new or an empty folder"
+            );
+            io::Error::new(io::ErrorKind::AlreadyExists, why)
+        }
         _ => error,
-    })?;
-    // A name is a name in this folder, whatever somebody wrote into the list.
-    let is_plain = |name: &String| !name.contains('/') && name != "." && name != "..";
-    Ok(read.map(|list| list.files.into_iter().filter(is_plain).collect()))
+    }
 }
 
-/// Writes a file, over an earlier one where that is known to be of the set.
-fn place(path: &Path, content: &[u8], is_known: bool) -> io::Result<()> {
-    let earlier = Replaceable::recognise(path, |_| Ok(is_known))?;
-    let mut new = OutputFile::create(path, Access::Usual)?;
+/// Whether a file is as a list has it.
+fn is_listed(list: &BTreeSet<Entry>, name: &str, mut file: File) -> io::Result<bool> {
+    if !list.iter().any(|entry| entry.0 == name) {
+        return Ok(false);
+    }
+    let mut content = Vec::new();
+    file.read_to_end(&mut content)?;
+    Ok(list.contains(&Entry(name.to_owned(), checksum(&content))))
+}
+
+/// FNV-1a, 64 bits: against edits, not against somebody who wants to be taken for flashwise.
+fn checksum(content: &[u8]) -> String {
+    let fold = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    format!("{:016x}", content.iter().fold(0xcbf2_9ce4_8422_2325, fold))
+}
+
+/// What a folder's list has; nothing where it has no list.
+fn list(folder: &Path, kind: &str) -> io::Result<BTreeSet<Entry>> {
+    let mut read = None;
+    let is_list = |file| {
+        read = read_list(file, kind);
+        Ok(read.is_some())
+    };
+    Replaceable::recognise(&folder.join(LIST), is_list).map_err(|error| foreign(LIST, kind, error))?;
+    Ok(read.unwrap_or_default())
+}
+
+fn read_list(file: File, kind: &str) -> Option<BTreeSet<Entry>> {
+    let text = io::read_to_string(file.take(LONGEST_LIST)).ok()?;
+    let list: List = serde_json::from_str(&text).ok()?;
+    // A name is a name in this folder, whatever somebody wrote into the list.
+    let is_plain = |entry: &Entry| !entry.0.contains('/') && entry.0 != "." && entry.0 != "..";
+    let is_ours = list.schema == SCHEMA && list.kind == kind;
+    is_ours.then(|| list.files.into_iter().filter(is_plain).collect())
+}
+
+/// Writes a file, over an earlier one where that is known.
+fn place(path: &Path, content: &[u8], is_known: impl FnOnce(File) -> io::Result<bool>) -> io::Result<()> {
+    let earlier = Replaceable::recognise(path, is_known)?;
+    let mut new = OutputFile::create(path, if earlier.is_some() { Access::of(path)? } else { Access::Usual })?;
     io::Write::write_all(new.file(), content)?;
     match earlier {
         Some(earlier) => new.replace(&earlier)?,
@@ -135,10 +164,13 @@ fn place(path: &Path, content: &[u8], is_known: bool) -> io::Result<()> {
     Ok(())
 }
 
-#[allow(clippy::disallowed_methods, reason = "a file that the folder's own list names")]
-fn remove_listed(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+#[allow(clippy::disallowed_methods, reason = "a file that is as the folder's own list has it")]
+fn remove_listed(path: &Path, is_known: impl FnOnce(File) -> io::Result<bool>) -> io::Result<()> {
+    match Replaceable::recognise(path, is_known) {
+        Ok(Some(_)) => fs::remove_file(path),
+        // Gone, or another one by now, which stays.
+        Ok(None) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
     }
 }

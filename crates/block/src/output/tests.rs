@@ -227,12 +227,16 @@ fn a_folder_keeps_foreign_files_out_and_loses_what_a_later_run_does_not_write() 
     let path = directory.path().join("raw");
     folder(&path, &[("reads.csv", "1"), ("writes.csv", "1")]).unwrap();
     folder(&path, &[("reads.csv", "2")]).unwrap();
-    assert_eq!(names(&path), ["flashwise.json", "reads.csv"]);
+    assert_eq!(names(&path), [".flashwise.json", "reads.csv"]);
     assert_eq!(fs::read_to_string(path.join("reads.csv")).unwrap(), "2");
     fs::write(path.join("writes.csv"), "mine").unwrap();
     let error = folder(&path, &[("writes.csv", "3")]).unwrap_err();
-    assert!(error.to_string().starts_with("writes.csv in it is not of an earlier set"), "{error}");
+    assert!(error.to_string().starts_with("writes.csv is there, and is none of the raw samples"), "{error}");
     assert_eq!(fs::read_to_string(path.join("writes.csv")).unwrap(), "mine");
+    fs::remove_file(path.join("writes.csv")).unwrap();
+    fs::write(path.join("reads.csv"), "2, and a note of mine").unwrap();
+    assert!(folder(&path, &[("reads.csv", "3")]).is_err());
+    assert_eq!(fs::read_to_string(path.join("reads.csv")).unwrap(), "2, and a note of mine");
 }
 
 #[test]
@@ -243,11 +247,12 @@ fn a_folder_of_somebody_else_s_or_of_another_kind_is_refused_as_it_is() {
     assert_eq!(names(directory.path()), ["reads.csv"]);
     let other = directory.path().join("other");
     OutputFolder::open(&other, "jobs").unwrap().write("a", b"1").unwrap();
-    assert!(folder(&other, &[("a", "2")]).unwrap_err().to_string().contains("no list of raw samples"));
+    assert!(folder(&other, &[("a", "2")]).unwrap_err().to_string().contains(".flashwise.json is there"));
     let hostile = directory.path().join("hostile");
     fs::create_dir(&hostile).unwrap();
-    let list = r#"{"schema":"flashwise.folder","schema_version":1,"kind":"raw samples","files":["../reads.csv"]}"#;
-    fs::write(hostile.join("flashwise.json"), list).unwrap();
+    let list =
+        r#"{"schema":"flashwise.folder","schema_version":1,"kind":"raw samples","files":[["../reads.csv","0"]]}"#;
+    fs::write(hostile.join(".flashwise.json"), list).unwrap();
     folder(&hostile, &[("a", "1")]).unwrap();
     assert_eq!(fs::read_to_string(directory.path().join("reads.csv")).unwrap(), "mine");
 }

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
@@ -267,8 +266,7 @@ fn capture(path: &Path, options: &ServeArguments) -> Result<Capture, Failure> {
         return Err(Failure::usage(format!("{name}: a capture is written unpacked; .parquet is small as it is")));
     }
     let format = written_format(path, options.capture_format)?;
-    files::check_new(path)?;
-    let file = File::create_new(path).map_err(|e| Failure::file(path, &e))?;
+    let file = files::grow(path)?;
     Ok(Capture::start(format, BufWriter::with_capacity(1 << 18, file), &name)?)
 }
 

@@ -12,7 +12,7 @@ use flashwise_block::temporary::TemporaryFolder;
 use flashwise_block::{Alignment, ByteSize, file_extents, partition_table};
 use flashwise_profile::DeviceProfile;
 use flashwise_report::audit::AuditDocument;
-use flashwise_report::{audit_page, render_audit};
+use flashwise_report::{OwnFile, audit_page, render_audit};
 use flashwise_trace::capture::{self, CaptureError, TracedCommand};
 use flashwise_trace::{IoTrace, ReadOptions, TraceFormat, TraceReader};
 use flashwise_tune::sqlite::{Statements, UserWorkload, Workload};
@@ -21,7 +21,7 @@ use flashwise_tune::{DEFAULT_TARGET, Target};
 use super::read_profile;
 use crate::arguments::{AuditArguments, FailOn, LeastCost};
 use crate::failure::{Failure, INCONCLUSIVE, VIOLATIONS};
-use crate::files::{Kind, Wanted, check_new};
+use crate::files::{self, Wanted, check_new};
 use crate::interrupt::Listener;
 use crate::output::Output;
 use crate::progress::Bar;
@@ -30,7 +30,7 @@ use crate::traces::{format_note, print_note};
 /// Holds a trace against a profile.
 pub fn run(options: &AuditArguments, output: &Output) -> Result<ExitCode, Failure> {
     let profile = read_profile(&options.profile)?;
-    let page = options.html.as_deref().map(|path| Wanted::prepare(path, Kind::Page)).transpose()?;
+    let page = options.html.as_deref().map(|path| Wanted::prepare(path, OwnFile::Page)).transpose()?;
     if let Some(path) = &options.save_trace {
         check_new(path)?;
     }
@@ -125,7 +125,7 @@ fn through_kernel(options: &AuditArguments, profile: &DeviceProfile, output: Out
     let directory = TemporaryFolder::create("flashwise-").map_err(Failure::error)?;
     let path = directory.path().join("trace");
     // A command that is interrupted at once has captured nothing, which is a trace too.
-    std::fs::File::create_new(&path).map_err(|e| Failure::file(&path, &e))?;
+    files::grow(&path).map(drop)?;
     let listener = Listener::start();
     let interrupted = Arc::clone(&listener.interrupted);
     let traced = TracedCommand { command: options.command.clone(), output_to_stderr: output.is_json(), interrupted };
@@ -134,7 +134,7 @@ fn through_kernel(options: &AuditArguments, profile: &DeviceProfile, output: Out
         None => (capture::strace::capture(&traced, &path)?, TraceFormat::Strace),
     };
     if let Some(kept) = &options.save_trace {
-        copy_new(&path, kept)?;
+        files::copy_new(&path, kept)?;
     }
     listener.is_over(options.save_trace.as_deref())?;
     let reading = ReadOptions { format, layout: None, ..options.reading.clone().into() };
@@ -177,14 +177,6 @@ fn start_on_drive(name: &str, profile: &DeviceProfile) -> Option<ByteSize> {
         Alignment::Known(start) => Some(start),
         Alignment::Unknown(_) => None,
     }
-}
-
-fn copy_new(from: &Path, to: &Path) -> Result<(), Failure> {
-    let failed = |e: std::io::Error| Failure::file(to, &e);
-    let mut target = std::fs::File::create_new(to).map_err(failed)?;
-    let mut source = std::fs::File::open(from).map_err(|e| Failure::file(from, &e))?;
-    std::io::copy(&mut source, &mut target).map_err(failed)?;
-    target.sync_all().map_err(failed)
 }
 
 /// How the command ended, if not well.

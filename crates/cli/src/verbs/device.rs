@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use flashwise_array::ArrayConfig;
 use flashwise_block::ByteSize;
 use flashwise_block::shown;
+use flashwise_block::output::create_directories;
 use flashwise_import::{ImportError, Imported, disksim, mqsim};
 use flashwise_profile::{Entry, Parameters, Quantity, Verdict};
 use flashwise_sim::{ArrayMachine, Machine};
@@ -19,7 +20,7 @@ use serde::Serialize;
 
 use crate::arguments::DeviceAction;
 use crate::failure::{Failure, USAGE};
-use crate::files::check_new;
+use crate::files::{check_new, write_new};
 use crate::output::Output;
 
 /// What `-o json` gives of one drive.
@@ -290,12 +291,12 @@ fn write_imported(imported: &Imported, dir: &Path) -> Result<Vec<String>, Failur
         let name = if several { format!("workload-{number}.toml") } else { "workload.toml".to_owned() };
         files.push((dir.join(name), text));
     }
-    std::fs::create_dir_all(dir).map_err(|e| Failure::file(dir, &e))?;
+    create_directories(dir).map_err(|e| Failure::file(dir, &e))?;
     for (path, _) in &files {
         check_new(path)?;
     }
     for (path, text) in &files {
-        std::fs::write(path, text).map_err(|e| Failure::file(path, &e))?;
+        write_new(path, text.as_bytes())?;
     }
     Ok(files.iter().map(|(path, _)| path.display().to_string()).collect())
 }

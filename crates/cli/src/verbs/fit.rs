@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use flashwise_block::output::Published;
 use flashwise_report::{check_writable, render_comparison, write_report};
 use flashwise_tune::Target;
 use flashwise_tune::sqlite::{FitOptions, KeyValueWorkload, Statements, UserWorkload, Workload, fit};
@@ -35,11 +36,11 @@ pub fn run(database: FitDatabase, output: &Output) -> Result<ExitCode, Failure> 
         save_trace: options.save_trace,
     };
     let comparison = fit(&fit_options, &mut Bar::new())?;
+    let saved = [&fit_options.save_database, &fit_options.save_trace].into_iter().flatten();
+    let saved: Vec<Published> = saved.filter_map(|path| Published::found(path).ok()).collect();
     let files = write_report(&options.report, &comparison).inspect_err(|_| {
         // All that was asked for, or nothing.
-        for path in [&fit_options.save_database, &fit_options.save_trace].into_iter().flatten() {
-            let _ = std::fs::remove_file(path);
-        }
+        saved.iter().for_each(|file| _ = file.remove());
     })?;
     output.print(&comparison, |style| {
         let (html, json) = (files.html.display(), files.json.display());

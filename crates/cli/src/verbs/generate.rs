@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 use flashwise_report::Printed;
+use flashwise_block::output::{Access, OutputFile, Replaceable, create_directories};
 use serde::Serialize;
 
 use crate::arguments::{Arguments, Generated};
@@ -50,7 +51,7 @@ pub fn run(what: &Generated, output: &Output) -> Result<ExitCode, Failure> {
 
 /// Writes a page for each verb; their names, sorted.
 fn man_pages(directory: &Path) -> std::io::Result<Vec<String>> {
-    std::fs::create_dir_all(directory)?;
+    create_directories(directory)?;
     let mut command = Arguments::command().disable_help_subcommand(true);
     command.build();
     let mut files = Vec::new();
@@ -59,12 +60,33 @@ fn man_pages(directory: &Path) -> std::io::Result<Vec<String>> {
     Ok(files)
 }
 
+/// Writes a page, over an earlier one of flashwise's.
+fn place(path: &Path, text: &[u8]) -> std::io::Result<()> {
+    let is_page = |file| {
+        let text = std::io::read_to_string(file).unwrap_or_default();
+        Ok(text.lines().any(|line| line.starts_with(".TH flashwise")))
+    };
+    let old = Replaceable::recognise(path, is_page).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => std::io::Error::new(
+            error.kind(),
+            format!("{} in it is no man page of flashwise; it is not replaced", path.display()),
+        ),
+        _ => error,
+    })?;
+    let mut new = OutputFile::create(path, if old.is_some() { Access::of(path)? } else { Access::Usual })?;
+    std::io::Write::write_all(new.file(), text)?;
+    match old {
+        Some(old) => new.replace(&old).map(drop),
+        None => new.publish().map(drop),
+    }
+}
+
 fn write_man_pages(command: &clap::Command, directory: &Path, files: &mut Vec<String>) -> std::io::Result<()> {
     let page = clap_mangen::Man::new(command.clone());
     let name = page.get_filename();
     let mut text = Vec::new();
     page.render(&mut text)?;
-    std::fs::write(directory.join(&name), text)?;
+    place(&directory.join(&name), &text)?;
     files.push(name);
     command.get_subcommands().try_for_each(|verb| write_man_pages(verb, directory, files))
 }

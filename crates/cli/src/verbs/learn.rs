@@ -6,11 +6,12 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
 
+use flashwise_block::output::OutputFolder;
 use flashwise_learn::fio::job_files;
 use flashwise_learn::score::{Score, score};
 use flashwise_learn::{Effort, LearnOptions, Learned, RawSample, Scope, learn_step_by_step};
 use flashwise_profile::{DeviceProfile, Entry, Parameters, Verdict};
-use flashwise_report::{profile_page, render_profile, render_score};
+use flashwise_report::{OwnFile, profile_page, render_profile, render_score};
 use flashwise_truth::truth;
 use flashwise_tune::sqlite::{LEARN_REGION, learn_options};
 use flashwise_tune::{Target, TuneError};
@@ -19,7 +20,7 @@ use serde::Serialize;
 use super::read_profile;
 use crate::arguments::LearnArguments;
 use crate::failure::{Failure, INCONCLUSIVE, REFUSED};
-use crate::files::{Kind, Wanted};
+use crate::files::Wanted;
 use crate::output::{Output, note};
 use crate::progress::Bar;
 
@@ -81,13 +82,13 @@ fn export(words: &[String], target: &Target, seed: u64, output: &Output) -> Resu
         Target::Raw(_) => target.to_string(),
     };
     let directory = Path::new(directory);
-    std::fs::create_dir_all(directory).map_err(|e| Failure::file(directory, &e))?;
+    let mut folder = open_folder(directory, "jobs for fio")?;
     let mut files = Vec::new();
     for file in job_files(&filename, LEARN_REGION, seed) {
-        let path = directory.join(file.name);
-        Wanted::prepare(&path, Kind::Jobs)?.write(file.text)?;
+        let path = folder.write(file.name.as_ref(), file.text.as_bytes()).map_err(|e| in_folder(directory, &e))?;
         files.push(path.display().to_string());
     }
+    folder.finish().map_err(|e| in_folder(directory, &e))?;
     let exported = Exported { schema: "flashwise.export", schema_version: 1, files };
     output.print(&exported, |_| exported.files.iter().map(|file| format!("{file}\n")).collect::<String>())?;
     Ok(ExitCode::SUCCESS)
@@ -146,19 +147,18 @@ fn learn(target: &Target, options: &LearnArguments, files: &Files) -> Result<Lea
 struct Files<'a> {
     profile: Option<Wanted>,
     page: Option<Wanted>,
-    raw: Option<&'a Path>,
+    raw: Option<(&'a Path, OutputFolder)>,
 }
 
 impl<'a> Files<'a> {
     fn prepare(options: &'a LearnArguments) -> Result<Self, Failure> {
-        let wanted = |path: &Option<std::path::PathBuf>, kind| {
-            path.as_deref().map(|path| Wanted::prepare(path, kind)).transpose()
-        };
-        let (profile, page) = (wanted(&options.profile, Kind::Profile)?, wanted(&options.html, Kind::Page)?);
-        if let Some(directory) = &options.raw {
-            std::fs::create_dir_all(directory).map_err(|e| Failure::file(directory, &e))?;
-        }
-        Ok(Self { profile, page, raw: options.raw.as_deref() })
+        // A run that goes on from a profile may write it anew.
+        let prepare = if options.resume.is_some() { Wanted::prepare_updated } else { Wanted::prepare };
+        let profile = options.profile.as_deref().map(|path| prepare(path, OwnFile::Profile)).transpose()?;
+        let page = options.html.as_deref().map(|path| Wanted::prepare(path, OwnFile::Page)).transpose()?;
+        let folder =
+            |path: &'a std::path::PathBuf| open_folder(path, RAW_SAMPLES).map(|folder| (path.as_path(), folder));
+        Ok(Self { profile, page, raw: options.raw.as_ref().map(folder).transpose()? })
     }
 
     fn checkpoint(&self, profile: &DeviceProfile) -> Result<(), Failure> {
@@ -168,12 +168,12 @@ impl<'a> Files<'a> {
         }
     }
 
-    fn write(&self, learned: &Learned) -> Result<(), Failure> {
+    fn write(self, learned: &Learned) -> Result<(), Failure> {
         self.checkpoint(&learned.profile)?;
         if let Some(file) = self.page.as_ref().filter(|_| says_something(&learned.profile)) {
             file.write(profile_page(&learned.profile))?;
         }
-        self.raw.map_or(Ok(()), |directory| write_raw(directory, &learned.raw))
+        self.raw.map_or(Ok(()), |(path, folder)| write_raw(folder, &learned.raw).map_err(|e| in_folder(path, &e)))
     }
 }
 
@@ -185,7 +185,7 @@ fn says_something(profile: &DeviceProfile) -> bool {
 }
 
 /// One CSV file a probe: what was varied, what was measured, in the order of measurement.
-fn write_raw(directory: &Path, samples: &[RawSample]) -> Result<(), Failure> {
+fn write_raw(mut folder: OutputFolder, samples: &[RawSample]) -> std::io::Result<()> {
     let mut tables: BTreeMap<&str, String> = BTreeMap::new();
     for sample in samples {
         let table = tables.entry(sample.probe).or_insert_with(|| "varied,measured\n".to_owned());
@@ -193,8 +193,22 @@ fn write_raw(directory: &Path, samples: &[RawSample]) -> Result<(), Failure> {
         let _ = writeln!(table, "{},{}", sample.x, sample.y);
     }
     for (probe, table) in tables {
-        let path = directory.join(format!("{}.csv", probe.replace(' ', "-")));
-        Wanted::prepare(&path, Kind::Csv("varied"))?.write(table)?;
+        folder.write(&format!("{}.csv", probe.replace(' ', "-")), table.as_bytes())?;
     }
-    Ok(())
+    folder.finish()
+}
+
+/// What a folder of raw samples is called in its list.
+const RAW_SAMPLES: &str = "raw samples";
+
+/// A folder for files of a kind, which holds nothing else.
+fn open_folder(path: &Path, kind: &'static str) -> Result<OutputFolder, Failure> {
+    OutputFolder::open(path, kind).map_err(|e| in_folder(path, &e))
+}
+
+fn in_folder(path: &Path, error: &std::io::Error) -> Failure {
+    match error.kind() {
+        std::io::ErrorKind::AlreadyExists => Failure::refused(format!("{}: {error}", path.display())),
+        _ => Failure::file(path, error),
+    }
 }

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use flashwise_bufferpool::cost::DriveModel;
 use flashwise_bufferpool::simulate::{PoolPlan, simulate};
 use flashwise_bufferpool::{Ace, PageTrace, PoolError, Reach, TraceOptions};
-use flashwise_report::{pool_page, render_pool};
+use flashwise_report::{OwnFile, pool_page, render_pool};
 
 use super::{read_device, read_profile};
 use crate::arguments::{PoolArguments, PrefetchName};
 use crate::failure::Failure;
-use crate::files::{Kind, Wanted};
+use crate::files::Wanted;
 use crate::output::Output;
 use crate::progress::shared_bar;
 use crate::traces::{format_note, print_note};
@@ -24,7 +24,7 @@ pub fn run(options: &PoolArguments, output: &Output) -> Result<ExitCode, Failure
         TraceOptions { reading: options.reading.clone().into(), unit: options.unit.into(), accesses: options.accesses };
     let model = model(options)?;
     let drive = options.drive.as_deref().map(read_device).transpose()?;
-    let page = options.html.as_deref().map(|path| Wanted::prepare(path, Kind::Page)).transpose()?;
+    let page = options.html.as_deref().map(|path| Wanted::prepare(path, OwnFile::Page)).transpose()?;
     let bar = shared_bar();
     bar.show("reading the trace", 0.0);
     let (mut trace, reader) = PageTrace::open(&options.trace, &reading)?;

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use flashwise_array::FailureConfig;
 use flashwise_block::ByteSize;
 use flashwise_report::{
-    ReportFiles, check_writable, render_simulation, simulation_page, time_series_table, write_simulation_report,
+    OwnFile, ReportFiles, check_writable, render_simulation, simulation_page, time_series_table,
+    write_simulation_report,
 };
 use flashwise_sim::Machine;
 use flashwise_sim::{Simulation, SimulationOptions};
@@ -18,7 +19,7 @@ use flashwise_trace::{ReadOptions, TraceReader};
 use super::read_machine;
 use crate::arguments::{RateProcess, Rw, SimulateArguments};
 use crate::failure::Failure;
-use crate::files::{Kind, Wanted};
+use crate::files::Wanted;
 use crate::output::Output;
 use crate::progress::Bar;
 use crate::traces::{NAMED_REQUESTS, format_note, print_note};
@@ -216,7 +217,7 @@ impl Reports {
         let is_page = |path: &&PathBuf| path.extension().is_some_and(|extension| extension == "html");
         let html = options.html.as_ref().or(options.report.as_ref().filter(is_page));
         let page = match (html, &options.report) {
-            (Some(path), _) => Some(Page::File(path.clone(), Wanted::prepare(path, Kind::Page)?)),
+            (Some(path), _) => Some(Page::File(path.clone(), Wanted::prepare(path, OwnFile::Page)?)),
             (None, Some(dir)) => {
                 check_writable(dir)?;
                 Some(Page::Directory(dir.clone()))
@@ -224,8 +225,8 @@ impl Reports {
             (None, None) => None,
         };
         let wanted = |path: &Option<PathBuf>, kind| path.as_deref().map(|path| Wanted::prepare(path, kind)).transpose();
-        let csv = wanted(&options.csv, Kind::Csv("start_ns,requests"))?;
-        Ok(Self { page, csv, parquet: wanted(&options.parquet, Kind::Parquet)? })
+        let csv = wanted(&options.csv, OwnFile::TimeSeriesCsv)?;
+        Ok(Self { page, csv, parquet: wanted(&options.parquet, OwnFile::TimeSeries)? })
     }
 
     /// Writes all of them; the names of the report's files.

@@ -10,7 +10,7 @@ use flashwise_sqlite::{FileInfo, ImportSummary, Layout, LogLayout, VfsOptions, c
 
 use crate::arguments::SqliteAction;
 use crate::failure::Failure;
-use crate::files::create;
+use crate::files::create_from;
 use crate::output::Output;
 
 /// Tells, exports or imports.
@@ -25,7 +25,7 @@ pub fn run(action: &SqliteAction, output: &Output) -> Result<ExitCode, Failure> 
         SqliteAction::Export { file, plain } => {
             wait_for_nobody(file)?;
             check_target(plain)?;
-            let summary = create(plain, |new| Ok(export(file, new)?))?;
+            let summary = create_from(file, plain, |new| Ok(export(file, new)?))?;
             let document = serde_json::to_value(&summary).map_err(Failure::error)?;
             let text = format!("{}: plain SQLite, from {}\n", plain.display(), file.display());
             output.print(&with_schema("flashwise.sqlite-export", document), |_| text)?;
@@ -34,7 +34,7 @@ pub fn run(action: &SqliteAction, output: &Output) -> Result<ExitCode, Failure> 
             let options = options_of(profile.as_deref(), techniques.as_deref())?;
             wait_for_nobody(plain)?;
             check_target(file)?;
-            let summary = create(file, |new| Ok(import(plain, new, &options)?))?;
+            let summary = create_from(plain, file, |new| Ok(import(plain, new, &options)?))?;
             let document = serde_json::to_value(&summary).map_err(Failure::error)?;
             let text = imported(file, &summary);
             output.print(&with_schema("flashwise.sqlite-import", document), |_| text)?;

@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 
 use flashwise_report::study::StudyDocument;
-use flashwise_report::{render_study, study_page};
+use flashwise_report::{OwnFile, render_study, study_page};
 use flashwise_studies::{STUDIES, Study, StudyError, StudyOptions};
 use serde::Serialize;
 
 use crate::arguments::StudyArguments;
 use crate::failure::Failure;
-use crate::files::{Kind, Wanted};
+use crate::files::Wanted;
 use crate::output::{Output, note};
 use crate::progress::shared_bar;
 
@@ -50,7 +50,7 @@ pub fn run(options: &StudyArguments, output: &Output) -> Result<ExitCode, Failur
     if options.html.is_some() && chosen.len() > 1 {
         return Err(Failure::usage("--html takes one study; name it instead of --all"));
     }
-    let page = options.html.as_deref().map(|path| Wanted::prepare(path, Kind::Page)).transpose()?;
+    let page = options.html.as_deref().map(|path| Wanted::prepare(path, OwnFile::Page)).transpose()?;
     let program = std::env::current_exe().ok();
     let how = StudyOptions { quick: options.quick, seed: options.seed, program };
     let bar = shared_bar();

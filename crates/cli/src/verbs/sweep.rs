@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use flashwise_report::{render_sweep, sweep_table};
+use flashwise_report::{OwnFile, render_sweep, sweep_table};
 use flashwise_sim::sweep::{Grid, Sweep, SweepError, SweepOptions, sweep};
 
 use crate::arguments::SweepArguments;
 use crate::failure::{ERROR, Failure, INTERRUPTED};
-use crate::files::{Kind, Wanted};
+use crate::files::Wanted;
 use crate::output::Output;
 use crate::progress::Bar;
 
@@ -19,8 +19,8 @@ pub fn run(options: &SweepArguments, output: &Output) -> Result<ExitCode, Failur
     let results = options.results.clone().unwrap_or_else(|| beside("results.jsonl"));
     let parquet = options.parquet.clone().unwrap_or_else(|| beside("parquet"));
     let grid = Grid::read(&options.grid)?;
-    let parquet_file = Wanted::prepare(&parquet, Kind::Parquet)?;
-    let csv_file = options.csv.as_deref().map(|path| Wanted::prepare(path, Kind::Csv("cell,flow"))).transpose()?;
+    let parquet_file = Wanted::prepare(&parquet, OwnFile::Sweep)?;
+    let csv_file = options.csv.as_deref().map(|path| Wanted::prepare(path, OwnFile::SweepCsv)).transpose()?;
     let how = SweepOptions { jobs: options.jobs };
     let result = sweep(&grid, &results, how, &mut Bar::new()).map_err(|error| interrupted(error, &results))?;
     let table = sweep_table(&result);

@@ -21,9 +21,7 @@ pub fn run(options: TuneMariadb, output: &Output) -> Result<ExitCode, Failure> {
     }
     let tuning = tune_mariadb(&mariadb_options(options)?, &mut Bar::new())?;
     if let Some(path) = &cnf_out {
-        files::create(path, |file| {
-            std::fs::write(file, mariadb_option_file(&tuning)).map_err(|e| Failure::file(path, &e))
-        })?;
+        files::write_new(path, mariadb_option_file(&tuning).as_bytes())?;
     }
     output.print(&tuning, |style| render_mariadb_tuning(&tuning, style))?;
     Ok(ExitCode::SUCCESS)

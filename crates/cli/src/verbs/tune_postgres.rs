@@ -23,9 +23,7 @@ pub fn run(options: TunePostgres, output: &Output) -> Result<ExitCode, Failure> 
     }
     let tuning = tune_postgres(&postgres_options(options)?, &mut Bar::new())?;
     if let Some(path) = &sql_out {
-        files::create(path, |file| {
-            std::fs::write(file, postgres_tuning_sql(&tuning)).map_err(|e| Failure::file(path, &e))
-        })?;
+        files::write_new(path, postgres_tuning_sql(&tuning).as_bytes())?;
     }
     output.print(&tuning, |style| render_postgres_tuning(&tuning, style))?;
     Ok(ExitCode::SUCCESS)

@@ -39,6 +39,7 @@ fn learned(place: &Place, arguments: &[&str]) {
 fn tables(place: &Place) -> Vec<(String, Vec<(f64, f64)>)> {
     let entries = std::fs::read_dir(place.path("raw")).unwrap();
     let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.retain(|name| name != ".flashwise.json");
     names.sort();
     names.into_iter().map(|name| (name.clone(), rows(&place.read(&format!("raw/{name}")), &name))).collect()
 }
@@ -77,6 +78,17 @@ fn raw_replaces_no_file_of_anybody_else() {
     let ended = place.run(&[&LEARN[..], &["--raw", "raw"]].concat()).expect(5);
     assert!(ended.stderr.contains(&name) && ended.stderr.contains("it is not replaced"), "{}", ended.stderr);
     assert_eq!(place.read(&format!("raw/{name}")), "precious\n");
+}
+
+#[test]
+fn raw_is_not_mixed_with_files_of_anybody_else() {
+    let place = Place::new();
+    small_drive(&place);
+    std::fs::create_dir(place.path("raw")).unwrap();
+    place.write("raw/reads.csv", "varied,measured\n1,1\n");
+    let ended = place.run(&[&LEARN[..], &["--raw", "raw"]].concat()).expect(5);
+    assert!(ended.stderr.contains("raw: reads.csv is there") && !ended.stderr.contains("learning"), "{}", ended.stderr);
+    assert_eq!(tables(&place), [("reads.csv".to_owned(), vec![(1.0, 1.0)])]);
 }
 
 // ---- fio ------------------------------------------------------------------------------------------------------------

@@ -12,6 +12,8 @@ pub(super) fn page(title: &str, version: &str, body: &Markup) -> String {
         html lang="en" {
             head {
                 meta charset="utf-8";
+                // What a page is known again by (`own.rs`).
+                meta name="generator" content={ "flashwise " (version) };
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (title) }

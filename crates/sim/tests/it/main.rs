@@ -2,6 +2,7 @@
 //! model of the FTL that is written anew (`reference`), and other simulators.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
+#![allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own")]
 
 mod against_mqsim;
 mod array_simulation;

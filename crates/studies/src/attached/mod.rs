@@ -74,6 +74,10 @@ impl Attached {
     ///
     /// # Errors
     /// Where there is no program to do it, or not what it takes: root, `/dev/fuse`, loop devices.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "files of a directory of the study's own, and an attribute of the kernel's"
+    )]
     pub(crate) fn start(
         program: Option<&Path>,
         config: &DeviceConfig,
@@ -172,6 +176,10 @@ impl Attached {
     ///
     /// # Errors
     /// Where the kernel does not do it.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "files of a directory of the study's own, and an attribute of the kernel's"
+    )]
     pub(crate) fn cut_requests(&self, longest: ByteSize) -> Result<(), StudyError> {
         let device = rustix::fs::stat(self.directory()).map_err(std::io::Error::from)?.st_dev;
         let queue = format!("/sys/dev/block/{}:{}/queue/max_sectors_kb", major(device), minor(device));

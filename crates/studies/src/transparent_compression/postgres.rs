@@ -64,6 +64,7 @@ impl Postgres {
     }
 
     /// The heaps of one table by fill factor, as they are on disk behind a checkpoint.
+    #[allow(clippy::disallowed_methods, reason = "a file of a directory of the study's own")]
     pub(super) fn images(&self, content: Content, rows: u32, fills: &[u32], seed: u64) -> io::Result<Vec<Vec<u8>>> {
         let source = self.place.path().join("rows");
         let lines: String = Rows::new(content, seed).take(rows as usize).map(|row| line(&row)).collect();

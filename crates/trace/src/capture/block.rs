@@ -79,6 +79,10 @@ struct Instance {
 }
 
 impl Instance {
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "an instance of the kernel's tracing file system, and a file in a directory of the caller's own"
+    )]
     fn create() -> Result<Self, CaptureError> {
         let has_events = |place: &&&str| Path::new(place).join("events/block").is_dir();
         let missing = |path: &Path, error| CaptureError::NoEvents { path: path.to_owned(), error };
@@ -89,6 +93,10 @@ impl Instance {
         Ok(Self { path })
     }
 
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "an instance of the kernel's tracing file system, and a file in a directory of the caller's own"
+    )]
     fn set(&self, name: &str, value: &str) -> Result<(), CaptureError> {
         let path = self.path.join(name);
         fs::write(&path, value).map_err(|error| CaptureError::NoEvents { path, error })
@@ -112,6 +120,10 @@ impl Instance {
 }
 
 impl Drop for Instance {
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "an instance of the kernel's tracing file system, and a file in a directory of the caller's own"
+    )]
     fn drop(&mut self) {
         // Where it cannot be removed it is turned off, and costs its buffer until the machine is restarted.
         let _ = self.switch(false);
@@ -123,6 +135,10 @@ impl Drop for Instance {
 ///
 /// # Errors
 /// When there are no block events, or the command cannot be started.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "an instance of the kernel's tracing file system, and a file in a directory of the caller's own"
+)]
 pub fn capture(traced: &TracedCommand, drive: Drive, output: &Path) -> Result<ExitStatus, CaptureError> {
     traced.program()?;
     let failed = |error| CaptureError::Output { path: output.to_owned(), error };

@@ -135,6 +135,7 @@ impl PrivateMariadb {
     ///
     /// # Errors
     /// When it does not start; with the last complaint of its log.
+    #[allow(clippy::disallowed_methods, reason = "a file of a private server's directory")]
     pub fn start(
         &mut self,
         name: &str,

@@ -76,6 +76,7 @@ impl PrivatePostgres {
     ///
     /// # Errors
     /// When `initdb` fails.
+    #[allow(clippy::disallowed_methods, reason = "a file of a private server's directory")]
     pub fn create(&self, name: &str, progress: &mut dyn Progress) -> Result<(), TuneError> {
         let mut command = self.server_program("initdb");
         command.args("-A trust -U postgres -E UTF8 --locale=C --no-sync -D".split(' ')).arg(self.place.instance(name));
@@ -100,6 +101,7 @@ impl PrivatePostgres {
     ///
     /// # Errors
     /// When it does not start; with the last line of its log.
+    #[allow(clippy::disallowed_methods, reason = "a file of a private server's directory")]
     pub fn start(
         &mut self,
         name: &str,
@@ -142,6 +144,7 @@ impl PrivatePostgres {
     ///
     /// # Errors
     /// When it cannot be read or written.
+    #[allow(clippy::disallowed_methods, reason = "a file of a private server's directory")]
     pub(super) fn bring(&self, file: &Path, name: &str) -> Result<PathBuf, TuneError> {
         let brought = self.place.directory().join(name);
         std::fs::copy(file, &brought).map_err(|e| TuneError::file(file, &e))?;

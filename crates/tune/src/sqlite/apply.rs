@@ -7,10 +7,9 @@
 use std::path::{Path, PathBuf};
 
 use flashwise_block::Progress;
-use flashwise_block::temporary::TemporaryFolder;
+use flashwise_block::output::{Access, OutputPath};
 use flashwise_sqlite::{Backend, Vfs, VfsOptions, check_target, import};
 use rusqlite::{Connection, OpenFlags};
-use tempfile::TempPath;
 
 use super::knobs::set_page_size;
 use super::settings::{Journal, Settings};
@@ -84,23 +83,21 @@ fn beside(database: &Path) -> PathBuf {
 }
 
 fn lay_out(database: &Path, wanted: &Settings, new: &Path) -> Result<(), TuneError> {
-    let parent = new.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if new.symlink_metadata().is_ok() {
         return Err(TuneError::Refused(format!("{}: exists; existing files are never written to", new.display())));
     }
     // What an earlier database of the name left would be played into the new one.
     check_target(new)?;
     check_integrity(&open_plain(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?, database)?;
-    let directory = TemporaryFolder::create_in(parent, ".flashwise-");
-    let directory = directory.map_err(|e| TuneError::file(parent, &e))?;
-    let (plain, laid_out) = (directory.path().join("plain.db"), directory.path().join("new.db"));
+    let failed = |e: std::io::Error| TuneError::file(new, &e);
+    // The new file is for the same eyes as the database.
+    let access = Access::of(database).map_err(|e| TuneError::file(database, &e))?;
+    let made = OutputPath::create(new, access).map_err(failed)?;
+    let (plain, laid_out) = (made.directory().join("plain.db"), made.path());
     copy_with_pages(database, wanted.page, &plain)?;
     import(&plain, &laid_out, &wanted.vfs)?;
     finish(&laid_out, wanted)?;
-    let laid_out = TempPath::try_from_path(laid_out).map_err(|e| TuneError::file(new, &e))?;
-    laid_out.persist_noclobber(new).map_err(|e| TuneError::file(new, &e.error))?;
-    let parent = std::fs::File::open(parent).map_err(|e| TuneError::file(parent, &e))?;
-    parent.sync_all().map_err(|e| TuneError::file(new, &e))
+    made.publish().map(drop).map_err(failed)
 }
 
 /// Opens the new file as it will be opened, gives it its journal mode and checks it.

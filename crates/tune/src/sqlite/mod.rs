@@ -26,6 +26,7 @@ pub use workload::KeyValueWorkload;
 use std::path::{Path, PathBuf};
 
 use flashwise_audit::{AuditOptions, audit};
+use flashwise_block::output::{Access, OutputFile, Published};
 use flashwise_block::{ByteSize, Clock, Progress};
 use flashwise_learn::{Effort, LearnOptions, learn};
 use flashwise_profile::DeviceProfile;
@@ -108,10 +109,11 @@ pub fn fit(options: &FitOptions, progress: &mut dyn Progress) -> Result<Comparis
     let plan = plan::plan(&profile, page_now);
     let runs = Runs::measure(options, &plan, page_now, progress)?;
     if let Some(path) = &options.save_trace {
+        let database = options.save_database.as_deref().and_then(|database| Published::found(database).ok());
         let saved = save_trace(path, &runs.before().trace);
-        if let (Err(_), Some(database)) = (&saved, &options.save_database) {
+        if let (Err(_), Some(database)) = (&saved, database) {
             // It was new at the start: nothing of a fit that fails stays behind.
-            let _ = std::fs::remove_file(database);
+            let _ = database.remove();
         }
         saved?;
     }
@@ -156,11 +158,11 @@ fn check_new(path: &Path) -> Result<(), TuneError> {
 /// # Errors
 /// When there is one, or it cannot be written.
 pub fn save_trace(path: &Path, trace: &IoTrace) -> Result<(), TuneError> {
-    let file = std::fs::File::create_new(path).map_err(|e| TuneError::file(path, &e))?;
-    flashwise_trace::write_csv(trace, std::io::BufWriter::new(file)).map_err(|e| {
-        let _ = std::fs::remove_file(path);
-        TuneError::File { path: path.to_owned(), message: e.to_string() }
-    })
+    let failed = |e: std::io::Error| TuneError::file(path, &e);
+    let mut new = OutputFile::create(path, Access::Usual).map_err(failed)?;
+    flashwise_trace::write_csv(trace, std::io::BufWriter::new(new.file()))
+        .map_err(|e| TuneError::File { path: path.to_owned(), message: e.to_string() })?;
+    new.publish().map(drop).map_err(failed)
 }
 
 /// The measured runs; `before` and `after` are absent where nothing is applied.

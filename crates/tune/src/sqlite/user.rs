@@ -191,6 +191,7 @@ impl Source {
         }
     }
 
+    #[allow(clippy::disallowed_methods, reason = "a copy in a directory of the run's own")]
     fn copy(path: &Path) -> Result<Self, TuneError> {
         let directory = scratch()?;
         let copy = directory.path().join("source.db");

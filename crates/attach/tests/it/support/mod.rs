@@ -21,6 +21,7 @@ pub const DISCONNECT: u16 = 2;
 pub const FLUSH: u16 = 3;
 pub const TRIM: u16 = 4;
 pub const WRITE_ZEROES: u16 = 6;
+pub const BLOCK_STATUS: u16 = 7;
 /// The flag for FUA.
 pub const FUA: u16 = 1;
 
@@ -114,6 +115,45 @@ impl Client {
         stream.read_exact(&mut export).unwrap();
         let capacity = u64::from_be_bytes(export[..8].try_into().unwrap());
         Self { stream, capacity, cookie: 0 }
+    }
+
+    /// One that has agreed on structured replies and on `base:allocation`.
+    pub fn connect_structured(socket: &Path) -> Self {
+        let mut stream = UnixStream::connect(socket).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.read_exact(&mut [0; 18]).unwrap();
+        let text = |text: &[u8]| [&(text.len() as u32).to_be_bytes(), text].concat();
+        let contexts = [text(b"disk"), 1_u32.to_be_bytes().to_vec(), text(b"base:allocation")].concat();
+        let go = [text(b"disk"), vec![0; 2]].concat();
+        stream.write_all(&3_u32.to_be_bytes()).unwrap();
+        let mut capacity = 0;
+        for (option, data) in [(8_u32, vec![]), (10, contexts), (7, go)] {
+            let words = [b"IHAVEOPT".to_vec(), option.to_be_bytes().to_vec(), text(&data)].concat();
+            stream.write_all(&words).unwrap();
+            loop {
+                let mut head = [0; 20];
+                stream.read_exact(&mut head).unwrap();
+                let number = |at: usize| u32::from_be_bytes(head[at..at + 4].try_into().unwrap());
+                let mut data = vec![0; number(16) as usize];
+                stream.read_exact(&mut data).unwrap();
+                match number(12) {
+                    1 => break,
+                    3 if data[..2] == [0, 0] => capacity = u64::from_be_bytes(data[2..10].try_into().unwrap()),
+                    kind => assert!(kind < 1 << 31, "option {option}: {kind:x}"),
+                }
+            }
+        }
+        Self { stream, capacity, cookie: 0 }
+    }
+
+    /// The next chunk, which is the whole of a structured reply: its kind, its cookie and its data.
+    pub fn chunk(&mut self) -> (u16, u64, Vec<u8>) {
+        let mut head = [0; 20];
+        self.stream.read_exact(&mut head).unwrap();
+        assert_eq!(head[..6], [0x66, 0x8e, 0x33, 0xef, 0, 1]);
+        let mut data = vec![0; u32::from_be_bytes(head[16..].try_into().unwrap()) as usize];
+        self.stream.read_exact(&mut data).unwrap();
+        (u16::from_be_bytes([head[6], head[7]]), u64::from_be_bytes(head[8..16].try_into().unwrap()), data)
     }
 
     /// Sends a request; its cookie.
