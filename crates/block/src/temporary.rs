@@ -13,6 +13,8 @@
 //!
 //! Source: `flock(2)`.
 
+#![allow(clippy::disallowed_methods, reason = "folders that this process, or a dead one of its kind, made for itself")]
+
 use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use flashwise_array::ArrayConfig;
 use flashwise_block::ByteSize;
-use flashwise_block::shown;
 use flashwise_block::output::create_directories;
+use flashwise_block::shown;
 use flashwise_import::{ImportError, Imported, disksim, mqsim};
 use flashwise_profile::{Entry, Parameters, Quantity, Verdict};
 use flashwise_sim::{ArrayMachine, Machine};

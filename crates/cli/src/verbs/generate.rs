@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
-use flashwise_report::Printed;
 use flashwise_block::output::{Access, OutputFile, Replaceable, create_directories};
+use flashwise_report::Printed;
 use serde::Serialize;
 
 use crate::arguments::{Arguments, Generated};
