@@ -9,6 +9,8 @@
 //! once and flashwise three times; of each the least user and system time counts, as what else a machine does only adds
 //! to it.
 
+#![allow(clippy::disallowed_methods, reason = "it measures on files of its own")]
+
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -18,6 +18,8 @@
 //!   cache, is slower.
 //! - `flashwise pool` reads and numbers a trace before it simulates; the last line says what that costs for an access.
 
+#![allow(clippy::disallowed_methods, reason = "it measures on files of its own")]
+
 use std::error::Error;
 use std::io::{BufWriter, Write};
 use std::num::NonZeroUsize;

@@ -9,6 +9,8 @@
 //! each way the median over the pairs of its time ÷ that of SQLite's own VFS, run just before or just after it, with
 //! the 95 % bootstrap interval of the median. Which of a pair is first changes from pair to pair.
 
+#![allow(clippy::disallowed_methods, reason = "it measures on files of its own")]
+
 mod pairs;
 
 use std::error::Error;

@@ -9,6 +9,8 @@
 //! is in the way or is not. For each way the median over the pairs of its time ÷ that of SQLite's own VFS, run just
 //! before or just after it, with the 95 % bootstrap interval of the median. Point SELECTs go by random keys.
 
+#![allow(clippy::disallowed_methods, reason = "it measures on files of its own")]
+
 mod pairs;
 
 use std::error::Error;

@@ -7,6 +7,8 @@
 //! For each work and each way the median rate of the rounds, and the median of its ratio to that of SQLite's own VFS in
 //! the same round, with the interval that leaves out the highest and the lowest round.
 
+#![allow(clippy::disallowed_methods, reason = "it measures on files of its own")]
+
 use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
