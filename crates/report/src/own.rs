@@ -152,7 +152,20 @@ mod tests {
     }
 
     fn sweep() -> Table {
-        sweep_table(&flashwise_sim::sweep::Sweep::default())
+        use flashwise_sim::sweep::{Sweep, SweepCell};
+        let values = [("flash.read_ns".to_owned(), 50_000.into())].into();
+        let cell = SweepCell { index: 0, key: "a".into(), values, rows: Vec::new(), error: Some("no".into()) };
+        let (schema, version) = ("flashwise.sweep".to_owned(), "0.1.0".to_owned());
+        let sweep = Sweep {
+            schema,
+            schema_version: 1,
+            flashwise_version: version,
+            name: "grid".into(),
+            resumed: 0,
+            failed: 1,
+            cells: vec![cell],
+        };
+        sweep_table(&sweep)
     }
 
     #[test]
