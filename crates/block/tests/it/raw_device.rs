@@ -555,12 +555,15 @@ fn every_kind_that_libblkid_lists_has_a_name() {
     }
 }
 
+/// Bytes, each with its place.
+type Writes<'a> = &'a [(u64, &'a [u8])];
+
 /// Images with little more than a magic number; where libblkid sees something, so must we.
 #[test]
 fn what_libblkid_recognises_in_a_crafted_image_is_found() {
     const SIZE: u64 = 64 << 20;
     let boot = b"\xeb\x3c\x90mkfs.fat\0\x02\x04\x01\0\x02\0\x02\0\0\xf8\x20\0\x20\0\x40\0";
-    let writes: [(&str, &[(u64, &[u8])]); 36] = [
+    let writes: [(&str, Writes<'_>); 36] = [
         ("cramfs", &[(0, b"\x45\x3d\xcd\x28")]),
         ("romfs", &[(0, b"-rom1fs-\0\x10\0\0")]),
         ("squashfs", &[(0, b"hsqs"), (28, b"\x04\0\0\0")]),
