@@ -94,6 +94,7 @@ impl BatchFile {
     }
 
     /// Opens the file, or makes it as accessible as the database is.
+    #[allow(clippy::disallowed_methods, reason = "the log of batches is the database's own, and opened as such")]
     fn open(&self) -> Result<File, Failure> {
         let failed = |error| self.failed(sqlite::SQLITE_CANTOPEN, "opening it", error);
         let database = std::fs::metadata(&self.database).map_err(failed)?;
@@ -277,6 +278,7 @@ impl BatchPlace for BatchFile {
         }
     }
 
+    #[allow(clippy::disallowed_methods, reason = "the log of batches is the database's own, and opened as such")]
     fn left(&mut self, removes: bool) {
         if removes && self.has_its_name() {
             // What is left behind is a log whose batches are in the database: playing them back changes nothing.

@@ -23,7 +23,7 @@ fn sources(folder: &Path) -> Vec<(String, String)> {
         let path = entry.unwrap().path();
         if path.is_dir() {
             found.extend(sources(&path));
-        } else {
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
             found.push((
                 path.file_name().unwrap().to_str().unwrap().to_owned(),
                 std::fs::read_to_string(&path).unwrap(),
@@ -45,6 +45,25 @@ fn only_one_file_writes_to_the_terminal() {
             let writes = line.contains("write") && (line.contains("stderr()") || line.contains("stdout()"));
             let prints = print.iter().any(|name| line.contains(name));
             assert!(!(writes || prints) || name == "output.rs", "{name}:{number}: {line}: use crate::output");
+        }
+    }
+}
+
+/// What the guide promises about users' data is kept by tests, which it names.
+#[test]
+fn each_promise_about_data_names_tests_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/guide/your-data.md")).unwrap();
+    let all: String = sources(&root.join("crates")).into_iter().map(|(_, text)| text).collect();
+    let is_promise = |line: &&str| line.starts_with("| ") && !line.starts_with("| flashwise");
+    let promises: Vec<&str> = page.lines().filter(is_promise).collect();
+    assert!(promises.len() > 40, "{} promises", promises.len());
+    for promise in promises {
+        let tests = promise.trim_end_matches(" |").rsplit_once(" | ").unwrap().1;
+        for test in tests.split(", ").map(|test| test.trim_matches('`')) {
+            let stands = format!("fn {test}(");
+            let (before, _) = all.split_once(&stands).unwrap_or_else(|| panic!("{promise}: there is no test {test}"));
+            assert!(before.trim_end().ends_with("#[test]"), "{test} is no test");
         }
     }
 }
