@@ -35,8 +35,14 @@ fn a_trace_in_parquet_is_not_replaced_by_a_table_of_results_and_an_input_never()
     for _ in 0..2 {
         place.run(&simulate("tr.parquet", &["--parquet", "series.parquet"])).expect(0);
     }
-    place.write("grid.toml", "device = \"samsung-960-evo\"\n");
-    keeps(&place, "series.parquet", &["sweep", "grid.toml", "--parquet", "series.parquet"].map(|word| word));
+    let flow = "[[flows]]\nrequests = 9\nsynthetic.read_share = 1.0\nsynthetic.access = \"random\"\n\
+                synthetic.size.fixed.bytes = 4096\nsynthetic.pacing.closed.queue_depth = 1\n";
+    place.write("reads.toml", &format!("name = \"reads\"\n{flow}"));
+    place.write(
+        "grid.toml",
+        "device = \"samsung-960-evo\"\nworkload = \"reads.toml\"\n[vary]\n\"flash.read_ns\" = [40000]\n",
+    );
+    keeps(&place, "series.parquet", &["sweep", "grid.toml", "--parquet", "series.parquet"]);
 }
 
 #[test]
@@ -50,7 +56,7 @@ fn a_file_that_mentions_flashwise_is_not_flashwise_s() {
     }
     keeps(&place, "README.md", &["learn", "--profile", "README.md"]);
     keeps(&place, "README.md", &["learn", "--html", "README.md"]);
-    keeps(&place, "README.md", &["study", "slots", "--quick", "--html", "README.md"]);
+    keeps(&place, "README.md", &["study", "ace", "--quick", "--html", "README.md"]);
     keeps(&place, "README.md", &["trace", "convert", "tr.csv", "README.md", "--to", "csv"]);
     keeps(&place, "README.md", &["trace", "generate", "ssdiq-uniform", "README.md", "--to", "csv"]);
     std::fs::create_dir(place.path("report")).unwrap();
