@@ -9,11 +9,10 @@ use crate::sample_simulation::{simulation, simulation_with_life};
 
 /// The page as XML: its only void elements are those of the head.
 fn as_xml(page: &str) -> String {
-    let mut xml = page.strip_prefix("<!DOCTYPE html>").unwrap().to_owned();
-    for meta in ["charset=\"utf-8\">", "initial-scale=1\">", "content=\"light dark\">"] {
-        xml = xml.replace(meta, &meta.replace('>', "/>"));
-    }
-    xml
+    let xml = page.strip_prefix("<!DOCTYPE html>").unwrap();
+    let mut parts = xml.split("<meta ");
+    let first = parts.next().unwrap().to_owned();
+    parts.fold(first, |xml, part| xml + "<meta " + &part.replacen('>', "/>", 1))
 }
 
 fn pages() -> Vec<String> {
