@@ -36,10 +36,9 @@ fn handler() -> MutexGuard<'static, Option<Handler>> {
     HANDLER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Listens for the rest of the program's life.
+/// Listens for the rest of the program's life; a SIGHUP that is ignored, under `nohup`, stays so.
 pub fn listen(output: Output) {
-    // Without a handler a signal still ends the program; only the cleaning up is then left to the next run.
-    let _ = ctrlc::set_handler(move || {
+    let on_signal = move || {
         let may_end = match &*handler() {
             Some(handler) => {
                 (handler.on_signal)();
@@ -60,7 +59,9 @@ pub fn listen(output: Output) {
                 end_now(output);
             }
         });
-    });
+    };
+    // Without a handler a signal still ends the program; only the cleaning up is then left to the next run.
+    interrupt::install_but_keep_nohup(|| drop(ctrlc::set_handler(on_signal)));
 }
 
 /// From now on a signal calls `on_signal`; the program ends by itself unless `may_end`.

@@ -101,6 +101,24 @@ fn a_study_that_is_interrupted_gives_one_valid_document() {
 }
 
 #[test]
+fn under_nohup_the_program_goes_on_when_its_terminal_is_closed() {
+    let place = endless();
+    let mut command = place.command(&FIT);
+    let program = command.get_program().to_owned();
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(program).args(command.get_args());
+    shell.current_dir(place.path(".")).envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command = shell;
+    let mut child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    wait_until("the scratch folder", || !is_empty(&place.path("drive")));
+    kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
+    std::thread::sleep(Duration::from_millis(2500));
+    assert!(child.try_wait().unwrap().is_none(), "it has ended");
+    ends_soon(child, Signal::INT);
+    assert!(is_empty(&place.path("drive")) && place.has_no_temporary_files());
+}
+
+#[test]
 fn a_captured_command_that_takes_no_signal_is_killed() {
     let place = Place::with_profile();
     let deaf = ["audit", "--profile", "p.toml", "--", "sh", "-c", "trap '' INT TERM HUP; sleep 60"];
