@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use flashwise_block::output::{Access, OutputFile, OutputPath, Replaceable, create_growing};
+use flashwise_block::output::{Access, OutputFile, OutputPath, Replaceable, create_growing, publish_all};
 use flashwise_report::OwnFile;
 
 use crate::failure::Failure;
@@ -176,6 +176,20 @@ pub fn create_from<T>(
 /// Writes a new file whole.
 pub fn write_new(path: &Path, content: &[u8]) -> Result<(), Failure> {
     flashwise_block::output::write_new(path, content).map(drop).map_err(|e| not_published(path, &e))
+}
+
+/// Writes new files, all of them or none.
+pub fn write_all_new(files: &[(PathBuf, String)]) -> Result<(), Failure> {
+    let staged = files.iter().map(|(path, text)| {
+        check_new(path)?;
+        let write = || {
+            let mut new = OutputFile::create(path, Access::Usual)?;
+            new.file().write_all(text.as_bytes())?;
+            Ok(new)
+        };
+        write().map(|new| (new, None)).map_err(|e| Failure::file(path, &e))
+    });
+    publish_all(staged.collect::<Result<_, _>>()?).map_err(|(path, e)| not_published(&path, &e))
 }
 
 /// Copies a file to a new one.

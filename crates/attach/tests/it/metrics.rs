@@ -4,7 +4,7 @@ use crate::support;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flashwise_attach::control::Command;
 use flashwise_attach::{AttachError, FaultCommand, Pace, Server};
@@ -193,6 +193,19 @@ fn who_makes_no_sense_is_told_so_and_the_drive_goes_on() {
         assert_eq!(client.read(0, 512), [5; 512]);
     }
     Page::of(&served);
+    served.end();
+}
+
+#[test]
+fn a_hundred_idle_visitors_keep_nobody_waiting() {
+    let served = Served::start(Pace::Free, None);
+    let idle: Vec<_> = (0..100).map(|_| TcpStream::connect(served.metrics).unwrap()).collect();
+    let begun = Instant::now();
+    for _ in 0..10 {
+        Page::of(&served);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    drop(idle);
     served.end();
 }
 

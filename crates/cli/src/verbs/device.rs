@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use crate::arguments::DeviceAction;
 use crate::failure::{Failure, USAGE};
-use crate::files::{check_new, write_new};
+use crate::files::write_all_new;
 use crate::output::Output;
 
 /// What `-o json` gives of one drive.
@@ -292,12 +292,7 @@ fn write_imported(imported: &Imported, dir: &Path) -> Result<Vec<String>, Failur
         files.push((dir.join(name), text));
     }
     create_directories(dir).map_err(|e| Failure::file(dir, &e))?;
-    for (path, _) in &files {
-        check_new(path)?;
-    }
-    for (path, text) in &files {
-        write_new(path, text.as_bytes())?;
-    }
+    write_all_new(&files)?;
     Ok(files.iter().map(|(path, _)| path.display().to_string()).collect())
 }
 
