@@ -16,6 +16,9 @@ use crate::failure::Failure;
 /// A file to be written at the end of long work; known from the start to be writable.
 #[derive(Debug)]
 pub struct Wanted {
+    /// As it was given, for messages.
+    named: PathBuf,
+    /// Behind links.
     path: PathBuf,
     place: Place,
 }
@@ -55,20 +58,24 @@ impl Wanted {
             Some(device) if device.is_block_device() => {
                 return Err(Failure::refused(format!("{}: a raw device is never written to", path.display())));
             }
-            Some(file) if !file.is_file() => return Ok(Self { path: path.to_owned(), place: Place::Stream }),
+            Some(file) if !file.is_file() => return Ok(Self::stream(path)),
             _ => {}
         }
         // Behind a link, the file that it means is replaced.
-        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let wanted = Self { path, place: Place::File(kind) };
+        let behind = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let wanted = Self { named: path.to_owned(), path: behind, place: Place::File(kind) };
         wanted.stage(kind).map(drop)?;
         Ok(wanted)
+    }
+
+    fn stream(path: &Path) -> Self {
+        Self { named: path.to_owned(), path: path.to_owned(), place: Place::Stream }
     }
 
     /// Writes the file.
     pub fn write(&self, content: impl AsRef<[u8]>) -> Result<(), Failure> {
         let content = content.as_ref();
-        let failed = |e: io::Error| Failure::file(&self.path, &e);
+        let failed = |e: io::Error| Failure::file(&self.named, &e);
         let Place::File(kind) = self.place else {
             let stream = fs::OpenOptions::new().write(true).open(&self.path);
             return stream.and_then(|mut stream| stream.write_all(content)).map_err(failed);
@@ -79,7 +86,7 @@ impl Wanted {
             Some(old) => new.replace(&old),
             None => new.publish(),
         };
-        placed.map(drop).map_err(|e| not_replaced(&self.path, kind, &e))
+        placed.map(drop).map_err(|e| not_replaced(&self.named, kind, &e))
     }
 
     /// A new file, and the earlier one that it may replace.
@@ -87,9 +94,9 @@ impl Wanted {
         let path = &self.path;
         // An empty file, such as mktemp makes, holds nothing that could be lost.
         let is_ours = |file: File| Ok(file.metadata()?.len() == 0 || kind.recognises(file)?);
-        let old = Replaceable::recognise(path, is_ours).map_err(|e| not_replaced(path, kind, &e))?;
+        let old = Replaceable::recognise(path, is_ours).map_err(|e| not_replaced(&self.named, kind, &e))?;
         let stage = || OutputFile::create(path, if old.is_some() { Access::of(path)? } else { Access::Usual });
-        stage().map(|new| (new, old)).map_err(|e| Failure::file(path, &e))
+        stage().map(|new| (new, old)).map_err(|e| Failure::file(&self.named, &e))
     }
 }
 
@@ -166,7 +173,11 @@ pub fn create_from<T>(
     write: impl FnOnce(&Path) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     check_new(path)?;
-    let access = Access::of(source).map_err(|e| Failure::file(source, &e))?;
+    // What is absent is reported by who opens it.
+    let access = match Access::of(source) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Access::Usual,
+        access => access.map_err(|e| Failure::file(source, &e))?,
+    };
     let new = OutputPath::create(path, access).map_err(|e| Failure::file(path, &e))?;
     let written = write(&new.path())?;
     new.publish().map_err(|e| not_published(path, &e))?;

@@ -133,7 +133,10 @@ fn pages_of_another_size_are_given_and_taken_back_whatever_the_journal() {
 fn a_layout_makes_a_new_file_and_leaves_the_database_as_it_is() {
     let place = Place::with_reads();
     let original = std::fs::read(place.path("app.db")).unwrap();
+    std::fs::set_permissions(place.path("app.db"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let tuning = tuned(&TuneOptions { apply: true, ..place.options() });
+    let mode = |name: &str| std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(place.path(name)).unwrap()) & 0o777;
+    assert_eq!(mode("app-fitted.db"), 0o600, "for the same eyes as the database");
     assert!(names(&tuning).contains(&"use-hot-locations"), "{:?}", tuning.proposals);
     let applied = tuning.applied.unwrap();
     assert_eq!((applied.in_place, Path::new(&applied.file)), (false, &*place.path("app-fitted.db")));
