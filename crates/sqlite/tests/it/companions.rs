@@ -407,3 +407,19 @@ fn no_lock_lives_on_in_a_forked_child() {
         assert!(began.elapsed() < Duration::from_secs(2), "{end}: {:?}", began.elapsed());
     }
 }
+
+/// The page that goes through SQLite's protocols names a test for each clause.
+#[test]
+fn every_test_that_the_page_of_protocols_names_exists() {
+    let crate_root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(crate_root.join("../../docs/formats/sqlite-protocols.md")).unwrap();
+    let named: Vec<(&str, &str)> =
+        page.split('`').skip(1).step_by(2).filter_map(|name| name.split_once("::")).collect();
+    for (module, test) in &named {
+        let places = ["tests/it", "src", "src/ffi"].map(|folder| crate_root.join(folder).join(format!("{module}.rs")));
+        let has =
+            |place: &PathBuf| fs::read_to_string(place).is_ok_and(|source| source.contains(&format!("fn {test}(")));
+        assert!(places.iter().any(has), "{module}::{test}");
+    }
+    assert!(named.len() > 50, "{} tests", named.len());
+}
