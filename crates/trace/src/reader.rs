@@ -81,6 +81,9 @@ pub struct TraceReader {
     allowed: u64,
     skipped: u64,
     first: Option<Nanos>,
+    /// Time of the request that was given last, and how many were earlier than the one before.
+    last: Nanos,
+    earlier: u64,
     /// What times from the start count from, where that is not the first request.
     earliest: Option<Nanos>,
     /// What was read ahead to find the earliest request, with where it stands.
@@ -172,6 +175,8 @@ impl TraceReader {
             allowed,
             skipped: 0,
             first: None,
+            last: Nanos(0),
+            earlier: 0,
             earliest: None,
             ahead: VecDeque::new(),
             place: None,
@@ -199,6 +204,8 @@ impl TraceReader {
             match next {
                 Ok(Some(record)) => {
                     self.first.get_or_insert(record.at);
+                    self.earlier += u64::from(record.at < self.last);
+                    self.last = record.at;
                     return Ok(Some(record));
                 }
                 Ok(None) => self.is_ended = true,
@@ -322,7 +329,12 @@ impl TraceReader {
 
     /// What the trace holds and no record tells, a sentence each; complete at the end.
     pub fn remarks(&self) -> Vec<String> {
-        self.source.remarks()
+        let mut remarks = self.source.remarks();
+        if self.earlier > 0 {
+            let count = self.earlier;
+            remarks.push(format!("{count} requests are earlier than the one before: it is not in the order of time"));
+        }
+        remarks
     }
 
     /// All requests, with times from the trace's start; a latency that is not known is 0. This holds the whole trace in

@@ -24,8 +24,8 @@ const TOLD_LENGTHS: usize = 6;
 const MAX_PAGES: u64 = 1 << 14;
 /// Devices and processes that are counted one by one.
 const MAX_NUMBERS: usize = 65_536;
-/// Longest latency of the histogram: an hour.
-const MAX_LATENCY_NS: u64 = 3_600_000_000_000;
+/// Longest latency of the histogram: 292 years.
+const MAX_LATENCY_NS: u64 = i64::MAX as u64;
 
 /// What a trace asks for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -102,7 +102,7 @@ pub struct Percentiles {
     pub p99_ns: u64,
     /// 99.9th percentile.
     pub p999_ns: u64,
-    /// Longest, at most an hour.
+    /// Longest.
     pub max_ns: u64,
 }
 
