@@ -187,8 +187,10 @@ impl Importer<'_> {
         let product = self.product("Blocks per plane", &[planes, per_plane])?;
         let all = self.count("Blocks per element", product)?;
         if all != product {
-            let reason = format!("{all}: it is not planes × blocks per plane, {product}");
-            return Err(self.refused("Blocks per element", &reason));
+            self.note(format!(
+                "'Blocks per element' = {all}: the planes of an element have {product}, planes × blocks per plane, which is \
+                 taken"
+            ));
         }
         Ok(())
     }
@@ -437,6 +439,14 @@ instantiate [ ours ] as OURS
         ] {
             assert!(forked.notes.iter().any(|note| note.contains(words)), "{words}: {:#?}", forked.notes);
         }
+    }
+
+    #[test]
+    fn blocks_of_an_element_that_are_not_those_of_its_planes_are_noted() {
+        let imported = import("ours.parv", &DRIVE.replace("element = 200", "element = 300")).unwrap();
+        assert_eq!(imported.device, import("ours.parv", DRIVE).unwrap().device);
+        let words = "'Blocks per element' = 300: the planes of an element have 200";
+        assert!(imported.notes.iter().any(|note| note.starts_with(words)), "{:?}", imported.notes);
     }
 
     #[test]
