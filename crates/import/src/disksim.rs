@@ -408,11 +408,6 @@ instantiate [ ours ] as OURS
             ("Cleaning policy = 3", "Cleaning policy = 1", "line 4: 'Cleaning policy' = 1"),
             ("Max queue length = 10", "Write policy = 1", "only 2 can be imported"),
             ("percentage = 20", "percentage = 4", "cleaning never ends"),
-            (
-                "element = 200",
-                "element = 300",
-                "line 5: 'Blocks per element' = 300: it is not planes × blocks per plane",
-            ),
             ("ssdmodel_ssd OURS", "other OURS", "no block ssdmodel_ssd"),
         ] {
             let error = import("ours.parv", &DRIVE.replacen(from, to, 1)).unwrap_err().to_string();
