@@ -102,11 +102,12 @@ fn a_database_is_made_and_fitted() {
     assert!(page.contains("</html>"));
 }
 
-/// The workspace's profiles, so that what both are built of is built once; its own crates without their optimisation.
+/// The workspace's profiles, so that the dependencies that both have are built once. The workspace's own crates are
+/// dependencies here, and not optimised, like most.
 fn profiles(place: &Place) -> PathBuf {
     let workspace = std::fs::read_to_string(directory().join("../Cargo.toml")).unwrap();
-    let tables = workspace.split("\n[").filter(|table| table.starts_with("profile.") && !table.contains("flashwise-"));
-    place.write("profiles.toml", &tables.map(|table| format!("[{table}\n")).collect::<String>());
+    let tables = workspace.split_inclusive('\n').skip_while(|line| !line.starts_with("[profile."));
+    place.write("profiles.toml", &tables.filter(|line| !line.starts_with("flashwise-")).collect::<String>());
     place.path("profiles.toml")
 }
 
