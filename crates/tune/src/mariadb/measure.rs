@@ -15,7 +15,7 @@ use mysql::{Conn, TxOpts};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::private::PrivateMariadb;
+use super::private::{PrivateMariadb, Programs};
 use super::server::{Server, failed};
 use crate::TuneError;
 use crate::servers::{
@@ -59,6 +59,10 @@ impl MariadbMeasureOptions {
         check_rounds(self.rounds)?;
         if self.rows == 0 || self.clients == 0 || self.round_time.is_zero() {
             return Err(TuneError::Options("--rows, --clients and --round-time must be more than 0".to_owned()));
+        }
+        // A folder that was named and holds no server is wrong however much space there is.
+        if let Some(folder) = &self.programs {
+            Programs::find(Some(folder))?;
         }
         check_space(self.directory.as_deref(), u64::from(self.rows) * ROW_BYTES + EMPTY_BYTES)
     }

@@ -26,7 +26,7 @@ const NEEDED: [&str; 2] = ["mariadb-install-db", "mariadbd"];
 
 /// Where the programs are.
 #[derive(Clone, Debug)]
-struct Programs {
+pub(super) struct Programs {
     install: PathBuf,
     server: PathBuf,
 }
@@ -36,7 +36,7 @@ impl Programs {
     ///
     /// # Errors
     /// When there are none; names the package.
-    fn find(folder: Option<&Path>) -> Result<Self, TuneError> {
+    pub(super) fn find(folder: Option<&Path>) -> Result<Self, TuneError> {
         let folders: Vec<PathBuf> = match folder {
             Some(folder) => vec![folder.to_owned()],
             None => [folders_in_path(), vec![PathBuf::from("/usr/sbin"), PathBuf::from("/usr/bin")]].concat(),

@@ -9,6 +9,7 @@ use std::time::Instant;
 use flashwise_block::Progress;
 
 use super::private::PrivatePostgres;
+use super::programs::Programs;
 use super::server::Server;
 use crate::TuneError;
 use crate::servers::{
@@ -67,6 +68,10 @@ impl PostgresMeasureOptions {
         };
         if let Some(script) = &self.script {
             std::fs::metadata(script).map_err(|e| TuneError::file(script, &e))?;
+        }
+        // A folder that was named and holds no server is wrong however much space there is.
+        if let Some(folder) = &self.programs {
+            Programs::find(Some(folder))?;
         }
         check_space(self.directory.as_deref(), loaded + EMPTY_BYTES + LOG_BYTES)
     }
