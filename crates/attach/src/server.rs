@@ -564,7 +564,7 @@ impl Server {
             if !has_clients && !is_held && !has_volume {
                 return Ok(());
             }
-            // Requested again: who holds the file system loses it; who asks once more does not want to wait for that.
+            // Requested again: whoever holds the file system loses it; a third request does not wait for that.
             if self.poll_once(false)? && (!has_volume || hurry.swap(true, Ordering::Relaxed)) {
                 return Ok(());
             }

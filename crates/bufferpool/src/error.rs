@@ -2,7 +2,7 @@
 
 use flashwise_trace::TraceError;
 
-use crate::policy::PolicyError;
+use crate::policy::parameters::PolicyError;
 
 /// Why a pool cannot serve an access, or a simulation cannot run.
 #[derive(Debug, thiserror::Error)]

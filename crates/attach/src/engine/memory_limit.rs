@@ -121,7 +121,7 @@ mod tests {
         assert!(write(0, 512) && write(4096, 8192), "three pages");
         assert!(write(512, 4096) && write(0, 12_288), "again");
         assert!(!write(12_288, 512) && !write(8192, 8192), "a fourth");
-        assert_eq!((limit.take_report(), limit.take_report()), (Some(3 * 4096), None), "it is told once");
+        assert_eq!((limit.take_report(), limit.take_report()), (Some(3 * 4096), None), "it is reported once");
         assert_eq!(limit.bytes(), 3 * 4096);
         assert!(limit.admit(Operation::Trim, ByteSize(512), ByteSize(8192)));
         assert_eq!(limit.bytes(), 2 * 4096, "the one page that is trimmed whole");

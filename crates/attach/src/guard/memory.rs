@@ -1,8 +1,8 @@
 //! Memory that is there before it is needed.
 //!
 //! Where memory is short the kernel frees some by writing dirty pages to their drive. A drive that asks for memory
-//! while it serves such a write may then wait for itself. So what it needs is locked ([`lock`]), its threads tell the
-//! kernel that they serve writes ([`serve_writes`], which makes it look for memory elsewhere), and what is written to
+//! while it serves such a write may then wait for itself. So what it needs is locked ([`lock`]), its threads declare
+//! to the kernel that they serve writes ([`serve_writes`], which makes it look for memory elsewhere), and what is written to
 //! the drive is bounded by what there is ([`available`]).
 //!
 //! Source: `mlockall(2)`, `PR_SET_IO_FLUSHER` in `prctl(2)`, `proc_pid_oom_score_adj(5)`.
@@ -45,8 +45,8 @@ pub(crate) fn serve_writes() -> io::Result<()> {
     Ok(rustix::process::configure_io_flusher_behavior(true)?)
 }
 
-/// Whether threads may tell it. Programs that this one starts would be taken for such threads: so it is tried and taken
-/// back.
+/// Whether threads may declare it. Programs that this one starts would be taken for such threads: so it is tried and
+/// undone.
 pub(crate) fn may_serve_writes() -> io::Result<()> {
     serve_writes()?;
     Ok(rustix::process::configure_io_flusher_behavior(false)?)

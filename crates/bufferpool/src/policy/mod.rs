@@ -36,7 +36,7 @@ mod lru;
 mod lru_k;
 mod lru_wsr;
 mod nru;
-mod parameters;
+pub(crate) mod parameters;
 mod ranked;
 mod registry;
 mod s3_fifo;

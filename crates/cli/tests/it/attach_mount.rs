@@ -342,7 +342,7 @@ fn memory_holds_no_more_than_it_may_and_the_file_system_is_told() {
     let more = ["--time", "none", "--memory", "48m", "-o", "json", "--", "sh", "-c", fill];
     let ended = place.run(&[&ATTACH[..], &more].concat()).expect(0);
     assert!(ended.stderr.contains("and may hold no more (--memory): writes fail"), "{}", ended.stderr);
-    assert_eq!(ended.stderr.matches("may hold no more").count(), 1, "it is told once");
+    assert_eq!(ended.stderr.matches("may hold no more").count(), 1, "it is reported once");
     let written = ended.document()["counters"]["host_bytes_written"].as_u64().unwrap();
     assert!((32 << 20..56 << 20).contains(&written), "{written}");
 }

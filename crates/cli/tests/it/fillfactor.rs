@@ -1,9 +1,9 @@
 //! `flashwise study fillfactor` as a user runs it: what it needs, what it tells, and that nothing stays behind.
 
+use crate::studies::{as_nobody, complaint, is_root, rows};
 use crate::support;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -11,20 +11,6 @@ use serde_json::Value;
 use support::{Place, is_empty};
 
 const STUDY: [&str; 3] = ["study", "fillfactor", "--quick"];
-
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
-/// What a command says that has to fail, in one line.
-fn complaint(command: &mut Command) -> String {
-    let ended = command.output().unwrap();
-    assert_eq!(ended.status.code(), Some(1), "{}", String::from_utf8_lossy(&ended.stderr));
-    assert!(ended.stdout.is_empty());
-    let text = String::from_utf8(ended.stderr).unwrap();
-    assert_eq!(text.lines().count(), 1, "{text}");
-    text
-}
 
 #[test]
 fn without_a_server_one_line_names_the_package() {
@@ -44,19 +30,7 @@ fn without_a_server_one_line_names_the_package() {
 
 #[test]
 fn who_may_not_mount_is_told_so_in_one_line() {
-    let place = Place::new();
-    let mut command = if is_root() {
-        // The program where everybody can run it.
-        let copy = place.path("flashwise");
-        std::fs::copy(assert_cmd::cargo::cargo_bin!("flashwise"), &copy).unwrap();
-        std::fs::set_permissions(place.path(""), Permissions::from_mode(0o755)).unwrap();
-        std::fs::set_permissions(&copy, Permissions::from_mode(0o755)).unwrap();
-        let mut command = Command::new(copy);
-        command.uid(65_534).gid(65_534);
-        command
-    } else {
-        Command::new(assert_cmd::cargo::cargo_bin!("flashwise"))
-    };
+    let (_place, mut command) = as_nobody();
     let line = complaint(command.args(STUDY));
     let is_installed = Path::new("/usr/lib/postgresql").is_dir();
     assert!(line.contains("run it as root") || !is_installed, "{line}");
@@ -65,14 +39,6 @@ fn who_may_not_mount_is_told_so_in_one_line() {
 /// A cell of a table as a number: the value of a measured one.
 fn number(cell: &Value) -> f64 {
     cell["value"].as_f64().or_else(|| cell.as_str()?.parse().ok()).unwrap_or_else(|| panic!("{cell}"))
-}
-
-/// Rows of the section whose columns are these.
-fn rows<'a>(document: &'a Value, columns: &[&str]) -> Vec<&'a Vec<Value>> {
-    let sections = document["sections"].as_array().unwrap();
-    let tables = sections.iter().flat_map(|section| section["tables"].as_array().unwrap());
-    let table = tables.into_iter().find(|table| table["columns"].as_array().unwrap() == columns).unwrap();
-    table["rows"].as_array().unwrap().iter().map(|row| row.as_array().unwrap()).collect()
 }
 
 #[test]

@@ -29,6 +29,7 @@ mod pool;
 mod raw_target;
 mod simulate;
 mod streams;
+mod studies;
 mod study_mariadb;
 mod support;
 mod sweep;

@@ -2,10 +2,10 @@
 //! system that begins behind the drive's start.
 
 use crate::mounted;
+use crate::studies::{as_nobody, complaint, is_root, rows};
 use crate::support;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -15,22 +15,8 @@ use support::{Place, is_empty};
 
 const STUDY: [&str; 3] = ["study", "mariadb", "--quick"];
 
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
 fn is_installed() -> bool {
     ["/usr/sbin", "/usr/bin"].iter().any(|place| Path::new(place).join("mariadbd").is_file())
-}
-
-/// What a command says that has to fail, in one line.
-fn complaint(command: &mut Command) -> String {
-    let ended = command.output().unwrap();
-    assert_eq!(ended.status.code(), Some(1), "{}", String::from_utf8_lossy(&ended.stderr));
-    assert!(ended.stdout.is_empty());
-    let text = String::from_utf8(ended.stderr).unwrap();
-    assert_eq!(text.lines().count(), 1, "{text}");
-    text
 }
 
 #[test]
@@ -52,19 +38,7 @@ fn without_a_server_one_line_names_the_package() {
 
 #[test]
 fn who_may_not_mount_is_told_so_in_one_line() {
-    let place = Place::new();
-    let mut command = if is_root() {
-        // The program where everybody can run it.
-        let copy = place.path("flashwise");
-        std::fs::copy(assert_cmd::cargo::cargo_bin!("flashwise"), &copy).unwrap();
-        std::fs::set_permissions(place.path(""), Permissions::from_mode(0o755)).unwrap();
-        std::fs::set_permissions(&copy, Permissions::from_mode(0o755)).unwrap();
-        let mut command = Command::new(copy);
-        command.uid(65_534).gid(65_534);
-        command
-    } else {
-        Command::new(assert_cmd::cargo::cargo_bin!("flashwise"))
-    };
+    let (_place, mut command) = as_nobody();
     let line = complaint(command.args(STUDY));
     assert!(line.contains("run it as root") || !is_installed(), "{line}");
 }
@@ -123,14 +97,6 @@ fn an_offset_that_is_no_place_on_the_drive_is_refused() {
 fn number(cell: &Value) -> f64 {
     let of_text = || cell.as_str()?.replace('−', "-").replace(',', "").parse().ok();
     cell["value"].as_f64().or_else(of_text).unwrap_or_else(|| panic!("{cell}"))
-}
-
-/// Rows of the section whose columns are these.
-fn rows<'a>(document: &'a Value, columns: &[&str]) -> Vec<&'a Vec<Value>> {
-    let sections = document["sections"].as_array().unwrap();
-    let tables = sections.iter().flat_map(|section| section["tables"].as_array().unwrap());
-    let table = tables.into_iter().find(|table| table["columns"].as_array().unwrap() == columns).unwrap();
-    table["rows"].as_array().unwrap().iter().map(|row| row.as_array().unwrap()).collect()
 }
 
 #[test]

@@ -180,7 +180,7 @@ mod tests {
     use crate::evidence::Evidence;
 
     /// A drive of 200 MiB.
-    fn small() -> DeviceConfig {
+    pub(super) fn small() -> DeviceConfig {
         let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
         (config.flash.channels, config.flash.chips_per_channel, config.flash.dies_per_chip) = (4, 1, 1);
         (config.flash.blocks_per_plane, config.flash.pages_per_block) = (32, 64);

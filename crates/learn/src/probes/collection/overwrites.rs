@@ -202,22 +202,13 @@ const OTHER_PASTS_SHARE: f64 = 0.04;
 #[cfg(test)]
 mod tests {
     use flashwise_block::Silent;
-    use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+    use flashwise_ssd::SimulatedSsd;
 
     use super::super::passes::pass_in_order;
+    use super::super::tests::small;
     use super::*;
     use crate::LearnOptions;
     use crate::prober::anywhere;
-
-    /// A drive of 200 MiB.
-    fn small() -> DeviceConfig {
-        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
-        (config.flash.channels, config.flash.chips_per_channel, config.flash.dies_per_chip) = (4, 1, 1);
-        (config.flash.blocks_per_plane, config.flash.pages_per_block) = (32, 64);
-        config.ftl.gc.free_superblocks = Some(3);
-        config.capacity_bytes = 200 << 20;
-        config
-    }
 
     #[test]
     fn a_drive_that_programs_too_much_until_it_is_steady_is_given_up() {
