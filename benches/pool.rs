@@ -8,8 +8,8 @@
 //!
 //! The accesses are Zipf with exponent 1 over a million pages, into 100,000 frames; they are in memory and numbered. In
 //! each round everybody serves all of them once, one after the other, by a fresh pool, so that the first misses are in
-//! it; what is reported is the median of the rounds. Times are those on the processor, so that what else the machine does
-//! meets all of them alike, and only through its caches.
+//! it; what is reported is the median of the rounds. Times are those on the processor, so that what else the machine
+//! does meets all of them alike, and only through its caches.
 //!
 //! - What `lru` does is a `get`, and a `put` where it finds nothing: it knows no dirty pages.
 //! - libCacheSim runs in a Python that has its package (`pip install libcachesim`), on a file of the same accesses that

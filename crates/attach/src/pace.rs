@@ -86,8 +86,8 @@ const SHORT_NS: u64 = 20_000;
 /// The error of an answer is what its client waits longer than the drive takes, where the way there and back takes the
 /// round trip that was measured: the answer is late, or the drive is faster than the way, and no answer can come before
 /// its request. What the way really took the server does not see. It sees when the next request comes: for a client
-/// that sends its next request on each completion, as a benchmark does, that bounds what it measured ([`Self::at_once`]). For
-/// one that thinks in between it says nothing.
+/// that sends its next request on each completion, as a benchmark does, that bounds what it measured
+/// ([`Self::at_once`]). For one that thinks in between it says nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pacing {
     /// The error of each answer.
@@ -173,8 +173,8 @@ impl Span {
 /// What the way from a client to the server and back takes, by how long the client has waited for each of its requests,
 /// one after the other, and how long the server has had it: the lower quartile of the differences. Each request is held
 /// against itself, as what else a machine does makes both times longer; and whatever it does makes no way shorter. A
-/// round trip that is estimated too long would complete requests before the drive's time; one that is estimated too short
-/// is reported as an error. Requests of others are left out; `None` where there are no more.
+/// round trip that is estimated too long would complete requests before the drive's time; one that is estimated too
+/// short is reported as an error. Requests of others are left out; `None` where there are no more.
 pub(crate) fn estimate_round_trip(waited: &[Span], had: &[Span]) -> Option<Duration> {
     let mut had = had.iter().peekable();
     let mut ways: Vec<Duration> = waited

@@ -1,8 +1,8 @@
-//! Files of the user's that are read: what must be a regular file is known to be one before anything waits for it, and a
-//! text is never longer than a text of its kind can be.
+//! Files of the user's that are read: what must be a regular file is known to be one before anything waits for it, and
+//! a text is never longer than a text of its kind can be.
 //!
-//! A named pipe that nobody writes to blocks whoever opens it, and some devices never end. A text that is read once, such
-//! as a profile, may come through a pipe; a database, an image or a table that is read in several places may not.
+//! A named pipe that nobody writes to blocks whoever opens it, and some devices never end. A text that is read once,
+//! such as a profile, may come through a pipe; a database, an image or a table that is read in several places may not.
 //!
 //! Source: `open(2)` on `O_NONBLOCK`, `fifo(7)`.
 

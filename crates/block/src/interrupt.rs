@@ -1,5 +1,5 @@
-//! Whether the user wants the program to stop, for work that no [`Progress`](crate::Progress) reaches: a statement inside
-//! SQLite, a thread of a pool.
+//! Whether the user wants the program to stop, for work that no [`Progress`](crate::Progress) reaches: a statement
+//! inside SQLite, a thread of a pool.
 //!
 //! The program sets it (Ctrl-C, SIGTERM), long work asks for it. A library that nobody interrupts never sees it set.
 

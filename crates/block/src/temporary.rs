@@ -7,9 +7,9 @@
 //!                                              killed: the kernel releases the lock, the next run may sweep
 //! ```
 //!
-//! The name has the process's number, the folder a file that is locked (`flock`) for as long as the process lives. Only a
-//! folder of this user's with such a name, whose process is not to be seen and whose lock is free, is ever swept: another
-//! container that shares the folder has other process numbers, but the same locks.
+//! The name has the process's number, the folder a file that is locked (`flock`) for as long as the process lives. Only
+//! a folder of this user's with such a name, whose process is not to be seen and whose lock is free, is ever swept:
+//! another container that shares the folder has other process numbers, but the same locks.
 //!
 //! Source: `flock(2)`.
 
@@ -111,8 +111,8 @@ fn remove(path: &Path) {
     living().folders.retain(|living| living != path);
 }
 
-/// Removes all folders of this process, for a program that ends without running its destructors; from then on none can be
-/// made. Threads that still write into one are given `patience` to fail.
+/// Removes all folders of this process, for a program that ends without running its destructors; from then on none can
+/// be made. Threads that still write into one are given `patience` to fail.
 pub fn remove_all(patience: Duration) {
     let until = Instant::now() + patience;
     let folders = {

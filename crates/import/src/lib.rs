@@ -22,7 +22,8 @@
 //! ```
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
-// Every figure comes from a file that anybody may have written, so no arithmetic may wrap and no conversion may cut off.
+// Every figure comes from a file that anybody may have written, so no arithmetic may wrap and no conversion may cut
+// off.
 #![cfg_attr(
     not(test),
     deny(

@@ -43,8 +43,8 @@ fn no_xml(file: &str, error: &roxmltree::Error) -> ImportError {
     ImportError::Syntax { file: file.to_owned(), line: error.pos().row, reason: format!("not XML: {error}") }
 }
 
-/// A file's text in a form that a strict parser reads: as it is, or else as MQSim's own parser reads it, which lets blanks
-/// stand before the declaration and takes a closing tag for that of the last open element whatever its name is.
+/// A file's text in a form that a strict parser reads: as it is, or else as MQSim's own parser reads it, which lets
+/// blanks stand before the declaration and takes a closing tag for that of the last open element whatever its name is.
 ///
 /// # Errors
 /// Where neither parser reads it.

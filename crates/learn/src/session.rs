@@ -215,7 +215,8 @@ impl<'s, 'd> Session<'s, 'd> {
     pub(crate) fn finish(mut self) -> Learned {
         let is_reported = |entry: &Entry| entry.figure.value.is_some() || entry.figure.verdict == Verdict::Absent;
         if !self.draft.parameters.entries().iter().any(is_reported) {
-            // A budget that allows nothing is worth an error. Probes after the one that it stopped may have written too.
+            // A budget that allows nothing is worth an error. Probes after the one that it stopped may have written
+            // too.
             let written = self.prober.written();
             let spent = self.spent.take().map(|why| match why {
                 LearnError::WriteLimit { limit, next, .. } => LearnError::WriteLimit { limit, written, next },

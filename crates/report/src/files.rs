@@ -1,7 +1,7 @@
 //! The report on disk: `report.html` and `report.json`, both or neither.
 //!
-//! Both files are complete and on the medium before either has its name. An earlier report is replaced; a file of one of
-//! these names that is none of flashwise's stays, and the report is refused.
+//! Both files are complete and on the medium before either has its name. An earlier report is replaced; a file of one
+//! of these names that is none of flashwise's stays, and the report is refused.
 
 use std::path::{Path, PathBuf};
 

@@ -399,15 +399,15 @@ pub(crate) fn copy_out<S: Store>(
     Ok(ExportSummary { layout, bytes: ByteSize(bytes), page_size: page_bytes.map(ByteSize), pages })
 }
 
-/// Writes a database that has a flashwise layout as a plain SQLite file. `plain` must be new; it gets the owner and mode
-/// of the stored file.
+/// Writes a database that has a flashwise layout as a plain SQLite file. `plain` must be new; it gets the owner and
+/// mode of the stored file.
 ///
 /// No connection of this process may have the database open: closing a file drops the locks that the process holds on
 /// it, by the rules of POSIX.
 ///
 /// # Errors
-/// When the file is plain already, its header is damaged, a journal or a WAL holds part of it, or somebody writes to it;
-/// when `plain` exists, or a journal or a log of its name; when I/O fails. Nothing is left of it then.
+/// When the file is plain already, its header is damaged, a journal or a WAL holds part of it, or somebody writes to
+/// it; when `plain` exists, or a journal or a log of its name; when I/O fails. Nothing is left of it then.
 pub fn export(stored: &Path, plain: &Path) -> Result<ExportSummary, SqliteError> {
     let head = read_head(&open_read(stored)?, stored)?;
     match detect(&head).map_err(|error| header_error(stored, &error))? {
@@ -435,8 +435,8 @@ fn header_error(path: &Path, error: &HeaderError) -> SqliteError {
 /// Copies a plain SQLite file into a layout. `stored` must be new; it gets the owner and mode of the plain file.
 ///
 /// # Errors
-/// When the file is no plain SQLite database, has a hot journal or a WAL, or somebody writes to it; when `stored` exists,
-/// or a journal or a log of its name; when the layout is impossible or I/O fails. Nothing is left of it then.
+/// When the file is no plain SQLite database, has a hot journal or a WAL, or somebody writes to it; when `stored`
+/// exists, or a journal or a log of its name; when the layout is impossible or I/O fails. Nothing is left of it then.
 pub fn import(plain: &Path, stored: &Path, options: &VfsOptions) -> Result<ImportSummary, SqliteError> {
     options.check()?;
     let from = open_plain(plain)?;

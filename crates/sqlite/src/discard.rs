@@ -141,8 +141,8 @@ impl FreePages {
             return Ok(None);
         }
         let Some(page) = page_size_of(&header) else { return Ok(None) };
-        // A SQLite that encrypts pages can leave the first bytes of the file as they are, and keeps what it needs at the
-        // end of each page: no number in them is what it says.
+        // A SQLite that encrypts pages can leave the first bytes of the file as they are, and keeps what it needs at
+        // the end of each page: no number in them is what it says.
         if ![0, CHECKSUM_BYTES].contains(&header[20]) {
             return Ok(None);
         }

@@ -86,7 +86,8 @@ pub enum TraceClock {
 const FILETIME_TO_UNIX_NS: u64 = 11_644_473_600 * 1_000_000_000;
 
 impl TraceClock {
-    /// A time of this clock on another one; `first` is what the trace counts from where the target counts from the start.
+    /// A time of this clock on another one; `first` is what the trace counts from where the target counts from the
+    /// start.
     ///
     /// # Errors
     /// When no such time exists: it lies before the first, or no 64 bits hold it.

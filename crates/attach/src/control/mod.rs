@@ -23,7 +23,8 @@ pub use paths::{control_candidates, control_path};
 pub use protocol::{Command, Reply};
 use protocol::{MAX_REPLY, command_line, parse_reply};
 
-/// How long a drive may take to answer, from the connection to the last byte; a power cut of a large drive takes a while.
+/// How long a drive may take to answer, from the connection to the last byte; a power cut of a large drive takes a
+/// while.
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// The same for its statistics, which it has at hand.
 const STAT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -20,8 +20,8 @@
 //! its bytes: the FTL knows every page that holds something, and no more than that of what happened in between. It is
 //! said.
 //!
-//! Where the machine itself went down meanwhile (the mark names the boot, so a mere end of the process looks different),
-//! the image has what its kernel had written back: what was flushed at least, where each flush syncs it
+//! Where the machine itself went down meanwhile (the mark names the boot, so a mere end of the process looks
+//! different), the image has what its kernel had written back: what was flushed at least, where each flush syncs it
 //! ([`DataFile::sync_at_flush`]), and anything else where none does. That is said too.
 //!
 //! Order of a detach: the image is synced; the state goes to a new file, which is synced and renamed; the mark is

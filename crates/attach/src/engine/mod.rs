@@ -277,7 +277,7 @@ impl Engine {
         Ok(Some(ranges))
     }
 
-    /// How far the part that begins at `at` goes on, as far as one look tells, and whether it is a hole.
+    /// Where the extent that starts at `at` ends, as far as one lookup shows, and whether it is a hole.
     fn part_at(&self, at: u64, end: u64) -> Result<(u64, bool), AttachError> {
         if let Some(bytes) = &self.bytes {
             return bytes.part_at(at, end);
@@ -285,7 +285,7 @@ impl Engine {
         let config = self.drive.config();
         let page = config.ftl.logical_page_bytes;
         let until = (at / page * page).saturating_add(page).min(end);
-        // Media that are written in place hold all pages from the start; the bytes tell then.
+        // Media that are written in place map all pages from the start; there the bytes decide.
         let (here, has_cache) = (ByteSize(at), config.controller.write_cache.is_some());
         let is_hole = !self.drive.is_mapped(here) || !has_cache && !self.drive.carries_bytes_of(here);
         Ok((until, is_hole))

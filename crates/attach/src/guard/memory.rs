@@ -1,9 +1,9 @@
 //! Memory that is there before it is needed.
 //!
 //! Where memory is short the kernel frees some by writing dirty pages to their drive. A drive that asks for memory
-//! while it serves such a write may then wait for itself. So what it needs is locked ([`lock`]), its threads declare
-//! to the kernel that they serve writes ([`serve_writes`], which makes it look for memory elsewhere), and what is written to
-//! the drive is bounded by what there is ([`available`]).
+//! while it serves such a write may then wait for itself. So what it needs is locked ([`lock`]), its threads declare to
+//! the kernel that they serve writes ([`serve_writes`], which makes it look for memory elsewhere), and what is written
+//! to the drive is bounded by what there is ([`available`]).
 //!
 //! Source: `mlockall(2)`, `PR_SET_IO_FLUSHER` in `prctl(2)`, `proc_pid_oom_score_adj(5)`.
 

@@ -279,7 +279,7 @@ impl Connection {
             Kind::Unknown => self.refuse(request.cookie, EINVAL),
             Kind::BlockStatus { one } if self.negotiated.allocation && request.length > 0 => {
                 let NbdRequest { cookie, offset, length, .. } = request;
-                // Counted as one that is under way, so that nobody asks without end and takes no answer.
+                // Counted as in flight, so that a client that reads no replies cannot queue requests without bound.
                 self.in_flight += 1;
                 self.status_requests.push(StatusRequest { cookie, offset, length, one });
             }

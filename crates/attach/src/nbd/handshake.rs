@@ -32,7 +32,7 @@ pub(super) struct Negotiated {
     pub(super) zeroes: bool,
     /// Replies to reads are structured.
     pub(super) structured: bool,
-    /// BLOCK_STATUS tells of `base:allocation`.
+    /// BLOCK_STATUS reports `base:allocation`.
     pub(super) allocation: bool,
 }
 
@@ -142,7 +142,7 @@ fn option(input: &[u8], negotiated: Negotiated, info: &DeviceInfo, out: &mut Vec
     }
 }
 
-/// The contexts that BLOCK_STATUS can tell of, or is to: there is `base:allocation` alone.
+/// Lists the metadata contexts, or selects them: `base:allocation` is the only one.
 fn contexts(option: u32, data: &[u8], used: usize, negotiated: Negotiated, out: &mut Vec<u8>) -> Step {
     let is_setting = option == OPT_SET_META_CONTEXT;
     // Whatever comes of it, what was set before is not any more.

@@ -53,7 +53,7 @@ const SEND_DF: u16 = 1 << 7;
 /// The context of BLOCK_STATUS, and the number that chunks name it by.
 pub(super) const ALLOCATION: &[u8] = b"base:allocation";
 pub(super) const ALLOCATION_ID: u32 = 1;
-/// What it tells of a range: nothing is allocated for it; it reads as zeros.
+/// States of a range: nothing is allocated for it; it reads as zeros.
 const HOLE: u32 = 1;
 const ZERO: u32 = 2;
 
@@ -67,7 +67,7 @@ const CMD_WRITE_ZEROES: u16 = 6;
 const CMD_BLOCK_STATUS: u16 = 7;
 /// The flag of a command that is durable when it is answered.
 const FLAG_FUA: u16 = 1;
-/// The flag of a BLOCK_STATUS that is to tell of the first range alone.
+/// The flag of a BLOCK_STATUS that asks for the first range only.
 const FLAG_REQ_ONE: u16 = 1 << 3;
 
 /// The only chunk of a reply.

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Two volumes of one group share a physical volume and no byte; two maps over one disk may share all. The table of the
-//! device mapper tells, where root asks for it. What cannot be told counts as all of the slaves: rather one refusal too
-//! many.
+//! device mapper, which only root may read, shows which. Without it, all slaves count: one refusal too many is better
+//! than one too few.
 //!
 //! Source: Linux, `Documentation/admin-guide/device-mapper` (linear, striped, thin-provisioning),
 //! `include/uapi/linux/loop.h`, `include/uapi/linux/dm-ioctl.h`.

@@ -278,7 +278,8 @@ impl Ssd {
         };
         let lowest = [read("Page_Read_Latency_LSB", 75_000)?, flash.count("Page_Program_Latency_LSB", 750_000)?];
         let (mut reads, mut programs) = (vec![lowest[0]], vec![lowest[1]]);
-        // Of the pages of a cell, MQSim has times for the first, a middle one and the last; forks for one more in between.
+        // Of the pages of a cell, MQSim has times for the first, a middle one and the last; forks for one more in
+        // between.
         let (csb, csb_program) =
             (read("Page_Read_Latency_CSB", 75_000)?, flash.count("Page_Program_Latency_CSB", 750_000)?);
         let (msb, msb_program) =

@@ -394,8 +394,8 @@ mod tests {
         assert!(of("8").unwrap_err().to_string().contains("capacity_bytes"));
     }
 
-    /// Each figure in turn is made as large as it can be written, and then both of two: a result is a drive that can be,
-    /// or a refusal that names a tag or a key.
+    /// Each figure in turn is made as large as it can be written, and then both of two: a result is a drive that can
+    /// be, or a refusal that names a tag or a key.
     #[test]
     fn no_figure_wraps_however_large() {
         let huge =

@@ -6,8 +6,8 @@
 //! stays in use, so that what the child's copies of our objects may still do reaches nothing, and closes nothing of
 //! somebody else's.
 //!
-//! The list of them is behind a gate, which the forking thread closes before the fork, and opens after it on both sides.
-//! Nothing that could take long is done behind it: a file that was opened while a fork came is opened once more.
+//! The list of them is behind a gate, which the forking thread closes before the fork, and opens after it on both
+//! sides. Nothing that could take long is done behind it: a file that was opened while a fork came is opened once more.
 
 use std::cell::UnsafeCell;
 use std::fs::File;
@@ -32,8 +32,8 @@ unsafe impl Sync for List {}
 static LIST: List = List { is_closed: AtomicBool::new(false), open: UnsafeCell::new(Vec::new()) };
 /// Forks so far; changed behind the gate.
 static FORKS: AtomicU64 = AtomicU64::new(0);
-/// What takes the place of a descriptor in a child; `None` where forks cannot be heard of.
-static PLACEHOLDER: OnceLock<Option<File>> = OnceLock::new();
+/// The open `/dev/null` that replaces a descriptor in a child; `None` where no handler of forks could be registered.
+static DEV_NULL: OnceLock<Option<File>> = OnceLock::new();
 
 impl List {
     fn close_gate(&self) {
@@ -74,20 +74,20 @@ extern "C" fn in_parent() {
 extern "C" fn in_child() {
     // SAFETY: the thread that forked has closed the gate, and it is the child's only one.
     let open = unsafe { &*LIST.open.get() };
-    if let Some(placeholder) = PLACEHOLDER.get().and_then(Option::as_ref) {
+    if let Some(dev_null) = DEV_NULL.get().and_then(Option::as_ref) {
         for &descriptor in open {
             // SAFETY: both descriptors are open; the call may be made in a child of a process with threads.
-            unsafe { libc::dup3(placeholder.as_raw_fd(), descriptor, libc::O_CLOEXEC) };
+            unsafe { libc::dup3(dev_null.as_raw_fd(), descriptor, libc::O_CLOEXEC) };
         }
     }
     LIST.open_gate();
 }
 
 fn listen() -> Option<File> {
-    let placeholder = File::options().read(true).write(true).open("/dev/null").ok()?;
+    let dev_null = File::options().read(true).write(true).open("/dev/null").ok()?;
     // SAFETY: the functions live as long as the library, which is never unloaded, and none of them panics.
     let code = unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
-    (code == 0).then_some(placeholder)
+    (code == 0).then_some(dev_null)
 }
 
 /// An open file that is no forked child's.
@@ -97,7 +97,7 @@ pub(crate) struct OwnFile(File);
 impl OwnFile {
     /// Opens a file.
     pub(crate) fn open<E>(mut open: impl FnMut() -> Result<File, E>) -> Result<Self, E> {
-        PLACEHOLDER.get_or_init(listen);
+        DEV_NULL.get_or_init(listen);
         loop {
             let before = FORKS.load(Ordering::Relaxed);
             let file = open()?;

@@ -1,6 +1,6 @@
 //! A transaction over two attached databases, one of them or both laid out, is cut off by `SIGKILL` at each system call
-//! that changes a file, and by a power cut at each request. Whoever opens first afterwards, SQLite with this VFS or without, and whichever database: both
-//! databases are as before the transaction, or both as after it, and sound.
+//! that changes a file, and by a power cut at each request. Whoever opens first afterwards, SQLite with this VFS or
+//! without, and whichever database: both databases are as before the transaction, or both as after it, and sound.
 
 use std::collections::BTreeMap;
 use std::env;

@@ -6,8 +6,9 @@
 //!         ◀── the trace of all requests, once it has ended
 //! ```
 //!
-//! [`cores`]: one half of the processors for the drive. A server's reads and writes have a way of their own to the drive, and its
-//! memory may have a bound, by control groups; where these cannot be had that is told, and measured without.
+//! [`cores`]: one half of the processors for the drive. A server's reads and writes have a way of their own to the
+//! drive, and its memory may have a bound, by control groups; where these cannot be had that is told, and measured
+//! without.
 //!
 //! The drive is a process of its own, so that what the study waits for is not served by the study, and its time on a
 //! processor is not counted as the database's. It ends with its command, and that with the pipe: the kernel closes it

@@ -1,8 +1,8 @@
 //! The `.lis` traces of ARC's authors: `first_block blocks ignored request_number`.
 //!
 //! Blocks are pages of a cache. There is no operation and no time: every request counts as a read, and request n is at
-//! n ns, so that the order is kept. Source: Megiddo and Modha, "ARC: A Self-Tuning, Low Overhead Replacement Cache", FAST
-//! 2003, whose traces (`P1.lis`, `OLTP.lis`, …) caches are compared with.
+//! n ns, so that the order is kept. Source: Megiddo and Modha, "ARC: A Self-Tuning, Low Overhead Replacement Cache",
+//! FAST 2003, whose traces (`P1.lis`, `OLTP.lis`, …) caches are compared with.
 
 use flashwise_block::{Nanos, Operation};
 

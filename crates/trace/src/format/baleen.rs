@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Columns are found by their names, between blanks or commas. `op_time` is in seconds, offset and size are bytes in a
-//! block, which is one of [`TraceReader::files`](crate::TraceReader::files). `op_name` is a name that starts with `get` or
-//! `put`, or its number. Where there is an `op_count`, a line stands for so many requests. Source: README of
+//! block, which is one of [`TraceReader::files`](crate::TraceReader::files). `op_name` is a name that starts with `get`
+//! or `put`, or its number. Where there is an `op_count`, a line stands for so many requests. Source: README of
 //! Baleen-FAST24 (Wong et al., "Baleen: ML Admission & Prefetching for Flash Caches", FAST 2024), and of Meta's storage
 //! traces in CacheLib.
 

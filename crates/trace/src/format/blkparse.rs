@@ -1,10 +1,10 @@
 //! What `blkparse` prints: `maj,min cpu seq seconds pid action RWBS sector + sectors [process]`.
 //!
-//! Of the actions, D (handed to the drive) is the request, C its completion, and R says that the driver gave the request
-//! back; the others are the kernel's own. Where the start of a trace has no D, requests are taken where they are there
-//! already: I (in the scheduler's queue), or Q (queued), as traces of drives without a request queue have them. What
-//! blkparse prints beside the events (names of its input files, sums at the end) is skipped. Source: blkparse(1),
-//! *Default output*.
+//! Of the actions, D (handed to the drive) is the request, C its completion, and R says that the driver gave the
+//! request back; the others are the kernel's own. Where the start of a trace has no D, requests are taken where they
+//! are there already: I (in the scheduler's queue), or Q (queued), as traces of drives without a request queue have
+//! them. What blkparse prints beside the events (names of its input files, sums at the end) is skipped. Source:
+//! blkparse(1), *Default output*.
 //!
 //! A trace that was printed with `blkparse -f FORMAT` is read with the same format: `blkparse:FORMAT`.
 

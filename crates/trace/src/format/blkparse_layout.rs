@@ -1,9 +1,9 @@
 //! A text that `blkparse -f FORMAT` printed, read with the same format.
 //!
 //! A format is literal text with fields in it, each a `%`, a width that says nothing here, and a letter: `%D` device,
-//! `%T` seconds and `%t` nanoseconds, `%a` action, `%d` RWBS, `%S` sector, `%n` sectors or `%N` bytes, `%p` process, and
-//! others that are passed over. Blanks in the format stand for any white space. It must have `%a`, `%d`, a time, `%S`,
-//! and `%n` or `%N`. Source: blkparse(1), *Output format*.
+//! `%T` seconds and `%t` nanoseconds, `%a` action, `%d` RWBS, `%S` sector, `%n` sectors or `%N` bytes, `%p` process,
+//! and others that are passed over. Blanks in the format stand for any white space. It must have `%a`, `%d`, a time,
+//! `%S`, and `%n` or `%N`. Source: blkparse(1), *Output format*.
 
 use flashwise_block::{ByteSize, Nanos};
 

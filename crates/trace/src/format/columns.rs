@@ -14,8 +14,8 @@
 //! | `skip` | lines at the start that are none of it |
 //! | `separator` | `comma`, `semicolon`, `tab`, `pipe`, `space` (any white space), or the character itself |
 //!
-//! A column is a number, from 1, or a name of the first line that is not skipped. Only `offset` must be there: without a
-//! length a request is of one page, without an operation a read, without a time request n is at n ns. Numbers may be
+//! A column is a number, from 1, or a name of the first line that is not skipped. Only `offset` must be there: without
+//! a length a request is of one page, without an operation a read, without a time request n is at n ns. Numbers may be
 //! hexadecimal behind `0x`. Without `separator` it is a comma where the first line has one, else white space.
 
 use flashwise_block::{ByteSize, Nanos, Operation};

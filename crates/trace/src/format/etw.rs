@@ -5,11 +5,11 @@
 //!   DiskRead,       8612,     xperf.exe (3984),     11844, 0xffffe2, 0x018f0b80,  0x1000,          283,        0, …
 //! ```
 //!
-//! Columns are found by the header's line for each event, which differs between versions. `DiskRead` and `DiskWrite` are
-//! requests, `DiskFlush` a flush; other events are left out. Times are µs from the start; an event is written when its
-//! request completes, `ElapsedTime` after its submission, and requests are put back into that order. Source: the header
-//! of the files; SNIA IOTTA trace sets 130 and 158 (Kavalanekar et al., "Characterization of Storage Workload Traces
-//! from Production Windows Servers", IISWC 2008).
+//! Columns are found by the header's line for each event, which differs between versions. `DiskRead` and `DiskWrite`
+//! are requests, `DiskFlush` a flush; other events are left out. Times are µs from the start; an event is written when
+//! its request completes, `ElapsedTime` after its submission, and requests are put back into that order. Source: the
+//! header of the files; SNIA IOTTA trace sets 130 and 158 (Kavalanekar et al., "Characterization of Storage Workload
+//! Traces from Production Windows Servers", IISWC 2008).
 
 use std::collections::BTreeMap;
 

@@ -217,7 +217,8 @@ impl DayTime {
         if parts.next().is_some() || of_day >= DAY_NS + SECONDS.1 {
             return None;
         }
-        // Lines are not quite in order: what lies half a day before is of the next day, and half a day after of the last.
+        // Lines are not quite in order: what lies half a day before is of the next day, and half a day after of the
+        // last.
         if of_day > self.last + DAY_NS / 2 && self.midnight > 0 {
             return Some(Nanos(self.midnight - DAY_NS + of_day));
         }

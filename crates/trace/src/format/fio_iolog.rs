@@ -9,8 +9,9 @@
 //!
 //! Version 3's time is in µs from the start, as fio writes it (`log_io_u` in its `iolog.c`). Version 2 has no times;
 //! its waits are µs after the wait before (fio's HOWTO, *Trace file format v2*), and are added up here. A file is one
-//! of [`TraceReader::files`](crate::TraceReader::files); names with blanks are as impossible here as in fio. fio passes over
-//! an action that it does not know, such as the `sync_file_range` that it writes itself; so does this reader, and counts.
+//! of [`TraceReader::files`](crate::TraceReader::files); names with blanks are as impossible here as in fio. fio passes
+//! over an action that it does not know, such as the `sync_file_range` that it writes itself; so does this reader, and
+//! counts.
 
 use flashwise_block::{ByteSize, Nanos, Operation};
 

@@ -6,8 +6,8 @@
 //! into the order of their submission. Source: fio's HOWTO, *Log File Formats*.
 //!
 //! fio's other logs look alike and hold no requests: rates (`_iops`, `_bw`), times that are not those of a request
-//! (`_slat`), histograms (`_clat_hist`), and averages (`log_avg_msec`), whose sizes are all 0. They are refused by name,
-//! by the rate of 1 that an `_iops` log has in each line, and by sizes of 0.
+//! (`_slat`), histograms (`_clat_hist`), and averages (`log_avg_msec`), whose sizes are all 0. They are refused by
+//! name, by the rate of 1 that an `_iops` log has in each line, and by sizes of 0.
 
 use flashwise_block::{Nanos, Operation};
 

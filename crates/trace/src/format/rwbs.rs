@@ -4,7 +4,8 @@
 //! `S` synchronous, `A` read-ahead, `M` metadata, `U` atomic. Kernels keep adding letters, so behind a known operation
 //! any letter is taken. Operations: `R` read, `W` write, `WZ` write of zeros, `D` discard, `DE` and `E` secure erase,
 //! `N` none, and those of zoned drives, of which an append writes data: `ZA` append, `ZR` and `ZRA` reset, `ZO` open,
-//! `ZC` close, `ZF` finish. An append is issued at the start of its zone and completes where its data landed. Source: `blk_fill_rwbs` of the kernel.
+//! `ZC` close, `ZF` finish. An append is issued at the start of its zone and completes where its data landed. Source:
+//! `blk_fill_rwbs` of the kernel.
 
 use flashwise_block::{ByteSize, Nanos, Operation};
 

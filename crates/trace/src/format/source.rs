@@ -9,8 +9,9 @@
 //! ```
 //!
 //! **Data and chatter.** A parser says of a line that it is data, or which known kind of other line it is; what is
-//! neither is an error with its line. What all texts may have beside their data (empty lines, comments, a line of column
-//! names, the `^C` of a terminal) is known here ([`Text`]). Chatter is skipped, counted and reported by its kind.
+//! neither is an error with its line. What all texts may have beside their data (empty lines, comments, a line of
+//! column names, the `^C` of a terminal) is known here ([`Text`]). Chatter is skipped, counted and reported by its
+//! kind.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;

@@ -7,13 +7,13 @@
 //! ```
 //!
 //! Best recorded with `strace -f -ttt -T -y -o FILE -e trace=%desc`. Read are `pread64`, `pwrite64` and their vectors,
-//! `read`, `write` and theirs where the file was seen being opened, `fsync`, `fdatasync`, `sync`, `syncfs`,
-//! `fallocate` that frees or zeroes, the requests of `io_submit`, and what one call copies from file to file
-//! (`copy_file_range`, `sendfile`, `splice`), which is a read and a write. **Offsets are those in files.** It does not
-//! see the page cache (a read may never reach the drive, a write reaches it later), the file system's own writes, and
-//! what goes through memory maps or io_uring: `msync`, `mmap` of shared files and the other calls whose bytes nobody
-//! tells are counted. Times are those of `-ttt`, `-tt`, `-t` or `-r`; without any, request n is told as at n ns. Source:
-//! strace(1), and the manual page of each call.
+//! `read`, `write` and theirs where the file was seen being opened, `fsync`, `fdatasync`, `sync`, `syncfs`, `fallocate`
+//! that frees or zeroes, the requests of `io_submit`, and what one call copies from file to file (`copy_file_range`,
+//! `sendfile`, `splice`), which is a read and a write. **Offsets are those in files.** It does not see the page cache
+//! (a read may never reach the drive, a write reaches it later), the file system's own writes, and what goes through
+//! memory maps or io_uring: `msync`, `mmap` of shared files and the other calls whose bytes nobody tells are counted.
+//! Times are those of `-ttt`, `-tt`, `-t` or `-r`; without any, request n is told as at n ns. Source: strace(1), and
+//! the manual page of each call.
 
 use std::collections::{HashMap, VecDeque};
 

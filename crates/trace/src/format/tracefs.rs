@@ -8,11 +8,12 @@
 //!   …: block_bio_queue: 259,0 WS 2048 + 8 [fio]
 //! ```
 //!
-//! `block_rq_issue` is the request, `block_rq_complete` its completion, and `block_rq_requeue` says that the driver gave
-//! it back. Where the start of a trace has no `block_rq_issue`, the request is what comes before it: `block_io_start`,
-//! `block_rq_insert` or `block_bio_queue`. Other events are left out, and so are lines that are no events: comments, frames
-//! of call chains, what the tools print about processors and lost events. The numbers of lost events are added up.
-//! Source: `include/trace/events/block.h` of the kernel, `TP_printk` of the events; trace-cmd's `trace-read.c`.
+//! `block_rq_issue` is the request, `block_rq_complete` its completion, and `block_rq_requeue` says that the driver
+//! gave it back. Where the start of a trace has no `block_rq_issue`, the request is what comes before it:
+//! `block_io_start`, `block_rq_insert` or `block_bio_queue`. Other events are left out, and so are lines that are no
+//! events: comments, frames of call chains, what the tools print about processors and lost events. The numbers of lost
+//! events are added up. Source: `include/trace/events/block.h` of the kernel, `TP_printk` of the events; trace-cmd's
+//! `trace-read.c`.
 
 use super::Units;
 use super::blkparse::drive_number;

@@ -7,12 +7,12 @@
 //!                                 └─▶ UTF-16 ─▶ UTF-8 ─▶ head, 64 KiB, for the detection ─▶ lines, records
 //! ```
 //!
-//! Packing is told by the first bytes, never by the name: gzip `1f 8b` (RFC 1952), bzip2 `BZh` and the digits of π, zstd
-//! `28 b5 2f fd` (RFC 8878), xz `fd 37 7a 58 5a 00` (the .xz file format, 2.1.1), tar by the sum of its first header.
-//! Files of several members, frames or streams are read as one; of an archive its one file is read ([`tar`]). A decoder
-//! holds its window only: at most 128 MiB for zstd and xz, larger ones are refused. What is packed in another known way
-//! is refused by its name. A byte order mark is taken off a text, and one of UTF-16, as PowerShell writes it, becomes
-//! UTF-8.
+//! Packing is told by the first bytes, never by the name: gzip `1f 8b` (RFC 1952), bzip2 `BZh` and the digits of π,
+//! zstd `28 b5 2f fd` (RFC 8878), xz `fd 37 7a 58 5a 00` (the .xz file format, 2.1.1), tar by the sum of its first
+//! header. Files of several members, frames or streams are read as one; of an archive its one file is read ([`tar`]). A
+//! decoder holds its window only: at most 128 MiB for zstd and xz, larger ones are refused. What is packed in another
+//! known way is refused by its name. A byte order mark is taken off a text, and one of UTF-16, as PowerShell writes it,
+//! becomes UTF-8.
 
 pub(crate) mod lines;
 pub(crate) mod records;

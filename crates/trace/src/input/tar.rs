@@ -1,7 +1,7 @@
 //! The one file of a tar archive, as a stream.
 //!
-//! Folders, links, the headers of pax and GNU, empty files and what macOS puts beside a file (`._name`) are passed over.
-//! A second file is an error: a trace is one file, and which one is meant only the user knows.
+//! Folders, links, the headers of pax and GNU, empty files and what macOS puts beside a file (`._name`) are passed
+//! over. A second file is an error: a trace is one file, and which one is meant only the user knows.
 
 use std::io::{self, BufRead, Read};
 

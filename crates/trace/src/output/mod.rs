@@ -2,8 +2,8 @@
 //!
 //! What a format cannot tell is lost, and counted in [`Losses`]: operations that it does not know are left out, and
 //! where it counts in sectors a request is widened to the whole sectors that it touches. A file of a trace of files is
-//! written as a device of its own; where a format knows no devices, several are laid over one another, which is told. Times become as coarse as the
-//! format's; page numbers have none.
+//! written as a device of its own; where a format knows no devices, several are laid over one another, which is told.
+//! Times become as coarse as the format's; page numbers have none.
 
 mod csv;
 mod oracle_general;

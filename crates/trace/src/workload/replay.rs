@@ -11,7 +11,8 @@ use super::{ReplayPacing, TraceFormat};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TraceReplay {
-    /// The trace, relative to the workload's folder. Packed (gzip, bzip2, zstd, xz, tar) or not, which the file itself tells.
+    /// The trace, relative to the workload's folder. Packed (gzip, bzip2, zstd, xz, tar) or not, which the file itself
+    /// tells.
     pub path: PathBuf,
     /// How the file is written. Default: auto, what its first bytes speak for.
     #[serde(default)]

@@ -136,8 +136,8 @@ impl FlowSource {
         self.failure.as_ref()
     }
 
-    /// What whoever runs the flow should know of it, a sentence each: devices of a trace that are laid over one another,
-    /// events that were lost, lines that were left out.
+    /// What whoever runs the flow should know of it, a sentence each: devices of a trace that are laid over one
+    /// another, events that were lost, lines that were left out.
     pub fn notes(&self) -> Vec<String> {
         match &self.kind {
             Kind::Replayed(source) => source.notes(),
