@@ -45,7 +45,7 @@ use libsqlite3_sys as sqlite;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::Failure;
-use crate::handle::{Cut, Store};
+use crate::store::{Cut, Store};
 
 /// What a log's name has behind the database's.
 pub(crate) const SUFFIX: &str = "-fwbatch";

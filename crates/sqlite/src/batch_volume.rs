@@ -6,7 +6,7 @@ use libsqlite3_sys as sqlite;
 use crate::batch::{BatchPlace, Marks, Peeked, SUFFIX};
 use crate::drive::{Drive, DriveStore, OpenMode, SharedDrive, lock};
 use crate::error::Failure;
-use crate::handle::{Cut, Store};
+use crate::store::{Cut, Store};
 
 /// Those who have a database open.
 #[derive(Clone, Copy, Debug, Default)]

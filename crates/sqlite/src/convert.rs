@@ -21,10 +21,12 @@ use crate::batch;
 use crate::bytes::{HEADER_BYTES, Span, page_size_of};
 use crate::directory::COMPANIONS;
 use crate::error::{Failure, checked_end, display, with_suffix};
-use crate::handle::{Cut, Handle, RUN_LIMIT, Store};
+use crate::handle::Handle;
+use crate::held_back::RUN_LIMIT;
 use crate::layout::{Detected, Header, HeaderError, Layout, VERSION, cut, detect};
 use crate::log_layout::LogLayout;
 use crate::options::VfsOptions;
+use crate::store::{Cut, Store};
 
 /// What an export wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

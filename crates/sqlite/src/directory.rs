@@ -27,7 +27,7 @@ use crate::companion;
 use crate::error::Failure;
 use crate::ffi::{FileName, LONGEST, ParentFile, ParentVfs};
 use crate::file::FileStore;
-use crate::handle::{Access, Cut, Handle, Mapping, Store};
+use crate::handle::Handle;
 use crate::layout::cut;
 use crate::ledger::Ledger;
 use crate::log::open_log;
@@ -35,6 +35,7 @@ use crate::log_layout::LogLayout;
 use crate::memo;
 use crate::options::VfsOptions;
 use crate::shm::SharedMemory;
+use crate::store::{Cut, Mapping, Rights, Store};
 use crate::super_journal::{self, Renamed};
 use crate::vfs::Opened;
 
@@ -171,10 +172,10 @@ impl Directory {
         role: FileRole,
         flags: c_int,
         options: VfsOptions,
-        access: Access,
+        rights: Rights,
     ) -> Result<Opened, Failure> {
         match role {
-            FileRole::Database => self.open_database(name, flags, options, access),
+            FileRole::Database => self.open_database(name, flags, options, rights),
             _ => self.open_other(name, role, flags),
         }
     }
@@ -184,7 +185,7 @@ impl Directory {
         name: Option<FileName>,
         flags: c_int,
         options: VfsOptions,
-        access: Access,
+        rights: Rights,
     ) -> Result<Opened, Failure> {
         let path: Vec<u8> = name.as_ref().map_or_else(Vec::new, |name| name.bytes().to_vec());
         // What cannot be looked at is opened, and fails there with SQLite's own reason.
@@ -199,7 +200,7 @@ impl Directory {
         let role = FileRole::Database;
         let mut store = self.store(parent, role, shown, Some(path));
         // SQLite's VFS opens a file for reading that may not be written.
-        store.access = Access { writes: access.writes && granted & sqlite::SQLITE_OPEN_READONLY == 0, ..access };
+        store.rights = Rights { writes: rights.writes && granted & sqlite::SQLITE_OPEN_READONLY == 0, ..rights };
         Ok(Opened::Ours(Box::new(Handle::database(store, options)?), granted))
     }
 
@@ -249,14 +250,14 @@ impl Directory {
     ) -> DirectoryStore {
         self.state().files += 1;
         let (directory, direct, pause) = (Arc::clone(self), Direct::Unused, Pause::default());
-        let (unsynced_batches, access) = (MOST_UNSYNCED, Access::USUAL);
+        let (unsynced_batches, rights) = (MOST_UNSYNCED, Rights::USUAL);
         DirectoryStore {
             parent,
             directory,
             role,
             name,
             registered,
-            access,
+            rights,
             renamed: None,
             direct,
             unsynced_batches,
@@ -402,7 +403,7 @@ pub(crate) struct DirectoryStore {
     name: String,
     /// Full path of a database, for the count of its handles.
     registered: Option<Vec<u8>>,
-    access: Access,
+    rights: Rights,
     /// Of a journal under a name of ours.
     renamed: Option<Renamed>,
     direct: Direct,
@@ -631,13 +632,13 @@ impl Store for DirectoryStore {
         })
     }
 
-    fn access(&self) -> Access {
-        self.access
+    fn rights(&self) -> Rights {
+        self.rights
     }
 
     fn batch_place(&self) -> Option<Box<dyn BatchPlace>> {
         let path = self.registered.as_deref()?;
-        Some(Box::new(BatchFile::new(as_path(path), self.access.locks)))
+        Some(Box::new(BatchFile::new(as_path(path), self.rights.locks)))
     }
 }
 

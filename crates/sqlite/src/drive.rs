@@ -19,11 +19,11 @@ use crate::bytes::Span;
 use crate::cache::{BLOCK, BlockRun, PageCache};
 use crate::disk::{Disk, read_request};
 use crate::error::{Failure, checked_end};
-use crate::handle::{Access, Cut, Store};
 use crate::layout::cut;
 use crate::locks::{Busy, HandleId, Level, Locks};
 use crate::log_layout::LogLayout;
 use crate::shm::{SharedMemory, WalIndex};
+use crate::store::{Cut, Rights, Store};
 use crate::volume::{FileId, Volume, Zone};
 
 /// Longest request of a write-back or a read into the cache, in cache blocks: 1 MiB.
@@ -570,19 +570,19 @@ pub(crate) struct DriveStore {
     role: FileRole,
     name: String,
     ahead: Ahead,
-    access: Access,
+    rights: Rights,
 }
 
 impl DriveStore {
     pub(crate) fn open(drive: &SharedDrive, name: Option<&str>, mode: OpenMode) -> Result<Self, Failure> {
         let (id, handle) = lock(drive)?.open(name, mode)?;
         let shown = name.unwrap_or("temporary file").to_owned();
-        let (drive, role, ahead, access) = (Arc::clone(drive), mode.role, Ahead::default(), Access::USUAL);
-        Ok(Self { drive, id, handle, role, name: shown, ahead, access })
+        let (drive, role, ahead, rights) = (Arc::clone(drive), mode.role, Ahead::default(), Rights::USUAL);
+        Ok(Self { drive, id, handle, role, name: shown, ahead, rights })
     }
 
-    pub(crate) fn set_access(&mut self, access: Access) {
-        self.access = access;
+    pub(crate) fn set_rights(&mut self, rights: Rights) {
+        self.rights = rights;
     }
 
     pub(crate) fn is_database(&self) -> bool {
@@ -748,8 +748,8 @@ impl Store for DriveStore {
         if self.is_database() { drive.disk.flush(self.role) } else { drive.sync_cached(self.id, self.role) }
     }
 
-    fn access(&self) -> Access {
-        self.access
+    fn rights(&self) -> Rights {
+        self.rights
     }
 
     fn batch_place(&self) -> Option<Box<dyn BatchPlace>> {

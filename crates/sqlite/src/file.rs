@@ -7,9 +7,10 @@ use libsqlite3_sys as sqlite;
 use crate::drive::DriveStore;
 use crate::error::{Failure, checked_end};
 use crate::ffi::{LONGEST, ParentFile};
-use crate::handle::{Handle, Store};
+use crate::handle::Handle;
 use crate::locks::Level;
 use crate::shm::SharedMemory;
+use crate::store::Store;
 
 /// Promises of a medium that a write reaches it whole; a page that is cut in two cannot give them.
 const ATOMIC_WRITES: c_int = sqlite::SQLITE_IOCAP_ATOMIC

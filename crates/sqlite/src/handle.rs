@@ -18,175 +18,20 @@
 //! heed is dropped instead: SQLite then takes all pages of the transaction from its journal, or the checkpoint's from
 //! the WAL.
 
-use std::collections::BTreeMap;
 use std::ffi::c_int;
 
 use libsqlite3_sys as sqlite;
 
-use crate::batch::{BatchLog, BatchPlace, LONGEST_BATCH, Owner, Runs};
+use crate::batch::{BatchLog, LONGEST_BATCH, Owner, Runs};
 use crate::bytes::{HEADER_BYTES, Span, is_page_size};
 use crate::discard::{FreePages, Read};
 use crate::error::{Failure, checked_end};
-use crate::layout::{Chunks, Detected, Header, Layout, MAX_CHUNK, detect};
+use crate::held_back::{HeldBack, RUN_LIMIT, split_at};
+use crate::layout::{Detected, Header, Layout, MAX_CHUNK, detect};
 use crate::log_layout::LogLayout;
 use crate::options::VfsOptions;
 use crate::read_ahead::ReadAhead;
-
-/// Most bytes that are held back: 2 MiB.
-pub(crate) const RUN_LIMIT: usize = 2 << 20;
-
-/// How a write may reach the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
-    /// As one request, or one after another where the device takes no request as long.
-    Whole,
-    /// Cut where chunks begin, all pieces together.
-    Chunks(Chunks),
-}
-
-/// What the connection that opened a file may do, and will.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Access {
-    /// Whether SQLite takes locks; with `nolock=1` and `immutable=1` it never does.
-    pub locks: bool,
-    /// Whether anything may be written: the database, or what lies beside it.
-    pub writes: bool,
-}
-
-impl Access {
-    pub(crate) const USUAL: Self = Self { locks: true, writes: true };
-}
-
-/// Where bytes are kept.
-pub(crate) trait Store {
-    /// Name for messages.
-    fn name(&self) -> &str;
-    /// Bytes stored.
-    fn size(&mut self) -> Result<u64, Failure>;
-    /// Reads; fewer bytes than asked only at the end of the file.
-    fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<usize, Failure>;
-    /// Hears what a database turned out to be, or was made.
-    fn decided(&mut self, _mapping: Mapping) {}
-    /// An empty file is about to become a database that is laid out: what lies beside it under SQLite's own names is of
-    /// no database any more, and goes.
-    fn clear_leftovers(&mut self) -> Result<(), Failure> {
-        Ok(())
-    }
-    /// Makes sure that `end` bytes fit, where that can be known.
-    fn reserve(&mut self, end: u64) -> Result<(), Failure>;
-    /// Writes; the file grows as needed.
-    fn write(&mut self, offset: u64, data: &[u8], how: Cut) -> Result<(), Failure>;
-    /// Writes runs that do not touch each other, all together where the place can do that.
-    fn write_all(&mut self, runs: &[(u64, Vec<u8>)], how: Cut) -> Result<(), Failure> {
-        runs.iter().try_for_each(|(start, bytes)| self.write(*start, bytes, how))
-    }
-    /// Hears that a batch is written and more is to come, so that the drive can begin with it.
-    fn begin(&mut self, _batch: Span) {}
-    /// Hears of spans that are likely to be read next, in that order, so that they can be read together.
-    fn ask_ahead(&mut self, _spans: &[Span]) {}
-    /// Gives back the space of whole blocks, which read as zeros or as before from then on.
-    fn discard(&mut self, _span: Span) -> Result<(), Failure> {
-        Ok(())
-    }
-    /// Sets the size.
-    fn truncate(&mut self, size: u64) -> Result<(), Failure>;
-    /// Makes all that was written durable.
-    fn sync(&mut self, flags: c_int) -> Result<(), Failure>;
-    /// What the connection may do with the file.
-    fn access(&self) -> Access {
-        Access::USUAL
-    }
-    /// A place for the database's log of batches, where there can be one.
-    fn batch_place(&self) -> Option<Box<dyn BatchPlace>> {
-        None
-    }
-}
-
-/// Where a database's bytes lie in its stored file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mapping {
-    Plain,
-    Shifted(Header),
-}
-
-/// Writes that are held back, in bytes of the stored file: runs of adjacent ones.
-#[derive(Debug, Default)]
-struct HeldBack {
-    runs: BTreeMap<u64, Vec<u8>>,
-    bytes: usize,
-    /// Whether the file was read since the first of them: pages that a full cache spills, and that may soon change
-    /// again.
-    is_spill: bool,
-}
-
-impl HeldBack {
-    fn is_empty(&self) -> bool {
-        self.runs.is_empty()
-    }
-
-    /// From the begin of the first run to the end of the last.
-    fn whole(&self) -> Option<Span> {
-        let ((&start, _), (&last, bytes)) = (self.runs.first_key_value()?, self.runs.last_key_value()?);
-        Some(Span { start, length: last + bytes.len() as u64 - start })
-    }
-
-    /// The last run that begins at or before a byte, with its end.
-    fn before(&self, at: u64) -> Option<(u64, u64)> {
-        let (&start, bytes) = self.runs.range(..=at).next_back()?;
-        Some((start, start + bytes.len() as u64))
-    }
-
-    fn overlaps(&self, start: u64, length: usize) -> bool {
-        let end = start + length as u64;
-        !self.is_empty() && self.before(end.saturating_sub(1)).is_some_and(|(_, run_end)| start < run_end)
-    }
-
-    /// Where the last run ends; 0 without any.
-    fn end(&self) -> u64 {
-        self.whole().map_or(0, |whole| whole.end())
-    }
-
-    /// Puts what is held back over a read at `at` of which the place had `there` bytes; tells how many there are with
-    /// it. What lies between the end of the file on the place and a run is zero.
-    fn lay_over(&self, at: u64, into: &mut [u8], there: usize) -> usize {
-        let length = into.len() as u64;
-        let ends = self.end().saturating_sub(at).min(length) as usize;
-        if ends > there {
-            into[there..ends].fill(0);
-        }
-        let first = self.before(at).map_or(at, |(run, _)| run);
-        for (&run, bytes) in self.runs.range(first..at.saturating_add(length)) {
-            let (from, to) = (run.max(at), (run + bytes.len() as u64).min(at + length));
-            if from < to {
-                into[(from - at) as usize..(to - at) as usize]
-                    .copy_from_slice(&bytes[(from - run) as usize..(to - run) as usize]);
-            }
-        }
-        there.max(ends)
-    }
-
-    /// Takes a write if it touches a run or begins a new one of at most `most`, and `limit` bytes are not exceeded;
-    /// `false` if what is there must be written first.
-    fn take(&mut self, start: u64, data: &[u8], most: usize, limit: usize) -> bool {
-        if self.bytes + data.len() > limit && !self.is_empty() {
-            return false;
-        }
-        let end = start + data.len() as u64;
-        let run = self.before(start).filter(|&(_, run_end)| run_end >= start).map(|(run, _)| run);
-        let next = self.runs.range(start + 1..).next().map_or(u64::MAX, |(&next, _)| next);
-        if next < end || (run.is_none() && self.runs.len() >= most) {
-            return false;
-        }
-        let run = run.unwrap_or(start);
-        let bytes = self.runs.entry(run).or_default();
-        let at = (start - run) as usize;
-        let grown = (at + data.len()).saturating_sub(bytes.len());
-        bytes.resize(bytes.len() + grown, 0);
-        bytes[at..at + data.len()].copy_from_slice(data);
-        self.bytes += grown;
-        true
-    }
-}
+use crate::store::{Cut, Mapping, Store};
 
 /// One open file.
 pub(crate) struct Handle<S> {
@@ -218,7 +63,7 @@ impl<S: Store> Handle<S> {
     pub(crate) fn database(store: S, options: VfsOptions) -> Result<Self, Failure> {
         let free = options.discard.then(FreePages::default);
         let ahead = (options.read_ahead_depth > 1).then(|| Box::new(ReadAhead::new(options.read_ahead_depth)));
-        let enters_unlocked = !store.access().locks;
+        let enters_unlocked = !store.rights().locks;
         let mut handle = Self { options, mapping: None, free, ahead, enters_unlocked, ..Self::plain(store) };
         handle.decide()?;
         Ok(handle)
@@ -533,7 +378,7 @@ impl<S: Store> Handle<S> {
             let owner = Owner { identity: header.identity, first: header.offset };
             self.batches = self.store.batch_place().map(|place| BatchLog::new(place, owner));
         }
-        if !self.store.access().writes {
+        if !self.store.rights().writes {
             return self.batches.as_mut().map_or(Ok(()), |batches| batches.look(&mut self.store));
         }
         match self.batches.as_mut().map(|batches| batches.enter(&mut self.store, how)) {
@@ -670,22 +515,10 @@ impl<S: Store> Handle<S> {
     }
 }
 
-/// What of runs lies before a byte, and what behind it.
-fn split_at(runs: &Runs, at: u64) -> (Runs, Runs) {
-    let (mut before, mut behind) = (Runs::new(), Runs::new());
-    for (start, bytes) in runs {
-        let (first, last) = bytes.split_at(at.saturating_sub(*start).min(bytes.len() as u64) as usize);
-        let parts = [(&mut before, *start, first), (&mut behind, start + first.len() as u64, last)];
-        for (list, start, part) in parts.into_iter().filter(|(_, _, part)| !part.is_empty()) {
-            list.push((start, part.to_vec()));
-        }
-    }
-    (before, behind)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::Chunks;
     use flashwise_block::ByteSize;
 
     /// A store in memory that can fail, and remembers its writes.
@@ -767,17 +600,6 @@ mod tests {
         let (mut file, mut page) = (full(), [0; 4096]);
         assert_eq!((file.read(0, &mut page).unwrap(), file.size().unwrap(), page), (4096, 4096, [7; 4096]));
         assert_eq!(file.sync(0).unwrap_err().code, sqlite::SQLITE_FULL);
-    }
-
-    #[test]
-    fn a_batch_is_split_where_the_file_ends() {
-        let runs: Runs = vec![(0, vec![1; 4]), (10, vec![2; 4]), (20, vec![3; 4])];
-        assert_eq!(
-            split_at(&runs, 12),
-            (vec![(0, vec![1; 4]), (10, vec![2; 2])], vec![(12, vec![2; 2]), (20, vec![3; 4])])
-        );
-        assert_eq!(split_at(&runs, 24), (runs.clone(), vec![]));
-        assert_eq!(split_at(&runs, 0), (vec![], runs));
     }
 
     #[test]

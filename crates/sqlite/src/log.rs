@@ -15,10 +15,11 @@ use crate::bytes::Span;
 use crate::error::{Failure, checked_end};
 use crate::ffi::ParentFile;
 use crate::file::{FileStore, SqliteFile};
-use crate::handle::{Cut, Handle};
+use crate::handle::Handle;
 use crate::log_gather::GatheredLog;
 use crate::log_layout::{Geometry, LOG_HEADER, LogHeader, LogLayout, SQLITE_HEADER};
 use crate::shm::SharedMemory;
+use crate::store::Cut;
 
 /// Opens a log. Frames that are laid out are handed on together, those of a plain log where somebody `gathers` them.
 pub(crate) fn open_log<S: FileStore + 'static>(

@@ -19,12 +19,13 @@ use crate::drive::{Drive, DriveStore, OpenMode, SharedDrive, lock, role_of_name}
 use crate::error::Failure;
 use crate::ffi::{Api, FileName, ParentVfs, Registration};
 use crate::file::SqliteFile;
-use crate::handle::{self, Handle};
+use crate::handle::Handle;
 use crate::layout::Layout;
 use crate::ledger::Ledger;
 use crate::log::open_log;
 use crate::log_layout::LogLayout;
 use crate::options::VfsOptions;
+use crate::store::Rights;
 
 /// Where the files of a VFS are kept.
 pub enum Backend {
@@ -97,15 +98,15 @@ impl Shared {
     ) -> Result<Opened, Failure> {
         let role = role_of_flags(flags);
         let options = self.options_of(named)?;
-        let access = access_of(flags, named);
+        let rights = rights_of(flags, named);
         match &self.place {
-            Place::Directory(directory) => directory.open(name, role, flags, options, access),
+            Place::Directory(directory) => directory.open(name, role, flags, options, rights),
             Place::Drive(drive) => {
                 let name = name.as_ref().map(|name| utf8(name.bytes())).transpose()?;
                 let create = name.is_none() || flags & sqlite::SQLITE_OPEN_CREATE != 0;
                 let mode = OpenMode { role, create, exclusive: flags & sqlite::SQLITE_OPEN_EXCLUSIVE != 0 };
                 let mut store = DriveStore::open(drive, name, mode)?;
-                store.set_access(access);
+                store.set_rights(rights);
                 if flags & sqlite::SQLITE_OPEN_DELETEONCLOSE != 0
                     && let Some(name) = name
                 {
@@ -200,11 +201,11 @@ fn utf8(name: &[u8]) -> Result<&str, Failure> {
 }
 
 /// What a connection does with a database, from the flags and parameters that it opens it with.
-fn access_of(flags: c_int, named: Option<&Lookup<'_>>) -> handle::Access {
+fn rights_of(flags: c_int, named: Option<&Lookup<'_>>) -> Rights {
     let is_on = |key: &str| named.and_then(|named| named(key)).is_some_and(|value| is_true(&value));
     let is_immutable = is_on("immutable");
     let writes = flags & sqlite::SQLITE_OPEN_READONLY == 0 && !is_immutable;
-    handle::Access { locks: !is_immutable && !is_on("nolock"), writes }
+    Rights { locks: !is_immutable && !is_on("nolock"), writes }
 }
 
 /// What SQLite takes for true in a URI: `sqlite3_uri_boolean` without a default.

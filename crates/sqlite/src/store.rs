@@ -1,0 +1,82 @@
+//! What an open file stores its bytes in: a file in a directory, a drive, or memory.
+
+use std::ffi::c_int;
+
+use crate::batch::BatchPlace;
+use crate::bytes::Span;
+use crate::error::Failure;
+use crate::layout::{Chunks, Header};
+
+/// How a write may reach the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// As one request, or one after another where the device takes no request as long.
+    Whole,
+    /// Cut where chunks begin, all pieces together.
+    Chunks(Chunks),
+}
+
+/// What the connection that opened a file may do, and will.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rights {
+    /// Whether SQLite takes locks; with `nolock=1` and `immutable=1` it never does.
+    pub locks: bool,
+    /// Whether anything may be written: the database, or what lies beside it.
+    pub writes: bool,
+}
+
+impl Rights {
+    pub(crate) const USUAL: Self = Self { locks: true, writes: true };
+}
+
+/// Where bytes are kept.
+pub(crate) trait Store {
+    /// Name for messages.
+    fn name(&self) -> &str;
+    /// Bytes stored.
+    fn size(&mut self) -> Result<u64, Failure>;
+    /// Reads; fewer bytes than asked only at the end of the file.
+    fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<usize, Failure>;
+    /// Hears what a database turned out to be, or was made.
+    fn decided(&mut self, _mapping: Mapping) {}
+    /// An empty file is about to become a database that is laid out: what lies beside it under SQLite's own names is of
+    /// no database any more, and goes.
+    fn clear_leftovers(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+    /// Makes sure that `end` bytes fit, where that can be known.
+    fn reserve(&mut self, end: u64) -> Result<(), Failure>;
+    /// Writes; the file grows as needed.
+    fn write(&mut self, offset: u64, data: &[u8], how: Cut) -> Result<(), Failure>;
+    /// Writes runs that do not touch each other, all together where the place can do that.
+    fn write_all(&mut self, runs: &[(u64, Vec<u8>)], how: Cut) -> Result<(), Failure> {
+        runs.iter().try_for_each(|(start, bytes)| self.write(*start, bytes, how))
+    }
+    /// Hears that a batch is written and more is to come, so that the drive can begin with it.
+    fn begin(&mut self, _batch: Span) {}
+    /// Hears of spans that are likely to be read next, in that order, so that they can be read together.
+    fn ask_ahead(&mut self, _spans: &[Span]) {}
+    /// Gives back the space of whole blocks, which read as zeros or as before from then on.
+    fn discard(&mut self, _span: Span) -> Result<(), Failure> {
+        Ok(())
+    }
+    /// Sets the size.
+    fn truncate(&mut self, size: u64) -> Result<(), Failure>;
+    /// Makes all that was written durable.
+    fn sync(&mut self, flags: c_int) -> Result<(), Failure>;
+    /// What the connection may do with the file.
+    fn rights(&self) -> Rights {
+        Rights::USUAL
+    }
+    /// A place for the database's log of batches, where there can be one.
+    fn batch_place(&self) -> Option<Box<dyn BatchPlace>> {
+        None
+    }
+}
+
+/// Where a database's bytes lie in its stored file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mapping {
+    Plain,
+    Shifted(Header),
+}
