@@ -5,4 +5,5 @@
 
 mod file_device;
 mod raw_device;
+mod signatures;
 mod support;
