@@ -17,7 +17,7 @@ use flashwise_block::ByteSize;
 use rustix::event::{PollFd, PollFlags};
 
 use crate::command_channel::CommandChannel;
-use crate::engine::KERNEL_CLIENT;
+use crate::engine::{ALLOCATION_STEPS, KERNEL_CLIENT};
 use crate::error::{os_message, spawn};
 use crate::event_fd::EventFd;
 use crate::fuse::{FuseReply, KernelClient, Mounted};
@@ -381,12 +381,8 @@ impl Server {
         if is_ready(Source::Listener) {
             self.accept();
         }
+        self.answer_status_requests();
         for connection in &mut self.connections {
-            for request in connection.take_status_requests() {
-                let StatusRequest { offset, length, one, .. } = request;
-                let ranges = self.engine.allocation(offset, length, one)?;
-                connection.answer_status(request, ranges.as_deref());
-            }
             if connection.handshake_deadline().is_some_and(|deadline| deadline <= arrived) {
                 connection.abandon();
             }
@@ -497,9 +493,24 @@ impl Server {
         Ok(sources)
     }
 
+    /// Replies to pending BLOCK_STATUS requests, one of each client at a time, until so many pages have been examined
+    /// that other requests would wait; the rest stay pending.
+    fn answer_status_requests(&mut self) {
+        let mut steps = ALLOCATION_STEPS;
+        while steps > 0 && self.connections.iter().any(Connection::has_status_requests) {
+            for connection in &mut self.connections {
+                let Some(request) = connection.next_status_request() else { continue };
+                let StatusRequest { offset, length, one, .. } = request;
+                let ranges = self.engine.allocation(offset, length, one, &mut steps);
+                connection.answer_status(request, ranges);
+            }
+        }
+    }
+
     /// How long nothing has to be done; `None` until somebody comes.
     fn timeout(&self, is_open: bool) -> Option<Duration> {
-        if is_open && self.connections.iter().any(Connection::has_buffered_requests) {
+        let is_pending = |client: &Connection| client.has_buffered_requests() || client.has_status_requests();
+        if is_open && self.connections.iter().any(is_pending) {
             return Some(Duration::ZERO);
         }
         let limit = match () {
@@ -517,9 +528,11 @@ impl Server {
     }
 
     fn accept(&mut self) {
-        while let Some(stream) = self.socket.as_ref().and_then(|socket| socket.accept().ok()) {
+        // Bounded, so that a process that connects again and again cannot hold the thread.
+        for _ in 0..MAX_CLIENTS {
+            let Some(stream) = self.socket.as_ref().and_then(|socket| socket.accept().ok()) else { return };
             if self.connections.len() == MAX_CLIENTS {
-                // What has come of those that negotiate is read first: who has sent all of it is none of them.
+                // Pending input is read first: a client that has completed negotiation is not evicted.
                 for connection in self.connections.iter_mut().filter(|client| client.handshake_deadline().is_some()) {
                     if connection.receive(self.engine.info(), &mut self.commands).is_err() {
                         connection.abandon();

@@ -23,7 +23,7 @@ pub const TEXT_MAX: u64 = 256 << 20;
 pub fn open_regular(path: &Path) -> io::Result<File> {
     // Without waiting for a writer of a pipe or for a terminal's line; of no meaning for a regular file.
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC).bits().cast_signed();
-    // Opening some devices does something, so that the name is asked first, and what was opened once more.
+    // Opening some devices has side effects: the name is checked first, then the opened file.
     check_regular(path)?;
     let file = File::options().read(true).custom_flags(flags).open(path)?;
     match kind(file.metadata()?.file_type()) {
@@ -35,7 +35,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// Fails where a path is no regular file, for a file that somebody else opens by name.
 ///
 /// # Errors
-/// When it is no regular file, which the message says, or is not there.
+/// When it is no regular file, which the message says, or is absent.
 pub fn check_regular(path: &Path) -> io::Result<()> {
     match kind(std::fs::metadata(path)?.file_type()) {
         None => Ok(()),
@@ -63,7 +63,7 @@ fn kind(kind: FileType) -> Option<&'static str> {
 /// Reads a text of at most [`TEXT_MAX`] bytes: a file, or what comes through a pipe.
 ///
 /// # Errors
-/// When it cannot be read, is a device other than a terminal, is longer or is no UTF-8.
+/// When it cannot be read, is a block device, a directory or a socket, is longer or is no UTF-8.
 pub fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
     read_text_of(path.as_ref(), TEXT_MAX)
 }

@@ -26,6 +26,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 
 /// The file whose lock says that a folder is in use.
 const LOCK: &str = ".in-use";
@@ -78,7 +79,7 @@ impl TemporaryFolder {
                 Err(error) => {
                     remove(&path);
                     // Swept, before it was locked, by a process that cannot see this one.
-                    if error.kind() != ErrorKind::NotFound {
+                    if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::WouldBlock) {
                         return Err(error);
                     }
                 }
@@ -136,8 +137,11 @@ fn lock(path: &Path, is_new: bool) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).create_new(is_new).mode(0o600).custom_flags(flags);
     let file = options.open(path)?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-    Ok(file)
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        // A file system without locks: nobody sweeps there either.
+        Err(Errno::NOSYS | Errno::NOLCK | Errno::OPNOTSUPP) if is_new => Ok(file),
+        locked => locked.map(|()| file).map_err(Into::into),
+    }
 }
 
 /// Removes the folders in `parent` that processes of this user's left which are dead.

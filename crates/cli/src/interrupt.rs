@@ -1,7 +1,7 @@
 //! Ctrl-C, SIGTERM and SIGHUP: whatever the program is doing, it ends within two seconds and leaves nothing.
 //!
 //! ```text
-//!   signal ─▶ work is asked to stop (flashwise_block::interrupt) ─▶ it returns, destructors run, exit code 130
+//!   signal ─▶ interrupt requested (flashwise_block::interrupt)   ─▶ it returns, destructors run, exit code 130
 //!               └─ grace ─▶ or a second signal ─▶ temporary folders are removed, one error is printed, exit code 130
 //! ```
 //!
@@ -10,7 +10,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::output::Output;
 
 /// How long work has to end by itself.
 const GRACE: Duration = Duration::from_millis(1500);
-/// How long threads that still write into a temporary folder may hinder its removal.
+/// How long threads that still write into a temporary folder, or a reader who does not read, may delay the end.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// What a verb does at a signal, and whether the program may be ended without it.
@@ -53,12 +53,16 @@ pub fn listen(output: Output) {
             end_now(output);
         }
         interrupt::request();
-        thread::spawn(move || {
+        let watch = move || {
             thread::sleep(GRACE);
             if handler().as_ref().is_none_or(|handler| (handler.may_end)()) {
                 end_now(output);
             }
-        });
+        };
+        // Where there is no thread to be had, nobody would end work that does not end by itself.
+        if thread::Builder::new().spawn(watch).is_err() {
+            end_now(output);
+        }
     };
     // Without a handler a signal still ends the program; only the cleaning up is then left to the next run.
     interrupt::install_but_keep_nohup(|| drop(ctrlc::set_handler(on_signal)));
@@ -72,7 +76,15 @@ pub fn handle_with(on_signal: impl Fn() + Send + 'static, may_end: impl Fn() -> 
 /// Ends the program from beside its work.
 fn end_now(output: Output) -> ! {
     temporary::remove_all(PATIENCE);
-    output.fail_at_once(&failure("interrupted"));
+    // Beside this thread: nobody may be reading a pipe that is full.
+    let (done, printed) = mpsc::channel();
+    let print = move || {
+        output.fail_at_once(&failure("interrupted"));
+        let _ = done.send(());
+    };
+    if thread::Builder::new().spawn(print).is_ok() {
+        let _ = printed.recv_timeout(PATIENCE);
+    }
     std::process::exit(INTERRUPTED.into());
 }
 
@@ -90,7 +102,11 @@ impl Listener {
         let (interrupted, is_over) = (Arc::clone(&listener.interrupted), Arc::clone(&listener.is_over));
         let on_signal = {
             let is_over = Arc::clone(&is_over);
-            move || interrupted.store(!is_over.load(Ordering::Acquire), Ordering::Relaxed)
+            move || {
+                if !is_over.load(Ordering::Acquire) {
+                    interrupted.store(true, Ordering::Relaxed);
+                }
+            }
         };
         handle_with(on_signal, move || is_over.load(Ordering::Acquire));
         listener

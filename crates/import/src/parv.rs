@@ -74,7 +74,7 @@ impl Block {
         for entry in &self.entries {
             let key = entry.key.as_str();
             if !seen.insert(key) {
-                return Err(syntax(file, entry.line, format!("'{key}' stands here a second time")));
+                return Err(syntax(file, entry.line, format!("'{key}' is repeated")));
             }
             if known.contains(&key) {
                 continue;

@@ -86,15 +86,35 @@ fn lines(text: &str) -> usize {
 
 /// Refuses elements with more attributes than any file of these formats has, before a parser sees them.
 fn check_attributes(text: &str, file: &str) -> Result<(), ImportError> {
-    let mut attributes = 0_usize;
-    for (number, line) in (1..).zip(text.lines()) {
-        attributes = attributes.saturating_add(line.bytes().filter(|&byte| byte == b'=').count());
+    let (mut attributes, mut line, mut rest) = (0_usize, 1_usize, text);
+    while let Some(at) = rest.find('<') {
+        let (before, tag) = rest.split_at(at);
+        line = line.saturating_add(lines(before));
+        let (end, is_element) = tag_end(tag);
+        let (whole, after) = tag.split_at(end.unwrap_or(tag.len()));
+        if is_element {
+            attributes = attributes.saturating_add(whole.bytes().filter(|&byte| byte == b'=').count());
+        }
         if attributes > ATTRIBUTES_MAX {
             let reason = format!("not a configuration: more than {ATTRIBUTES_MAX} attributes ('=')");
-            return Err(ImportError::Syntax { file: file.to_owned(), line: number, reason });
+            return Err(ImportError::Syntax {
+                file: file.to_owned(),
+                line: u32::try_from(line).unwrap_or(u32::MAX),
+                reason,
+            });
         }
+        line = line.saturating_add(lines(whole));
+        rest = after;
     }
     Ok(())
+}
+
+/// Where a text that starts with `<` has the end of its tag, if it has, and whether that is an element's.
+fn tag_end(tag: &str) -> (Option<usize>, bool) {
+    let other = [("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>"), ("<!", ">")];
+    let special = other.iter().find(|(start, _)| tag.starts_with(start));
+    let mark = special.map_or(">", |(_, end)| end);
+    (tag.find(mark).map(|end| end.saturating_add(mark.len())), special.is_none())
 }
 
 /// Copies `text` and gives each closing tag the name of the element that is open there; reports the line (the first is
@@ -111,9 +131,8 @@ fn close_as_opened(text: &str, out: &mut String, mut report: impl FnMut(usize, &
         let (before, tag) = rest.split_at(at);
         copy(before, &mut line);
         // What is no element goes through unread, up to its own end.
-        let other = [("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>"), ("<!", ">")];
-        let end_mark = other.iter().find(|(start, _)| tag.starts_with(start)).map_or(">", |(_, end)| end);
-        let Some(end) = tag.find(end_mark).map(|end| end.saturating_add(end_mark.len())) else {
+        let (end, is_element) = tag_end(tag);
+        let Some(end) = end else {
             copy(tag, &mut line);
             return;
         };
@@ -129,7 +148,7 @@ fn close_as_opened(text: &str, out: &mut String, mut report: impl FnMut(usize, &
             }
         } else {
             let name = whole[1..].split(|c: char| c.is_whitespace() || "/>".contains(c)).next().unwrap_or_default();
-            if end_mark == ">" && !whole.starts_with("<!") && !whole.ends_with("/>") {
+            if is_element && !whole.ends_with("/>") {
                 open.push(name);
             }
             copy(whole, &mut line);
@@ -320,7 +339,7 @@ impl<'a> Section<'a> {
         match found {
             [] => Ok(None),
             [only] => Ok(Some(*only)),
-            [_, second, ..] => Err(self.error(*second, format!("<{name}> stands here a second time"))),
+            [_, second, ..] => Err(self.error(*second, format!("<{name}> is repeated"))),
         }
     }
 
@@ -387,6 +406,13 @@ mod tests {
             let refused = read(text).unwrap_err().to_string();
             assert!(refused.starts_with(&format!("f: line {line}: not XML")), "{text}: {refused}");
         }
+    }
+
+    #[test]
+    fn rules_of_equals_signs_in_comments_and_text_are_no_attributes() {
+        let rule = "=".repeat(80);
+        let text = format!("<a><!-- {rule} -->{}</a>", format!("<b>{rule}</b><!--\n{rule}\n-->").repeat(60));
+        assert!(read(&text).is_ok());
     }
 
     /// Each of these takes a parser without bounds time in the square of its length, or memory without end.

@@ -502,7 +502,7 @@ impl DataFile {
     }
 }
 
-/// How a mark begins.
+/// First line of a mark.
 const MARK: &str = "A flashwise drive is attached to this image, or was and was not detached.";
 
 /// The text of a mark, which is short.

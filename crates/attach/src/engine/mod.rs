@@ -197,9 +197,9 @@ impl std::fmt::Debug for Engine {
     }
 }
 
-/// Pages that are looked at for one answer about the allocation, so that no other client waits for it.
-const ALLOCATION_STEPS: usize = 16_384;
-/// Parts that such an answer has at most.
+/// Pages that are examined for BLOCK_STATUS requests between two looks at other requests; bounds the delay of others.
+pub(crate) const ALLOCATION_STEPS: usize = 16_384;
+/// Most extents of a reply.
 const ALLOCATION_RANGES: usize = 1024;
 
 impl Engine {
@@ -250,21 +250,23 @@ impl Engine {
     }
 
     /// Which parts of a range hold anything, one behind the other, each with whether it is a hole, which reads as
-    /// zeros; at least the first part of the range. `None` where the range is not on the drive.
+    /// zeros; at least the first part of the range, and as much as `steps` pages, which it takes away, allow. `None` where
+    /// the range is not on the drive.
     ///
     /// # Errors
-    /// When the file that holds the bytes cannot be asked.
+    /// When the data file cannot be read.
     pub(crate) fn allocation(
         &self,
         offset: u64,
         length: u32,
         one: bool,
+        steps: &mut usize,
     ) -> Result<Option<Vec<(u32, bool)>>, AttachError> {
         let capacity = self.info().capacity.0;
         let Some(end) = offset.checked_add(length.into()).filter(|&end| end <= capacity) else { return Ok(None) };
         let mut ranges: Vec<(u32, bool)> = Vec::new();
-        let (mut at, mut steps) = (offset, 0);
-        while at < end && steps < ALLOCATION_STEPS {
+        let mut at = offset;
+        while at < end && (*steps > 0 || ranges.is_empty()) {
             let (until, is_hole) = self.part_at(at, end)?;
             let (part, count) = ((until - at) as u32, ranges.len());
             match ranges.last_mut() {
@@ -272,7 +274,7 @@ impl Engine {
                 Some(_) if one || count == ALLOCATION_RANGES => break,
                 _ => ranges.push((part, is_hole)),
             }
-            (at, steps) = (until, steps + 1);
+            (at, *steps) = (until, steps.saturating_sub(1));
         }
         Ok(Some(ranges))
     }

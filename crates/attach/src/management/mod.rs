@@ -113,7 +113,7 @@ impl Drop for Management {
 
 /// Closes the connection of a listener that has been open longest, where it has as many as it may; one that sends no
 /// request before one that takes no reply.
-fn make_room(connections: &mut Vec<(usize, Connection)>, listener: usize) {
+fn evict_connection(connections: &mut Vec<(usize, Connection)>, listener: usize) {
     let of_listener = connections.iter().enumerate().filter(|(_, (n, _))| *n == listener);
     if of_listener.clone().count() < CONNECTIONS {
         return;
@@ -171,9 +171,9 @@ impl PollLoop {
         for (&n, _) in accepting.iter().zip(listeners_ready).filter(|&(_, &is_ready)| is_ready) {
             match self.listeners[n].accept() {
                 Ok(mut connection) => {
-                    // One that has sent its request already is answered whoever comes after it.
+                    // A complete request is served before a later client can evict its connection.
                     if connection.advance(&mut self.commands) {
-                        make_room(&mut self.connections, n);
+                        evict_connection(&mut self.connections, n);
                         self.connections.push((n, connection));
                     }
                 }

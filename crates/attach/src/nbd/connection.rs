@@ -15,7 +15,7 @@ use flashwise_block::{ByteSize, DeviceInfo, IoBuffer, Operation};
 use super::handshake::{Handshake, Negotiated, Step, greeting};
 use super::protocol::*;
 use crate::buffer_pool::BufferPool;
-use crate::{HostCompletion, HostRequest};
+use crate::{AttachError, HostCompletion, HostRequest};
 
 /// Bytes that are read together.
 const INPUT: usize = 256 << 10;
@@ -88,8 +88,8 @@ pub(crate) struct Connection {
     negotiated: Negotiated,
     /// Until when the negotiation is to be over.
     deadline: Instant,
-    /// What is asked of the allocation, to be told in the order of the requests.
-    status_requests: Vec<StatusRequest>,
+    /// Pending BLOCK_STATUS requests, in order.
+    status_requests: VecDeque<StatusRequest>,
     /// What has come and is not used up is in `start..end`.
     input: Box<[u8]>,
     start: usize,
@@ -116,7 +116,7 @@ impl Connection {
             phase: Phase::Negotiating(Handshake::Flags),
             negotiated: Negotiated::default(),
             deadline: Instant::now() + HANDSHAKE_TIMEOUT,
-            status_requests: Vec::new(),
+            status_requests: VecDeque::new(),
             input: vec![0; INPUT].into(),
             start: 0,
             end: 0,
@@ -138,9 +138,14 @@ impl Connection {
         matches!(self.phase, Phase::Negotiating(_)).then_some(self.deadline)
     }
 
-    /// What it wants to know of the allocation.
-    pub(crate) fn take_status_requests(&mut self) -> Vec<StatusRequest> {
-        std::mem::take(&mut self.status_requests)
+    /// Takes the oldest pending BLOCK_STATUS request.
+    pub(crate) fn next_status_request(&mut self) -> Option<StatusRequest> {
+        self.status_requests.pop_front()
+    }
+
+    /// Whether a BLOCK_STATUS request is pending.
+    pub(crate) fn has_status_requests(&self) -> bool {
+        !self.status_requests.is_empty()
     }
 
     /// Whether its requests are taken now.
@@ -176,6 +181,7 @@ impl Connection {
     pub(crate) fn abandon(&mut self) {
         self.phase = Phase::Closing;
         self.output.clear();
+        self.status_requests.clear();
         self.in_flight = 0;
     }
 
@@ -281,7 +287,7 @@ impl Connection {
                 let NbdRequest { cookie, offset, length, .. } = request;
                 // Counted as in flight, so that a client that reads no replies cannot queue requests without bound.
                 self.in_flight += 1;
-                self.status_requests.push(StatusRequest { cookie, offset, length, one });
+                self.status_requests.push_back(StatusRequest { cookie, offset, length, one });
             }
             Kind::BlockStatus { .. } => self.refuse_structured(request.cookie, EINVAL),
             // Its bytes would have to be taken first, and no sensible client sends them.
@@ -321,12 +327,18 @@ impl Connection {
         }
     }
 
-    /// Queues the reply to a question about the allocation; `None` for a range that is not on the drive.
-    pub(crate) fn answer_status(&mut self, request: StatusRequest, ranges: Option<&[(u32, bool)]>) {
+    /// Queues the reply to a BLOCK_STATUS: its extents, `None` for a range that is not on the drive, or an error of the
+    /// data file, which fails this request only.
+    pub(crate) fn answer_status(
+        &mut self,
+        request: StatusRequest,
+        ranges: Result<Option<Vec<(u32, bool)>>, AttachError>,
+    ) {
         self.in_flight = self.in_flight.saturating_sub(1);
         match ranges {
-            Some(ranges) => self.queue(ReplyPart::OsMessage(status_chunk(request.cookie, ranges))),
-            None => self.refuse_structured(request.cookie, EINVAL),
+            Ok(Some(ranges)) => self.queue(ReplyPart::OsMessage(status_chunk(request.cookie, &ranges))),
+            Ok(None) => self.refuse_structured(request.cookie, EINVAL),
+            Err(_) => self.refuse_structured(request.cookie, EIO),
         }
     }
 

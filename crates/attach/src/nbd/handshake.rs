@@ -28,7 +28,7 @@ pub(super) enum Handshake {
 /// What a client and the server have agreed on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Negotiated {
-    /// Zeros follow the answer to EXPORT_NAME.
+    /// Zeros follow the reply to EXPORT_NAME.
     pub(super) zeroes: bool,
     /// Replies to reads are structured.
     pub(super) structured: bool,

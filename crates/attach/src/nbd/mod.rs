@@ -8,7 +8,7 @@
 //! Source: "The NBD protocol" (doc/proto.md of the NetworkBlockDevice project), fixed newstyle negotiation, simple
 //! replies, and structured ones of one chunk; options EXPORT_NAME, ABORT, LIST, INFO, GO, STRUCTURED_REPLY and the two
 //! of META_CONTEXT with `base:allocation`; commands READ, WRITE with FUA, FLUSH, TRIM, WRITE_ZEROES, BLOCK_STATUS,
-//! DISC. All other options are answered as unsupported, which the protocol allows.
+//! DISC. All other options get NBD_REP_ERR_UNSUP.
 
 mod connection;
 mod handshake;

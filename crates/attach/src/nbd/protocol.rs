@@ -67,7 +67,7 @@ const CMD_WRITE_ZEROES: u16 = 6;
 const CMD_BLOCK_STATUS: u16 = 7;
 /// The flag of a command that is durable when it is answered.
 const FLAG_FUA: u16 = 1;
-/// The flag of a BLOCK_STATUS that asks for the first range only.
+/// BLOCK_STATUS flag: first extent only.
 const FLAG_REQ_ONE: u16 = 1 << 3;
 
 /// The only chunk of a reply.
@@ -79,7 +79,7 @@ const CHUNK_ERROR: u16 = 1 << 15 | 1;
 
 /// Error numbers.
 const EPERM: u32 = 1;
-const EIO: u32 = 5;
+pub(super) const EIO: u32 = 5;
 pub(super) const EINVAL: u32 = 22;
 const ENOSPC: u32 = 28;
 pub(super) const EOVERFLOW: u32 = 75;

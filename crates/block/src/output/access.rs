@@ -42,7 +42,7 @@ impl Access {
     /// The access that a file has, behind links.
     ///
     /// # Errors
-    /// When the file cannot be looked at.
+    /// When the file cannot be read.
     pub fn of(path: &Path) -> io::Result<Self> {
         let metadata = fs::metadata(path)?;
         let list = access_list(|buffer| rustix::fs::getxattr(path, ACCESS_LIST, buffer))?;

@@ -61,10 +61,11 @@ impl OutputFolder {
         let earlier = list(path, kind)?;
         for entry in fs::read_dir(path)? {
             let name = entry?.file_name();
-            let name = name.to_string_lossy();
             if name != LIST {
-                Replaceable::recognise(&path.join(&*name), |file| is_listed(&earlier, &name, file))
-                    .map_err(|error| foreign(&name, kind, error))?;
+                // The list has text: another name is of a file that is not listed.
+                let is_ours = |file| name.to_str().map_or(Ok(false), |name| is_listed(&earlier, name, file));
+                Replaceable::recognise(&path.join(&name), is_ours)
+                    .map_err(|error| foreign(&name.to_string_lossy(), kind, error))?;
             }
         }
         Ok(Self { path: path.to_owned(), kind, earlier, written: BTreeSet::new() })
@@ -107,7 +108,7 @@ fn foreign(name: &str, kind: &str, error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::AlreadyExists => {
             let why = format!(
-                "{name} is there, and is none of the {kind} that flashwise wrote to it, or was changed since; it is not \
+                "{name}: exists and is not one of the {kind} that flashwise wrote, or was changed since; it is not \
                  replaced: give a new or an empty folder"
             );
             io::Error::new(io::ErrorKind::AlreadyExists, why)
@@ -121,15 +122,39 @@ fn is_listed(list: &BTreeSet<Entry>, name: &str, mut file: File) -> io::Result<b
     if !list.iter().any(|entry| entry.0 == name) {
         return Ok(false);
     }
-    let mut content = Vec::new();
-    file.read_to_end(&mut content)?;
-    Ok(list.contains(&Entry(name.to_owned(), checksum(&content))))
+    let (mut sum, mut piece) = (Checksum::default(), vec![0; 64 << 10]);
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(list.contains(&Entry(name.to_owned(), sum.text()))),
+            read => sum.add(&piece[..read]),
+        }
+    }
 }
 
 /// FNV-1a, 64 bits: against edits, not against somebody who wants to be taken for flashwise.
+struct Checksum(u64);
+
+impl Default for Checksum {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Checksum {
+    fn add(&mut self, bytes: &[u8]) {
+        let fold = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        self.0 = bytes.iter().fold(self.0, fold);
+    }
+
+    fn text(&self) -> String {
+        format!("{:016x}", self.0)
+    }
+}
+
 fn checksum(content: &[u8]) -> String {
-    let fold = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    format!("{:016x}", content.iter().fold(0xcbf2_9ce4_8422_2325, fold))
+    let mut sum = Checksum::default();
+    sum.add(content);
+    sum.text()
 }
 
 /// What a folder's list has; nothing where it has no list.

@@ -44,7 +44,7 @@ pub use access::Access;
 pub use folder::OutputFolder;
 pub use replace::Replaceable;
 
-/// How names begin that stand only while a file is written.
+/// Prefix of temporary names.
 pub const TEMPORARY_PREFIX: &str = ".flashwise-";
 
 /// A new file, written through a handle; it gets its name when it is complete. Dropped before, it leaves nothing.
@@ -108,12 +108,19 @@ impl OutputFile {
         let named = match self.named {
             Some(named) => named,
             None => {
-                let made = builder_in(&builder(), directory_of(&self.target), |path| link(&self.file, path))?;
+                let made = builder().make_in(directory_of(&self.target), |path| link(&self.file, path))?;
                 made.into_temp_path()
             }
         };
         let old = old.exchange_with(named, &self.target)?;
-        Ok((Published::of(&self.file, &self.target)?, old))
+        let published = Published::named(&self.file, &self.target)?;
+        match sync_directory_of(&self.target) {
+            Ok(()) => Ok((published, old)),
+            Err(error) => {
+                let _ = published.undo(old);
+                Err(error)
+            }
+        }
     }
 
     /// Everything on the medium, with the access that the finished file has.
@@ -175,8 +182,19 @@ pub struct Published {
 }
 
 impl Published {
+    /// A file that has just got its name, which goes to the medium; where it does not, the name is taken away again.
     fn of(file: &File, path: &Path) -> io::Result<Self> {
-        sync_directory_of(path)?;
+        let published = Self::named(file, path)?;
+        match sync_directory_of(path) {
+            Ok(()) => Ok(published),
+            Err(error) => {
+                let _ = published.remove();
+                Err(error)
+            }
+        }
+    }
+
+    fn named(file: &File, path: &Path) -> io::Result<Self> {
         let metadata = file.metadata()?;
         Ok(Self { path: path.to_owned(), device: metadata.dev(), inode: metadata.ino() })
     }
@@ -226,10 +244,7 @@ pub fn publish_all(files: Vec<(OutputFile, Option<Replaceable>)>) -> Result<(), 
             Err(error) => {
                 for (published, old) in done.into_iter().rev() {
                     // Where that fails too, the new file stays: it is whole.
-                    let _ = match old {
-                        Some(old) => published.give_back(old),
-                        None => published.remove(),
-                    };
+                    let _ = published.undo(old);
                 }
                 return Err((target, error));
             }
@@ -255,7 +270,7 @@ pub fn write_new(path: &Path, content: &[u8]) -> io::Result<Published> {
 #[allow(clippy::disallowed_methods, reason = "what other crates call instead")]
 pub fn create_growing(path: &Path) -> io::Result<File> {
     let file = File::create_new(path)?;
-    sync_directory_of(path)?;
+    Published::of(&file, path)?;
     Ok(file)
 }
 
@@ -291,15 +306,28 @@ pub fn remove_directories(made: &[PathBuf]) {
 /// Brings the names in the directory of a file to the medium.
 ///
 /// # Errors
-/// When the directory cannot be opened or synced; one that cannot be synced by its kind is taken as it is.
+/// When the directory cannot be opened or synced; one that cannot be synced by its kind, or that this user may write to
+/// and not read, is left to the kernel.
 pub fn sync_directory_of(path: &Path) -> io::Result<()> {
-    match File::open(directory_of(path))?.sync_all() {
+    let directory = match File::open(directory_of(path)) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
+        opened => opened?,
+    };
+    match directory.sync_all() {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
         done => done,
     }
 }
 
 impl Published {
+    /// Takes the file away again, and gives its name back to the one that had it before, if any.
+    fn undo(&self, old: Option<tempfile::TempPath>) -> io::Result<()> {
+        match old {
+            Some(old) => self.give_back(old),
+            None => self.remove(),
+        }
+    }
+
     /// Gives the name back to the file that had it before.
     #[allow(clippy::disallowed_methods, reason = "over a file that was made here and is compared by device and inode")]
     fn give_back(&self, old: tempfile::TempPath) -> io::Result<()> {
@@ -325,15 +353,6 @@ fn builder() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(TEMPORARY_PREFIX);
     builder
-}
-
-/// A name of its own in `directory` that `make` puts something behind.
-fn builder_in<R>(
-    builder: &tempfile::Builder<'_, '_>,
-    directory: &Path,
-    make: impl FnMut(&Path) -> io::Result<R>,
-) -> io::Result<NamedTempFile<R>> {
-    builder.make_in(directory, make)
 }
 
 /// A file with a name of its own.

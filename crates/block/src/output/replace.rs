@@ -1,8 +1,7 @@
 //! The one file that a new one may take the place of: a regular file that was recognised, by device and inode.
 //!
-//! Between the look and the replacement hours may pass. So the kernel is asked to exchange the two names, and what came
-//! out is compared with what was recognised: had somebody put another file there meanwhile, the names are exchanged
-//! back. Where the file system cannot exchange names, the file is compared just before the rename.
+//! Hours may pass between recognition and replacement. `renameat2` exchanges the two names, then what came out is compared
+//! with what was recognised: if somebody had put another file there meanwhile, the names are exchanged back. Where the file system cannot exchange names, the file is compared just before the rename.
 
 use std::fs::{self, File};
 use std::io;
@@ -78,8 +77,7 @@ impl Replaceable {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         // The old one under one more name, so that it can come back; not every file system has that.
-        let aside =
-            super::builder_in(&super::builder(), super::directory_of(target), |path| fs::hard_link(target, path));
+        let aside = super::builder().make_in(super::directory_of(target), |path| fs::hard_link(target, path));
         let aside = aside.ok().map(tempfile::NamedTempFile::into_temp_path);
         new.persist(target).map_err(|error| error.error)?;
         Ok(aside)

@@ -231,12 +231,23 @@ fn a_folder_keeps_foreign_files_out_and_loses_what_a_later_run_does_not_write() 
     assert_eq!(fs::read_to_string(path.join("reads.csv")).unwrap(), "2");
     fs::write(path.join("writes.csv"), "mine").unwrap();
     let error = folder(&path, &[("writes.csv", "3")]).unwrap_err();
-    assert!(error.to_string().starts_with("writes.csv is there, and is none of the raw samples"), "{error}");
+    assert!(error.to_string().starts_with("writes.csv: exists and is not one of the raw samples"), "{error}");
     assert_eq!(fs::read_to_string(path.join("writes.csv")).unwrap(), "mine");
     fs::remove_file(path.join("writes.csv")).unwrap();
     fs::write(path.join("reads.csv"), "2, and a note of mine").unwrap();
     assert!(folder(&path, &[("reads.csv", "3")]).is_err());
     assert_eq!(fs::read_to_string(path.join("reads.csv")).unwrap(), "2, and a note of mine");
+}
+
+#[test]
+fn a_foreign_file_whose_name_is_no_text_keeps_a_folder_from_being_written() {
+    use std::os::unix::ffi::OsStrExt;
+    let directory = tempfile::tempdir().unwrap();
+    let foreign = directory.path().join(std::ffi::OsStr::from_bytes(b"reads\xff.csv"));
+    fs::write(&foreign, "mine").unwrap();
+    let error = folder(directory.path(), &[("reads.csv", "1")]).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::AlreadyExists, "{error}");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
 }
 
 #[test]
@@ -247,7 +258,7 @@ fn a_folder_of_somebody_else_s_or_of_another_kind_is_refused_as_it_is() {
     assert_eq!(names(directory.path()), ["reads.csv"]);
     let other = directory.path().join("other");
     OutputFolder::open(&other, "jobs").unwrap().write("a", b"1").unwrap();
-    assert!(folder(&other, &[("a", "2")]).unwrap_err().to_string().contains(".flashwise.json is there"));
+    assert!(folder(&other, &[("a", "2")]).unwrap_err().to_string().contains(".flashwise.json: exists"));
     let hostile = directory.path().join("hostile");
     fs::create_dir(&hostile).unwrap();
     let list =

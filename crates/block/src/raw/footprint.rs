@@ -121,7 +121,10 @@ impl Footprint {
                         let shifted = |place: u64| offset.saturating_add(place - at);
                         self.add(system, &below, shifted(from), shifted(until), depth)?;
                     }
-                    Part::Of(..) => {}
+                    Part::Share(below, offset, share) if from < until => {
+                        self.add(system, &below, offset, offset.saturating_add(share), depth)?;
+                    }
+                    Part::Of(..) | Part::Share(..) => {}
                 }
             }
             return Ok(());
@@ -139,6 +142,8 @@ impl Footprint {
 enum Part {
     /// Bytes of another device, from an offset on.
     Of(Node, u64),
+    /// Chunks that alternate with those of other devices: any of this many bytes of this device, from an offset on.
+    Share(Node, u64, u64),
     Thin(DeviceNumber, u64),
 }
 
@@ -156,7 +161,7 @@ fn parts(system: &System, table: &[Target]) -> Option<Vec<(u64, u64, Part)>> {
                 let share = length.div_ceil(stripes.parse().ok().filter(|&stripes: &u64| stripes > 0)?);
                 for pair in below.chunks(2) {
                     let &[below, offset] = pair else { return None };
-                    parts.push((start, share, Part::Of(device(below)?, at(offset)?)));
+                    parts.push((start, length, Part::Share(device(below)?, at(offset)?, share)));
                 }
             }
             ("thin", &[pool, number]) => {
@@ -209,6 +214,22 @@ mod tests {
         machine.mapped("dm-3", "252:3", "dm-0", Some("0 1000 snapshot 252:0 252:9 P 8"));
         assert!(!share(&machine, "252:1", "252:2"));
         assert!(share(&machine, "252:3", "252:0"));
+    }
+
+    #[test]
+    fn every_part_of_a_striped_map_may_lie_on_every_stripe() {
+        let machine = Machine::new();
+        machine.disk("sda", "8:0");
+        machine.disk("sdb", "8:16");
+        machine.mapped("dm-0", "252:0", "sda", Some("0 1000 striped 2 8 8:0 0 8:16 4096"));
+        machine.mapped("dm-1", "252:1", "dm-0", Some("0 100 linear 252:0 800"));
+        for (name, number, table) in
+            [("dm-2", "252:2", "0 100 linear 8:16 4196"), ("dm-3", "252:3", "0 9 linear 8:16 0")]
+        {
+            machine.mapped(name, number, "sdb", Some(table));
+        }
+        assert!(share(&machine, "252:1", "8:0") && share(&machine, "252:1", "252:2"));
+        assert!(!share(&machine, "252:1", "252:3"), "before where the stripe starts");
     }
 
     #[test]

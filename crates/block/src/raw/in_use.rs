@@ -2,7 +2,7 @@
 //!
 //! Mounts are matched by the number of the mounted device, by what the mount's source means now, and, for btrfs, by the
 //! list of members, because a btrfs mount has a number of its own and names one member only. Mounts of other namespaces
-//! are seen where a process has them that this user may look at; of the rest, the exclusive open tells.
+//! are visible if this user may read a process in them; the exclusive open detects the rest.
 //!
 //! Source: Linux, `Documentation/filesystems/proc.rst`, section 3.5 (`mountinfo`) and 1.1 (`fdinfo`).
 
@@ -58,16 +58,18 @@ impl Use {
 /// When the kernel's own lists cannot be read: then nothing is known to be free.
 pub(crate) fn mounts_and_swaps(system: &System) -> io::Result<Vec<Use>> {
     let ours = fs::read_to_string(system.proc.join("self/mountinfo"))?;
-    let mut uses: Vec<Use> = ours.lines().flat_map(|line| mount(system, line)).collect();
-    // Those of other namespaces, each once; a process may belong to somebody else, or be gone.
-    let mut seen = BTreeSet::new();
+    let mut mounts: BTreeSet<String> = ours.lines().map(str::to_owned).collect();
+    // Those of other namespaces, each once; a process may belong to somebody else, who does not show its namespace, or be
+    // gone.
+    let mut namespaces = BTreeSet::new();
     for process in processes(system) {
         let namespace = fs::read_link(process.join("ns/mnt")).ok();
-        if namespace.is_none_or(|namespace| seen.insert(namespace)) {
+        if namespace.is_none_or(|namespace| namespaces.insert(namespace)) {
             let theirs = fs::read_to_string(process.join("mountinfo")).unwrap_or_default();
-            uses.extend(theirs.lines().filter(|line| !ours.contains(*line)).flat_map(|line| mount(system, line)));
+            mounts.extend(theirs.lines().map(str::to_owned));
         }
     }
+    let mut uses: Vec<Use> = mounts.iter().flat_map(|line| mount(system, line)).collect();
     uses.extend(btrfs_members(system));
     match fs::read_to_string(system.proc.join("swaps")) {
         Ok(swaps) => uses.extend(swaps.lines().skip(1).filter_map(|line| swap(system, line))),

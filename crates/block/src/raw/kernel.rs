@@ -1,4 +1,4 @@
-//! What only the kernel tells, and no path: what a loop device lies on, and the table of a mapped device.
+//! Facts available only by ioctl: what a loop device lies on, and the table of a mapped device.
 //!
 //! Source: Linux, `include/uapi/linux/loop.h`, `include/uapi/linux/dm-ioctl.h`.
 
@@ -64,12 +64,14 @@ const DM_TABLE_STATUS: u64 = 0xc138_fd0c;
 const DM_HEADER: usize = 312;
 const DM_STATUS_TABLE: u32 = 1 << 4;
 const DM_BUFFER_FULL: u32 = 1 << 8;
+/// Without it, the status of a thin pool commits its metadata, and may wait for that.
+const DM_NOFLUSH: u32 = 1 << 11;
 /// The largest table that is asked for; a longer one counts as not known.
 const DM_BUFFER: usize = 1 << 18;
 /// Size of `struct dm_target_spec`.
 const DM_TARGET: usize = 40;
 
-/// The table of a mapped device. Takes root. That of an encrypted one holds its key, and is not asked for.
+/// The table of a mapped device. Takes root. That of an encrypted one holds its key and is not requested.
 pub(super) fn table(node: &Node) -> io::Result<Vec<Target>> {
     let kinds = targets(node, 0)?;
     if kinds.iter().any(|target| !matches!(&*target.kind, "linear" | "striped" | "thin" | "error" | "zero")) {
@@ -87,7 +89,7 @@ fn targets(node: &Node, flags: u32) -> io::Result<Vec<Target>> {
     put(0, &4_u32.to_ne_bytes());
     put(12, &(DM_BUFFER as u32).to_ne_bytes());
     put(16, &(DM_HEADER as u32).to_ne_bytes());
-    put(28, &flags.to_ne_bytes());
+    put(28, &(flags | DM_NOFLUSH).to_ne_bytes());
     put(40, &encoded(node.number).to_ne_bytes());
     for (word, bytes) in words.iter_mut().zip(header.as_chunks::<8>().0) {
         *word = u64::from_ne_bytes(*bytes);

@@ -8,7 +8,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | `system.rs` | block devices as sysfs lists them, by number |
-//! | `kernel.rs` | what only the kernel tells: loop devices, tables of the device mapper |
+//! | `kernel.rs` | what is available only by ioctl: loop devices, tables of the device mapper |
 //! | `footprint.rs` | which bytes of which drives and files a device's bytes are |
 //! | `relatives.rs` | what lies on a device and what it lies on |
 //! | `in_use.rs` | mounts, swap, other writers |

@@ -106,7 +106,7 @@ impl Family {
     /// # Errors
     /// When sysfs cannot be read.
     pub(crate) fn of(system: &System, itself: Node) -> io::Result<Self> {
-        // A second time, as a device may come or go while it is looked at.
+        // Retried once: a device may appear or vanish during the scan.
         Self::now(system, itself.clone()).or_else(|_| Self::now(system, itself))
     }
 

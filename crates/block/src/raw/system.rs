@@ -59,7 +59,7 @@ pub(crate) enum Named {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LoopStatus {
     pub(crate) backing: Named,
-    /// Where in that it begins, bytes.
+    /// Where in that it starts, bytes.
     pub(crate) offset: u64,
     /// How many bytes of it at most; 0 for all.
     pub(crate) limit: u64,

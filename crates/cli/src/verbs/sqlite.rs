@@ -17,13 +17,13 @@ use crate::output::Output;
 pub fn run(action: &SqliteAction, output: &Output) -> Result<ExitCode, Failure> {
     match action {
         SqliteAction::Info { file } => {
-            wait_for_nobody(file)?;
+            refuse_special_file(file)?;
             let info = info(file)?;
             let document = serde_json::to_value(&info).map_err(Failure::error)?;
             output.print(&with_schema("flashwise.sqlite-info", document), |_| lines(&info))?;
         }
         SqliteAction::Export { file, plain } => {
-            wait_for_nobody(file)?;
+            refuse_special_file(file)?;
             check_target(plain)?;
             let summary = create_from(file, plain, |new| Ok(export(file, new)?))?;
             let document = serde_json::to_value(&summary).map_err(Failure::error)?;
@@ -32,7 +32,7 @@ pub fn run(action: &SqliteAction, output: &Output) -> Result<ExitCode, Failure> 
         }
         SqliteAction::Import { plain, file, profile, techniques } => {
             let options = options_of(profile.as_deref(), techniques.as_deref())?;
-            wait_for_nobody(plain)?;
+            refuse_special_file(plain)?;
             check_target(file)?;
             let summary = create_from(plain, file, |new| Ok(import(plain, new, &options)?))?;
             let document = serde_json::to_value(&summary).map_err(Failure::error)?;
@@ -44,7 +44,7 @@ pub fn run(action: &SqliteAction, output: &Output) -> Result<ExitCode, Failure> 
 }
 
 /// Refuses a pipe or a device, which SQLite would open by its name; what is absent is reported by whoever opens it.
-fn wait_for_nobody(file: &Path) -> Result<(), Failure> {
+fn refuse_special_file(file: &Path) -> Result<(), Failure> {
     match check_regular(file) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(Failure::file(file, &error)),
         _ => Ok(()),

@@ -235,8 +235,8 @@ impl FlowTags {
             Ok(all) => all,
             Err(reason) => {
                 notes.tell(format!(
-                    "{tag}: how many requests that is, only the trace tells; all of it is replayed unless the flow's \
-                     'requests' says how many; {}: {reason}",
+                    "{tag}: the number of requests needs the trace; all are replayed unless the flow's 'requests' is set; {}: \
+                     {reason}",
                     path.display()
                 ));
                 return Ok(None);

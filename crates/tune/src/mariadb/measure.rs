@@ -51,19 +51,20 @@ pub struct MariadbMeasureOptions {
 }
 
 impl MariadbMeasureOptions {
-    /// Refuses what tells nothing or takes too much room.
+    /// Refuses options from which nothing can be learned.
     ///
     /// # Errors
-    /// With the option that is wrong, or the room that is missing.
+    /// With the option that is wrong.
     pub(super) fn check(&self) -> Result<(), TuneError> {
         check_rounds(self.rounds)?;
         if self.rows == 0 || self.clients == 0 || self.round_time.is_zero() {
             return Err(TuneError::Options("--rows, --clients and --round-time must be more than 0".to_owned()));
         }
-        // A folder that was named and holds no server is wrong however much space there is.
-        if let Some(folder) = &self.programs {
-            Programs::find(Some(folder))?;
-        }
+        Ok(())
+    }
+
+    /// Checks that the instances fit where they are to be made.
+    fn check_space(&self) -> Result<(), TuneError> {
         check_space(self.directory.as_deref(), u64::from(self.rows) * ROW_BYTES + EMPTY_BYTES)
     }
 }
@@ -77,7 +78,10 @@ pub(super) fn measure(
     proposals: &[SettingProposal],
     progress: &mut dyn Progress,
 ) -> Result<MeasuredSettings, TuneError> {
-    let server = PrivateMariadb::new(options.programs.as_deref(), options.directory.as_deref())?;
+    // A server that is not there is reported however little space there is.
+    let programs = Programs::find(options.programs.as_deref())?;
+    options.check_space()?;
+    let server = PrivateMariadb::of(programs, options.directory.as_deref())?;
     let workload = format!(
         "short OLTP transactions on {} rows, {} sessions, rounds of {:.1} s and the server's end, nothing cached at first",
         options.rows,
@@ -213,9 +217,10 @@ mod tests {
         let told = |options: &MariadbMeasureOptions| options.check().unwrap_err().to_string();
         assert!(told(&MariadbMeasureOptions { rounds: 4, ..options.clone() }).contains("fewer than 5"));
         assert!(told(&MariadbMeasureOptions { clients: 0, ..options.clone() }).contains("--clients"));
+        let no_space = |options: &MariadbMeasureOptions| options.check_space().unwrap_err();
         let nowhere = MariadbMeasureOptions { directory: Some("/no/such/place".into()), ..options.clone() };
-        assert!(told(&nowhere).contains("no such directory"));
-        assert!(MariadbMeasureOptions { rows: u32::MAX, ..options }.check().unwrap_err().is_refusal());
+        assert!(no_space(&nowhere).to_string().contains("no such directory"));
+        assert!(no_space(&MariadbMeasureOptions { rows: u32::MAX, ..options }).is_refusal());
     }
 
     #[test]

@@ -71,7 +71,11 @@ impl PrivateMariadb {
     /// # Errors
     /// When no server is installed, or no directory can be made.
     pub fn new(programs: Option<&Path>, directory: Option<&Path>) -> Result<Self, TuneError> {
-        let programs = Programs::find(programs)?;
+        Self::of(Programs::find(programs)?, directory)
+    }
+
+    /// The same with programs that have been found.
+    pub(super) fn of(programs: Programs, directory: Option<&Path>) -> Result<Self, TuneError> {
         let place = PrivatePlace::new(GUARDED, directory, User::instead_of_root("mysql"))?;
         Ok(Self { programs, running: None, place })
     }

@@ -3,7 +3,7 @@
 //! A round: start, the system's cache emptied, pgbench for a time, CHECKPOINT; transactions ÷ time of both; stop. The
 //! checkpoint is counted: settings that only put writes off win nothing. [`crate::servers`] has the rounds.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use flashwise_block::Progress;
@@ -47,10 +47,10 @@ pub struct PostgresMeasureOptions {
 }
 
 impl PostgresMeasureOptions {
-    /// Refuses what tells nothing or takes too much room.
+    /// Refuses options from which nothing can be learned, and files that are absent.
     ///
     /// # Errors
-    /// With the option that is wrong, or the room that is missing.
+    /// With the option that is wrong.
     pub(super) fn check(&self) -> Result<(), TuneError> {
         let fail = |reason: String| Err(TuneError::Options(reason));
         check_rounds(self.rounds)?;
@@ -62,18 +62,16 @@ impl PostgresMeasureOptions {
                 "--load makes tables that pgbench knows nothing of: give the transactions with --sql".to_owned(),
             );
         }
+        self.load.iter().chain(&self.script).try_for_each(|file| length_of(file).map(drop))
+    }
+
+    /// Checks that the clusters fit where they are to be made.
+    fn check_space(&self) -> Result<(), TuneError> {
         let loaded = match &self.load {
-            Some(file) => 8 * std::fs::metadata(file).map_err(|e| TuneError::file(file, &e))?.len(),
+            Some(file) => length_of(file)?.saturating_mul(8),
             None => u64::from(self.scale) * SCALE_BYTES,
         };
-        if let Some(script) = &self.script {
-            std::fs::metadata(script).map_err(|e| TuneError::file(script, &e))?;
-        }
-        // A folder that was named and holds no server is wrong however much space there is.
-        if let Some(folder) = &self.programs {
-            Programs::find(Some(folder))?;
-        }
-        check_space(self.directory.as_deref(), loaded + EMPTY_BYTES + LOG_BYTES)
+        check_space(self.directory.as_deref(), loaded.saturating_add(EMPTY_BYTES + LOG_BYTES))
     }
 
     fn summary(&self) -> String {
@@ -92,6 +90,10 @@ impl PostgresMeasureOptions {
     }
 }
 
+fn length_of(file: &Path) -> Result<u64, TuneError> {
+    Ok(std::fs::metadata(file).map_err(|e| TuneError::file(file, &e))?.len())
+}
+
 /// Measures the proposals that are settings of a server.
 ///
 /// # Errors
@@ -101,7 +103,10 @@ pub(super) fn measure(
     proposals: &[SettingProposal],
     progress: &mut dyn Progress,
 ) -> Result<MeasuredSettings, TuneError> {
-    let server = PrivatePostgres::new(options.programs.as_deref(), options.directory.as_deref())?;
+    // A server that is not there is reported however little space there is.
+    let programs = Programs::find(options.programs.as_deref())?;
+    options.check_space()?;
+    let server = PrivatePostgres::of(programs, options.directory.as_deref())?;
     let script = options.script.as_deref().map(|file| server.bring(file, "transactions.sql")).transpose()?;
     let workload = options.summary();
     let terms = Terms { rounds: options.rounds, directory: options.directory.as_deref(), workload };
@@ -212,8 +217,9 @@ mod tests {
         assert!(told(&PostgresMeasureOptions { rounds: 4, ..options.clone() }).contains("fewer than 5"));
         assert!(told(&PostgresMeasureOptions { clients: 0, ..options.clone() }).contains("--clients"));
         assert!(told(&PostgresMeasureOptions { load: Some("x".into()), ..options.clone() }).contains("--sql"));
+        let no_space = |options: &PostgresMeasureOptions| options.check_space().unwrap_err();
         let nowhere = PostgresMeasureOptions { directory: Some("/no/such/place".into()), ..options.clone() };
-        assert!(told(&nowhere).contains("no such directory"));
-        assert!(PostgresMeasureOptions { scale: u32::MAX, ..options }.check().unwrap_err().is_refusal());
+        assert!(no_space(&nowhere).to_string().contains("no such directory"));
+        assert!(no_space(&PostgresMeasureOptions { scale: u32::MAX, ..options }).is_refusal());
     }
 }

@@ -117,5 +117,5 @@ pub(crate) fn check_space(directory: Option<&Path>, instance_bytes: u64) -> Resu
     if !directory.is_dir() {
         return Err(TuneError::Target(format!("{}: no such directory", directory.display())));
     }
-    Target::Directory(directory).check_space(ByteSize(2 * instance_bytes))
+    Target::Directory(directory).check_space(ByteSize(instance_bytes.saturating_mul(2)))
 }

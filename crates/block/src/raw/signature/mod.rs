@@ -57,7 +57,7 @@ pub struct SignatureKind(&'static str);
 pub struct Signature {
     /// Of what.
     pub kind: SignatureKind,
-    /// Where its magic number begins, in bytes from the device's start.
+    /// Where its magic number starts, in bytes from the device's start.
     #[serde(rename = "offset_bytes")]
     pub offset: u64,
 }

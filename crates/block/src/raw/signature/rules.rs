@@ -1,4 +1,4 @@
-//! What one magic number at one place does not tell: places that depend on the size or on other fields, copies that
+//! Signatures that one magic number at one place does not identify: places that depend on the size or on other fields, copies that
 //! outlive what they are copies of, and numbers that several formats share.
 
 use super::view::View;
