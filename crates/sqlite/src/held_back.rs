@@ -1,6 +1,7 @@
 //! Writes of one file that are held back: runs of adjacent bytes, what a read sees of them, and where they are cut.
 //!
-//! [`Handle`](crate::handle::Handle) adds writes to it, lays it over reads, and hands all of its runs to the store at once.
+//! [`Handle`](crate::handle::Handle) adds writes to it, lays it over reads, and hands all of its runs to the store at
+//! once.
 
 use std::collections::BTreeMap;
 

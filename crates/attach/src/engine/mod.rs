@@ -250,8 +250,8 @@ impl Engine {
     }
 
     /// Which parts of a range hold anything, one behind the other, each with whether it is a hole, which reads as
-    /// zeros; at least the first part of the range, and as much as `steps` pages, which it takes away, allow. `None` where
-    /// the range is not on the drive.
+    /// zeros; at least the first part of the range, and as much as `steps` pages, which it takes away, allow. `None`
+    /// where the range is not on the drive.
     ///
     /// # Errors
     /// When the data file cannot be read.

@@ -1,7 +1,8 @@
 //! The one file that a new one may take the place of: a regular file that was recognised, by device and inode.
 //!
-//! Hours may pass between recognition and replacement. `renameat2` exchanges the two names, then what came out is compared
-//! with what was recognised: if somebody had put another file there meanwhile, the names are exchanged back. Where the file system cannot exchange names, the file is compared just before the rename.
+//! Hours may pass between recognition and replacement. `renameat2` exchanges the two names, then what came out is
+//! compared with what was recognised: if somebody had put another file there meanwhile, the names are exchanged back.
+//! Where the file system cannot exchange names, the file is compared just before the rename.
 
 use std::fs::{self, File};
 use std::io;

@@ -59,8 +59,8 @@ impl Use {
 pub(crate) fn mounts_and_swaps(system: &System) -> io::Result<Vec<Use>> {
     let ours = fs::read_to_string(system.proc.join("self/mountinfo"))?;
     let mut mounts: BTreeSet<String> = ours.lines().map(str::to_owned).collect();
-    // Those of other namespaces, each once; a process may belong to somebody else, who does not show its namespace, or be
-    // gone.
+    // Those of other namespaces, each once; a process may belong to somebody else, who does not show its namespace, or
+    // be gone.
     let mut namespaces = BTreeSet::new();
     for process in processes(system) {
         let namespace = fs::read_link(process.join("ns/mnt")).ok();

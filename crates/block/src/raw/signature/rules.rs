@@ -1,5 +1,5 @@
-//! Signatures that one magic number at one place does not identify: places that depend on the size or on other fields, copies that
-//! outlive what they are copies of, and numbers that several formats share.
+//! Signatures that one magic number at one place does not identify: places that depend on the size or on other fields,
+//! copies that outlive what they are copies of, and numbers that several formats share.
 
 use super::view::View;
 use super::{KIB, MIB};
