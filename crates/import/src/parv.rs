@@ -263,7 +263,7 @@ mod tests {
         assert!(block.number("f", "x", 0.0).unwrap_err().to_string().contains("line 2"));
         assert!(block.count("f", "Z", 0).unwrap_err().to_string().contains("whole number"));
         let mut notes = Notes::default();
-        assert!(block.note_unknown("f", &["x", "Z"], &mut notes).unwrap_err().to_string().contains("second time"));
+        assert!(block.note_unknown("f", &["x", "Z"], &mut notes).unwrap_err().to_string().contains("is repeated"));
         assert!(block.note_unknown("f", &["X"], &mut notes).unwrap_err().to_string().contains("is 'X' meant?"));
     }
 }

@@ -87,7 +87,7 @@ fn raw_is_not_mixed_with_files_of_anybody_else() {
     std::fs::create_dir(place.path("raw")).unwrap();
     place.write("raw/reads.csv", "varied,measured\n1,1\n");
     let ended = place.run(&[&LEARN[..], &["--raw", "raw"]].concat()).expect(5);
-    assert!(ended.stderr.contains("raw: reads.csv is there") && !ended.stderr.contains("learning"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("raw: reads.csv: exists") && !ended.stderr.contains("learning"), "{}", ended.stderr);
     assert_eq!(tables(&place), [("reads.csv".to_owned(), vec![(1.0, 1.0)])]);
 }
 

@@ -213,7 +213,10 @@ mod tests {
         assert!(repeated.notes.iter().any(|note| note.contains("more than once")), "{:?}", repeated.notes);
         assert_eq!(requests(repeated), None);
         let elsewhere = imports(&with_tags("", percent).replace("some.trace", "other.trace")).unwrap();
-        let note = elsewhere.notes.iter().find(|note| note.starts_with("<Percentage_To_Be_Executed> = 50: how many"));
+        let note = elsewhere
+            .notes
+            .iter()
+            .find(|note| note.starts_with("<Percentage_To_Be_Executed> = 50: the number of requests"));
         assert!(note.is_some_and(|note| note.ends_with("other.trace: no such file")), "{:?}", elsewhere.notes);
         assert_eq!(requests(elsewhere), None, "all of it");
         let none = imports(&with_tags("", &percent.replace("50", "1"))).unwrap_err();
@@ -297,7 +300,7 @@ mod tests {
             ("<Seed>7", "<Seed>x", "ssd.xml: line 5: <Seed> is 'x', it should be a whole number"),
             ("SLC", "PLC", "line 16: <Flash_Technology> is 'PLC', it should be SLC, MLC, TLC, QLC"),
             ("</Execution_Parameter_Set>", "", "not XML"),
-            ("<Seed>7</Seed>", "<Seed>7</Seed><Seed>8</Seed>", "second time"),
+            ("<Seed>7</Seed>", "<Seed>7</Seed><Seed>8</Seed>", "<Seed> is repeated"),
             ("Ratio>0.2", "Ratio>1.2", "below 1"),
             ("Plane>128<", "Plane>8<", "ssd.xml: capacity_bytes"),
         ] {
