@@ -442,10 +442,15 @@ impl<'a> Reader<'a> {
         let table = (HEAD as u64).checked_add(count.saturating_mul(ENTRY as u64));
         if length > LONGEST_IN_LOG.min(rest) || table.is_none_or(|table| table > length) {
             let why = format!(
-                "a log of batches is damaged: batch {number} tells a length of {length} bytes with {count} runs, where {rest} \
-                 bytes are left and none is longer than {LONGEST_IN_LOG}; restore the database and its -fwbatch file \
+                "a log of batches is damaged: batch {number} has a length of {length} bytes and {count} runs, but {rest} bytes \
+                 are left and none is longer than {LONGEST_IN_LOG}; restore the database and its -fwbatch file \
                  from a backup, or move that file away and lose the transactions in it"
             );
+            return Err(Failure::new(sqlite::SQLITE_CORRUPT, why));
+        }
+        // Whoever looks for all of them keeps all of them in memory.
+        if self.next.is_some() && self.at + length.next_multiple_of(BLOCK) > LONGEST_LOG {
+            let why = format!("a log of batches is damaged: batch {number} ends beyond {LONGEST_LOG} bytes");
             return Err(Failure::new(sqlite::SQLITE_CORRUPT, why));
         }
         let mut batch = zeros(length as usize)?;
@@ -472,7 +477,7 @@ impl Owner {
     }
 }
 
-/// Memory for what a file tells; a failure where there is none, and not the end of the program.
+/// Allocates a length read from a file; fails instead of aborting when memory is short.
 fn zeros(length: usize) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(length).map_err(|_| no_memory(length))?;

@@ -5,8 +5,8 @@
 //! going. They lie behind the end of any log. The last one removes the file, so that a database that is closed is one
 //! file.
 //!
-//! **No lock is waited for without an end.** Who comes tries for some milliseconds and then fails with `SQLITE_BUSY`,
-//! so that SQLite goes on by its own `busy_timeout`; who goes leaves the log for the next one. No lock outlives its
+//! **No wait is unbounded.** A connection that opens tries for 10 ms, then returns `SQLITE_BUSY`, so that SQLite retries
+//! by its own `busy_timeout`; one that closes leaves the log to the next. No lock outlives its
 //! holder in a forked child ([`OwnFile`]).
 //!
 //! **Who may only read** (`mode=ro`, a file that may not be written) changes nothing: it takes no lock, and looks
@@ -41,6 +41,8 @@ const STEPS: std::ops::RangeInclusive<u64> = 64 << 10..=1 << 20;
 /// Where the bytes that are locked begin; SQLite's own lie in the database at 1 GiB.
 const LOCKS_AT: i64 = 1 << 40;
 
+/// How often somebody else may remove the file between two steps of opening it.
+const REMOVALS: u32 = 100;
 /// How long is waited for somebody who is coming or going, by one who comes: SQLite asks again.
 const COMING: Duration = Duration::from_millis(10);
 /// The same by one who goes, and is not asked again.
@@ -100,7 +102,7 @@ impl BatchFile {
         let database = std::fs::metadata(&self.database).map_err(failed)?;
         let permissions = PermissionsExt::from_mode(database.permissions().mode() & 0o777);
         // Somebody may remove it in between, and somebody else make it: both is over at once.
-        for _ in 0..100 {
+        for _ in 0..REMOVALS {
             if let Some(file) = companion::open(&self.path, &self.database, true)? {
                 return Ok(file);
             }
@@ -202,6 +204,7 @@ impl BatchFile {
 
 impl BatchPlace for BatchFile {
     fn join(&mut self) -> Result<bool, Failure> {
+        let mut tries = 0..REMOVALS;
         let file = loop {
             let file = OwnFile::open(|| self.open())?;
             if self.locks && !self.take_turn(&file, COMING)? {
@@ -210,6 +213,7 @@ impl BatchPlace for BatchFile {
             if !self.is_removed(&file)? {
                 break file;
             }
+            tries.next().ok_or_else(|| self.busy())?;
         };
         let is_first = !self.locks || self.lock(&file, Lock::Member, libc::F_WRLCK)?;
         if is_first {

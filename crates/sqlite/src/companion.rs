@@ -1,4 +1,4 @@
-//! Files beside a database that belong to it, under names that the user did not choose: who put them there?
+//! Checks files beside a database whose names the user did not choose: who put them there?
 //!
 //! A database may come from anywhere, and its directory may be writable for others. A companion is therefore followed
 //! nowhere and believed only where it could have been written by somebody who may write the database itself:

@@ -543,10 +543,24 @@ impl Store for DirectoryStore {
     /// SQLite itself deletes the journal and the log of an empty database, as leftovers of an earlier one, but here
     /// it asks for them by our names. Left where they are, SQLite without this VFS would play a hot journal back over
     /// the new database. The exclusive lock is held: nobody else has a transaction.
-    fn clear_leftovers(&mut self) -> Result<(), Failure> {
+    fn clear_leftovers(&mut self, is_empty: bool) -> Result<(), Failure> {
         let Some(database) = self.registered.as_deref() else { return Ok(()) };
+        let parent = &self.directory.parent;
         for (theirs, _) in COMPANIONS {
-            match self.directory.parent.delete(&[database, theirs.as_bytes()].concat(), 1) {
+            let path = [database, theirs.as_bytes()].concat();
+            if !is_empty {
+                let exists = parent.access(&FileName::owned(&path), sqlite::SQLITE_ACCESS_EXISTS);
+                if exists.map_err(|code| Failure::new(code, format!("{}{theirs}: access", self.name)))? {
+                    let why = format!(
+                        "{}{theirs}: may hold the pages of this database, which are blank; open it once without \
+                         flashwise, or move that file away",
+                        self.name
+                    );
+                    return Err(Failure::new(sqlite::SQLITE_CANTOPEN, why));
+                }
+                continue;
+            }
+            match parent.delete(&path, 1) {
                 sqlite::SQLITE_OK | sqlite::SQLITE_IOERR_DELETE_NOENT => {}
                 code => {
                     let why = format!("{}{theirs}: left by an earlier database, and cannot be deleted", self.name);

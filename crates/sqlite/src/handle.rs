@@ -200,7 +200,9 @@ impl<S: Store> Handle<S> {
         let mapping = match self.options.header(page) {
             None => Mapping::Plain,
             Some(header) => {
-                self.store.clear_leftovers()?;
+                // Only the companions of an empty file are leftovers for SQLite.
+                let is_empty = self.store.size()? == 0;
+                self.store.clear_leftovers(is_empty)?;
                 self.write_header(&header)?;
                 Mapping::Shifted(header)
             }

@@ -74,8 +74,7 @@ impl Parent {
         known.ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
             let why = format!(
-                "'{name}' is not known to keep what it is given as it is; take one of {names}, or put that VFS above \
-                 flashwise's"
+                "'{name}' may change the bytes that it stores; use one of {names}, or stack that VFS above flashwise's"
             );
             refuse("parent", &why)
         })

@@ -39,9 +39,9 @@ pub(crate) trait Store {
     fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<usize, Failure>;
     /// Hears what a database turned out to be, or was made.
     fn decided(&mut self, _mapping: Mapping) {}
-    /// An empty file is about to become a database that is laid out: what lies beside it under SQLite's own names is of
-    /// no database any more, and goes.
-    fn clear_leftovers(&mut self) -> Result<(), Failure> {
+    /// A file is about to become a database that is laid out. What lies beside an empty one under SQLite's own names is
+    /// of no database any more, and goes; beside one with blank pages it may hold what these were, and is a failure.
+    fn clear_leftovers(&mut self, _is_empty: bool) -> Result<(), Failure> {
         Ok(())
     }
     /// Makes sure that `end` bytes fit, where that can be known.
@@ -52,9 +52,9 @@ pub(crate) trait Store {
     fn write_all(&mut self, runs: &[(u64, Vec<u8>)], how: Cut) -> Result<(), Failure> {
         runs.iter().try_for_each(|(start, bytes)| self.write(*start, bytes, how))
     }
-    /// Hears that a batch is written and more is to come, so that the drive can begin with it.
+    /// A batch is written and more follow; the drive can start on it.
     fn begin(&mut self, _batch: Span) {}
-    /// Hears of spans that are likely to be read next, in that order, so that they can be read together.
+    /// Prefetch hint: spans likely to be read next, in that order.
     fn ask_ahead(&mut self, _spans: &[Span]) {}
     /// Gives back the space of whole blocks, which read as zeros or as before from then on.
     fn discard(&mut self, _span: Span) -> Result<(), Failure> {

@@ -360,9 +360,9 @@ fn possible(record: TraceRecord) -> Result<TraceRecord, Failure> {
     let moves_data = matches!(record.operation, Operation::Read | Operation::Write);
     match offset.checked_add(length) {
         Some(_) if length <= MOST_BYTES || !moves_data => Ok(record),
-        Some(_) => {
-            Err(Failure::bad(format!("it asks for {length} bytes; no drive moves more than {MOST_BYTES} at once")))
-        }
+        Some(_) => Err(Failure::bad(format!(
+            "the request is {length} bytes long; no drive transfers more than {MOST_BYTES} at once"
+        ))),
         None => Err(Failure::bad(format!("{length} bytes at byte {offset} end beyond 2^64 bytes"))),
     }
 }

@@ -112,6 +112,9 @@ fn a_database_that_is_not_whole_in_its_file_or_is_written_to_is_not_copied() {
     writers[0].execute_batch("BEGIN EXCLUSIVE").unwrap();
     let refused = import(&plain, &target, &options).unwrap_err();
     assert!(matches!(refused, SqliteError::Writing(_)), "{refused}");
+    writers[1].execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let refused = export(&stored, &target).unwrap_err();
+    assert!(matches!(refused, SqliteError::Writing(_)), "{refused}");
 }
 
 #[test]

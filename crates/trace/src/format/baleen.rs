@@ -33,8 +33,8 @@ struct Parser {
     blocks: Names,
     /// The request of the last line, and how often it comes again.
     repeated: Option<(TraceRecord, u64)>,
-    /// Whether the request that is given is one of those.
-    told: u64,
+    /// Further requests given so far.
+    repeats: u64,
 }
 
 struct Header {
@@ -87,14 +87,14 @@ impl LineParser for Parser {
                 self.repeated = (count > 1).then_some((record, count - 1));
                 Ok(Line::Data(record))
             }
-            _ => Err(format!("op_count is {count}; more than {MOST_REQUESTS} are not told in one line")),
+            _ => Err(format!("op_count is {count}; a line may stand for at most {MOST_REQUESTS} requests")),
         }
     }
 
     fn further(&mut self) -> Option<TraceRecord> {
         let (record, left) = self.repeated.take()?;
         self.repeated = (left > 1).then_some((record, left - 1));
-        self.told += 1;
+        self.repeats += 1;
         Some(record)
     }
 
@@ -103,9 +103,8 @@ impl LineParser for Parser {
     }
 
     fn remarks(&self) -> Vec<String> {
-        let told =
-            (self.told > 0).then(|| format!("{} requests are those that op_count tells beside the first", self.told));
-        told.into_iter().chain(self.blocks.remark()).collect()
+        let repeats = (self.repeats > 0).then(|| format!("{} requests were added because of op_count", self.repeats));
+        repeats.into_iter().chain(self.blocks.remark()).collect()
     }
 }
 

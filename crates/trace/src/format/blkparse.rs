@@ -112,7 +112,7 @@ impl EventParser for Parser {
                 ),
             });
         }
-        let skipped = format!("blkparse missed {} events: it says so in its sums", self.skipped);
+        let skipped = format!("blkparse missed {} events, according to its summary", self.skipped);
         let dropped = format!("blktrace lost {} events: enlarge its buffers (-b, -n)", self.dropped);
         let counted = [(self.skipped, skipped), (self.dropped, dropped)];
         remarks.extend(counted.into_iter().filter(|(count, _)| *count > 0).map(|(_, told)| told));

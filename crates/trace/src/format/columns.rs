@@ -164,6 +164,8 @@ struct Parser {
     line: u64,
     /// The field of each column; found in the line of names where they are given by name.
     places: Option<[Option<usize>; KEYS.len()]>,
+    /// The line of names, which files that were put together have again.
+    names: Option<Vec<u8>>,
     count: u64,
     files: Names,
 }
@@ -176,7 +178,7 @@ pub(super) fn open(input: Input, units: &Units<'_>) -> Result<Box<dyn RecordSour
     let layout = units.layout.ok_or_else(|| format!("columns needs a layout: --trace-format {EXAMPLE}"))?;
     let layout = Layout::of(layout).map_err(|reason| format!("layout of columns: {reason}"))?;
     let (sector, page) = (units.sector, units.page);
-    let parser = Parser { layout, sector, page, line: 0, places: None, count: 0, files: Names::default() };
+    let parser = Parser { layout, sector, page, line: 0, places: None, names: None, count: 0, files: Names::default() };
     Ok(Box::new(TextSource::new(input, parser)))
 }
 
@@ -254,6 +256,10 @@ impl Parser {
 }
 
 impl LineParser for Parser {
+    fn reads_names(&self) -> bool {
+        self.layout.has_names()
+    }
+
     fn parse(&mut self, line: &[u8]) -> Result<Line<TraceRecord>, String> {
         self.line += 1;
         if self.line <= self.layout.skip {
@@ -263,6 +269,9 @@ impl LineParser for Parser {
             return Ok(Line::Silent);
         }
         if self.places.is_none() && self.start(line)? {
+            self.names = Some(line.trim_ascii().to_vec());
+        }
+        if self.names.as_deref() == Some(line.trim_ascii()) {
             return Ok(Line::Silent);
         }
         let (Some(places), Some(separator)) = (self.places, self.layout.separator) else { return Ok(Line::Silent) };

@@ -196,7 +196,7 @@ pub(crate) fn decimal_time(what: &str, field: &[u8], unit: TimeUnit) -> Result<N
         .ok_or_else(|| wrong_time(what, field, unit))
 }
 
-/// Times of day, `23:59:59.123`, which start anew at midnight: the times go on.
+/// Times of day, `23:59:59.123`, which restart at midnight: the times go on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DayTime {
     /// Midnights that passed, ns.

@@ -184,7 +184,7 @@ impl RecordSource for Lcs {
     fn remarks(&self) -> Vec<String> {
         let none = (
             self.layout.operation.is_none(),
-            "the format has no operations: every request is told as a read".to_owned(),
+            "the format has no operations: every request counts as a read".to_owned(),
         );
         let none = Some(none).filter(|(holds, _)| *holds).map(|(_, told)| told);
         none.into_iter().chain(self.objects.remark()).chain(self.chatter.remark()).collect()

@@ -83,7 +83,7 @@ impl RecordSource for OracleGeneral {
     }
 
     fn remarks(&self) -> Vec<String> {
-        let no_operations = "the format has no operations: every request is told as a read".to_owned();
+        let no_operations = "the format has no operations: every request counts as a read".to_owned();
         std::iter::once(no_operations).chain(self.objects.remark()).collect()
     }
 }

@@ -643,6 +643,8 @@ impl<S: EventSource> RecordSource for Paired<S> {
 pub(crate) struct Names {
     list: Vec<String>,
     numbers: HashMap<Vec<u8>, u32>,
+    /// Of all names.
+    bytes: usize,
     /// What was asked for last: most lines name the same file as the one before.
     last: Option<(Vec<u8>, u32)>,
     /// Requests whose name came after [`MAX_NAMES`] others.
@@ -651,6 +653,8 @@ pub(crate) struct Names {
 
 /// Most names of a trace: a trace of more is none of a database, and the memory must not grow with it.
 const MAX_NAMES: usize = 1 << 16;
+/// Most bytes of them together.
+const MAX_NAME_BYTES: usize = 64 << 20;
 
 impl Names {
     /// The number of a name; `None` where there are too many.
@@ -662,13 +666,14 @@ impl Names {
         }
         let number = match self.numbers.get(name) {
             Some(&number) => number,
-            None if self.list.len() >= MAX_NAMES => {
+            None if self.list.len() >= MAX_NAMES || self.bytes + name.len() > MAX_NAME_BYTES => {
                 self.nameless += 1;
                 return None;
             }
             None => {
                 let number = self.list.len() as u32;
                 self.list.push(crate::error::shown(name, 4096));
+                self.bytes += name.len();
                 self.numbers.insert(name.to_vec(), number);
                 number
             }
@@ -683,8 +688,10 @@ impl Names {
 
     /// What is to be said of requests without a name.
     pub(crate) fn remark(&self) -> Option<String> {
-        let (count, most) = (self.nameless, MAX_NAMES);
-        (count > 0).then(|| format!("{count} requests are of files beyond the first {most}, which are not told apart"))
+        let (count, most) = (self.nameless, self.list.len());
+        (count > 0).then(|| {
+            format!("{count} requests are of files beyond the first {most}; these files are not distinguished")
+        })
     }
 }
 

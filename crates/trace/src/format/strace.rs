@@ -29,6 +29,8 @@ use crate::record::TraceRecord;
 
 /// Calls that were interrupted, and files that are open, are remembered up to this number.
 const MOST: usize = 1 << 16;
+/// Most bytes of unfinished calls: more than all processes of a machine have.
+const MOST_UNFINISHED_BYTES: usize = 64 << 20;
 /// Times below this many seconds are relative to the line before (`-r`).
 const RELATIVE_BELOW: Nanos = Nanos(1_000_000 * 1_000_000_000);
 
@@ -36,6 +38,9 @@ const RELATIVE_BELOW: Nanos = Nanos(1_000_000 * 1_000_000_000);
 struct Parser {
     /// Calls that were interrupted, by process: what was printed of them, and when.
     unfinished: HashMap<u32, (Vec<u8>, Nanos)>,
+    unfinished_bytes: usize,
+    /// Interrupted calls beyond what is kept.
+    lost_calls: u64,
     /// Open files by process and descriptor.
     open: HashMap<(u32, u32), OpenFile>,
     files: Names,
@@ -218,14 +223,13 @@ impl LineParser for Parser {
         match call {
             Call::Other => Ok(Line::Silent),
             Call::Begun { text } => {
-                if self.unfinished.len() < MOST {
-                    self.unfinished.insert(process, (text.to_vec(), at));
-                }
+                self.take_unfinished(process);
+                self.keep_unfinished(process, text, at);
                 Ok(Line::Silent)
             }
             Call::Ended { rest } => {
                 // The start may lie before the recording.
-                let Some((mut text, at)) = self.unfinished.remove(&process) else { return Ok(Line::Silent) };
+                let Some((mut text, at)) = self.take_unfinished(process) else { return Ok(Line::Silent) };
                 text.extend_from_slice(rest);
                 let open = text.iter().position(|&byte| byte == b'(').unwrap_or(0);
                 self.call(&text[..open], &text[open + 1..], before.process, at)
@@ -251,6 +255,9 @@ impl LineParser for Parser {
             self.unseen.listed().map(|calls| format!("strace does not show what these calls read or write: {calls}")),
         );
         remarks.extend(self.files.remark());
+        if self.lost_calls > 0 {
+            remarks.push(format!("{} calls were left out: too many were unfinished at once", self.lost_calls));
+        }
         if !self.is_timed {
             remarks.push("it has no times; record with -ttt".to_owned());
         }
@@ -284,6 +291,26 @@ struct End<'a> {
 }
 
 impl Parser {
+    /// Keeps the start of a call of which something will be known.
+    fn keep_unfinished(&mut self, process: u32, text: &[u8], at: Nanos) {
+        let name = text.split(|&byte| byte == b'(').next().unwrap_or_default();
+        if Kind::of(name).is_none() {
+            return;
+        }
+        if self.unfinished.len() >= MOST || self.unfinished_bytes + text.len() > MOST_UNFINISHED_BYTES {
+            self.lost_calls += 1;
+            return;
+        }
+        self.unfinished_bytes += text.len();
+        self.unfinished.insert(process, (text.to_vec(), at));
+    }
+
+    fn take_unfinished(&mut self, process: u32) -> Option<(Vec<u8>, Nanos)> {
+        let taken = self.unfinished.remove(&process)?;
+        self.unfinished_bytes -= taken.0.len();
+        Some(taken)
+    }
+
     fn time(&mut self, told: Option<&[u8]>) -> Result<Nanos, String> {
         let later = |now: Nanos, step: u64| now.0.checked_add(step).map(Nanos).ok_or("its times add up to 584 years");
         let Some(word) = told else {
@@ -559,12 +586,14 @@ impl<'a> Arguments<'a> {
     /// What stands between the commas that are in no brackets, quotes or paths.
     fn parts(self) -> Vec<&'a [u8]> {
         let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0_u32);
+        // Looked for once: a long line with many `<` and no `>` would otherwise be read again at each.
+        let has_paths = self.text.contains(&b'>');
         let mut at = 0;
         while at < self.text.len() {
             let rest = &self.text[at..];
             let step = match rest[0] {
                 b'"' => end_of_string(rest),
-                b'<' if at > start && self.text[at - 1].is_ascii_alphanumeric() => {
+                b'<' if has_paths && at > start && self.text[at - 1].is_ascii_alphanumeric() => {
                     // A path ends where an argument does.
                     memchr::memmem::find(rest, b">, ")
                         .or_else(|| rest.iter().rposition(|&byte| byte == b'>'))

@@ -71,7 +71,8 @@ impl<const N: usize> Table<N> {
     #[cold]
     fn start(&mut self, line: &[u8]) {
         let line = line.trim_ascii();
-        self.is_started = !line.is_empty();
+        // A comment before the line of names is none.
+        self.is_started = !matches!(line.first(), None | Some(b'#' | b'^' | 0x1a));
         if let Some(&other) = OTHERS.iter().find(|&other| line.contains(other) && !line.contains(&self.separator)) {
             self.separator = other;
         }
@@ -146,6 +147,7 @@ mod tests {
         assert_eq!(rows("1, 2\n3,4"), [row("1", "2"), row("3", "4")]);
         assert_eq!(rows(",Size,x,TIME\n0,2,9,1\n,Size,x,TIME\n"), [Ok(None), row("1", "2"), Ok(None)]);
         assert_eq!(rows("\"time\";\"size\"\n\"1\";\"2\""), [Ok(None), row("1", "2")]);
+        assert_eq!(rows("# of a tool\nsize,time\n2,1").pop(), Some(row("1", "2")));
         assert_eq!(rows("1\t2"), [row("1", "2")]);
         assert_eq!(rows("time,size\n1")[1], Err("it has 1 fields, the line of names 2".to_owned()));
     }

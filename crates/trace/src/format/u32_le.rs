@@ -69,6 +69,6 @@ impl RecordSource for Words {
     }
 
     fn remarks(&self) -> Vec<String> {
-        vec!["the format has no operations: every page is told as read".to_owned()]
+        vec!["the format has no operations: every request counts as a read".to_owned()]
     }
 }

@@ -7,19 +7,19 @@
 //!                                 └─▶ UTF-16 ─▶ UTF-8 ─▶ head, 64 KiB, for the detection ─▶ lines, records
 //! ```
 //!
-//! Packing is told by the first bytes, never by the name: gzip `1f 8b` (RFC 1952), bzip2 `BZh` and the digits of π,
-//! zstd `28 b5 2f fd` (RFC 8878), xz `fd 37 7a 58 5a 00` (the .xz file format, 2.1.1), tar by the sum of its first
-//! header. Files of several members, frames or streams are read as one; of an archive its one file is read ([`tar`]). A
-//! decoder holds its window only: at most 128 MiB for zstd and xz, larger ones are refused. What is packed in another
-//! known way is refused by its name. A byte order mark is taken off a text, and one of UTF-16, as PowerShell writes it,
-//! becomes UTF-8.
+//! Compression is detected from the first bytes, never from the name: gzip `1f 8b` (RFC 1952), bzip2 `BZh` and the
+//! digits of π, zstd `28 b5 2f fd` (RFC 8878), xz `fd 37 7a 58 5a 00` (the .xz file format, 2.1.1), tar by the sum of
+//! its first header. Files of several members, frames or streams are read as one; of an archive its one file is read
+//! ([`tar`]). A decoder holds its window only: at most 128 MiB for zstd and xz, larger ones are refused. What is packed
+//! in another known way is refused by its name. A byte order mark is taken off a text, and one of UTF-16, as PowerShell
+//! writes it, becomes UTF-8.
 
 pub(crate) mod lines;
 pub(crate) mod records;
 mod tar;
 mod utf16;
 
-use std::fs::File;
+use std::fs::{File, FileType};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -131,11 +131,14 @@ pub(crate) struct Input {
 impl Input {
     /// Opens a regular file.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let check = |kind: FileType| match kind.is_file() || is_pipe(kind) {
+            true => Ok(kind),
+            false => Err(io::Error::other("it is no regular file and no pipe")),
+        };
+        // Opening some devices has side effects: the name is checked first, then the opened file.
+        check(std::fs::metadata(path)?.file_type())?;
         let file = File::open(path)?;
-        let kind = file.metadata()?.file_type();
-        if !kind.is_file() && !is_pipe(kind) {
-            return Err(io::Error::other("it is no regular file and no pipe"));
-        }
+        let kind = check(file.metadata()?.file_type())?;
         let again = if kind.is_file() { file.try_clone().ok() } else { None };
         let mut input = Self::read(file)?;
         input.file = again.filter(|_| input.layers.is_empty());
@@ -195,7 +198,7 @@ fn started(mut bytes: Bytes) -> io::Result<(Vec<u8>, Bytes)> {
     Ok((start.clone(), Box::new(io::Cursor::new(start).chain(bytes))))
 }
 
-fn is_pipe(kind: std::fs::FileType) -> bool {
+fn is_pipe(kind: FileType) -> bool {
     use std::os::unix::fs::FileTypeExt;
     kind.is_fifo()
 }

@@ -121,19 +121,24 @@ fn next_file(archive: &mut impl Read) -> io::Result<Option<(String, u64)>> {
             EntryType::XHeader if size <= MOST_HEADER => {
                 let mut text = Vec::new();
                 archive.take(size).read_to_end(&mut text)?;
-                told_size = pax_size(&text).or(told_size);
+                told_size = pax_size(&text);
                 skip(archive, padding(size))?;
             }
-            _ => skip(archive, size.checked_add(padding(size)).ok_or_else(damaged)?)?,
+            other => {
+                // A header of pax is of the entry that follows it, with a long name of GNU between them.
+                if !matches!(other, EntryType::GNULongName | EntryType::GNULongLink) {
+                    told_size = None;
+                }
+                skip(archive, size.checked_add(padding(size)).ok_or_else(damaged)?)?;
+            }
         }
     }
 }
 
-/// The size in a header of pax, whose lines are `LENGTH KEY=VALUE`.
+/// The size in a header of pax.
 fn pax_size(text: &[u8]) -> Option<u64> {
-    let at = memchr::memmem::find(text, b" size=")? + 6;
-    let end = text[at..].iter().position(|&byte| byte == b'\n')?;
-    std::str::from_utf8(&text[at..at + end]).ok()?.parse().ok()
+    let sizes = tar::PaxExtensions::new(text).flatten().filter(|extension| extension.key_bytes() == b"size");
+    sizes.last()?.value().ok()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -165,6 +170,25 @@ mod tests {
         let beside = archive(&[("d/._t.csv", b"of macOS"), ("empty", b""), ("d/t.csv", &long)]);
         assert_eq!(read(&beside), Ok(("d/t.csv".to_owned(), long)));
         assert!(!is_archive(&[0; BLOCK]) && !is_archive(b"1,R,0,4096,5\n"));
+    }
+
+    #[test]
+    fn a_size_is_read_from_a_header_of_pax_and_from_no_path_in_it() {
+        let with = |path: &str, size: &str| {
+            let mut builder = tar::Builder::new(Vec::new());
+            builder.append_pax_extensions([("path", path.as_bytes()), ("size", size.as_bytes())]).unwrap();
+            let mut header = Header::new_ustar();
+            header.set_size(0);
+            header.set_cksum();
+            builder.append_data(&mut header, "t.csv", &b""[..]).unwrap();
+            let mut bytes = builder.into_inner().unwrap();
+            bytes.truncate(bytes.len() - 1024);
+            bytes.extend_from_slice(&[b'1'; BLOCK]);
+            bytes.extend_from_slice(&[0; 1024]);
+            read(&bytes).unwrap().1.len()
+        };
+        assert_eq!(with("a size=3\n.csv", "500"), 500);
+        assert_eq!(pax_size(b"22 path=a size=3\n.csv\n"), None);
     }
 
     #[test]
