@@ -5,9 +5,9 @@
 //! going. They lie behind the end of any log. The last one removes the file, so that a database that is closed is one
 //! file.
 //!
-//! **No wait is unbounded.** A connection that opens tries for 10 ms, then returns `SQLITE_BUSY`, so that SQLite retries
-//! by its own `busy_timeout`; one that closes leaves the log to the next. No lock outlives its
-//! holder in a forked child ([`OwnFile`]).
+//! **No wait is unbounded.** A connection that opens tries for 10 ms, then returns `SQLITE_BUSY`, so that SQLite
+//! retries by its own `busy_timeout`; one that closes leaves the log to the next. No lock outlives its holder in a
+//! forked child ([`OwnFile`]).
 //!
 //! **Who may only read** (`mode=ro`, a file that may not be written) changes nothing: it takes no lock, and looks
 //! whether others hold one.

@@ -572,7 +572,7 @@ mod tests {
             ("hot=on".to_owned(), "is no technique; there are use-hot-locations, "),
             ("profile=/nowhere/drive.toml".to_owned(), "/nowhere/drive.toml"),
             ("profile=/dev/zero".to_owned(), "a regular file is needed"),
-            ("parent=multipleciphers-unix".to_owned(), "put that VFS above"),
+            ("parent=multipleciphers-unix".to_owned(), "stack that VFS above"),
         ] {
             let told = VfsOptions::from_text(&text).unwrap_err().to_string();
             assert!(told.contains(words), "{text}: {told}");

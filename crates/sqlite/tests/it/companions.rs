@@ -112,9 +112,17 @@ fn a_database_that_is_not_whole_in_its_file_or_is_written_to_is_not_copied() {
     writers[0].execute_batch("BEGIN EXCLUSIVE").unwrap();
     let refused = import(&plain, &target, &options).unwrap_err();
     assert!(matches!(refused, SqliteError::Writing(_)), "{refused}");
+    // A log of batches beside it names itself; one without is found by its lock.
     writers[1].execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let refused = export(&stored, &target).unwrap_err();
+    assert!(export(&stored, &target).unwrap_err().to_string().contains("-fwbatch"));
+    writers[0].execute_batch("COMMIT").unwrap();
+    let striped = dir.path().join("striped.db");
+    import(&plain, &striped, &VfsOptions::from_text("write-aligned-stripes=64k").unwrap()).unwrap();
+    let writer = open(&striped, &vfs, "").unwrap();
+    writer.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let refused = export(&striped, &target).unwrap_err();
     assert!(matches!(refused, SqliteError::Writing(_)), "{refused}");
+    assert!(!target.exists());
 }
 
 #[test]
@@ -322,7 +330,7 @@ fn a_forged_length_in_a_log_of_batches_is_refused_in_words() {
         fs::OpenOptions::new().write(true).open(&companion).unwrap().set_len(4096 + length).unwrap();
         let told = open(&stored, &vfs, parameters).and_then(|db| count(&db)).unwrap_err();
         assert_eq!(told.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt), "{length}: {told}");
-        assert!(vfs.last_error().unwrap().contains("tells a length of"), "{:?}", vfs.last_error());
+        assert!(vfs.last_error().unwrap().contains("has a length of"), "{:?}", vfs.last_error());
     }
     fs::remove_file(beside(&stored, "-fwbatch")).unwrap();
     assert_eq!(count(&open(&stored, &vfs, "").unwrap()), Ok(3));

@@ -504,7 +504,7 @@ fn a_request_is_found_by_the_line_that_it_stands_in_however_late_it_is_given() {
 fn a_request_of_more_than_any_drive_moves_is_a_bad_line() {
     let text = format!("1,W,0,4096,10\n1,W,0,{},10\n", 1_u64 << 50);
     assert!(
-        refusal("t", &text).starts_with("t: line 2: it asks for 1125899906842624 bytes"),
+        refusal("t", &text).starts_with("t: line 2: the request is 1125899906842624 bytes long"),
         "{}",
         refusal("t", &text)
     );
