@@ -118,11 +118,27 @@ fn a_database_that_is_not_whole_in_its_file_or_is_written_to_is_not_copied() {
     writers[0].execute_batch("COMMIT").unwrap();
     let striped = dir.path().join("striped.db");
     import(&plain, &striped, &VfsOptions::from_text("write-aligned-stripes=64k").unwrap()).unwrap();
-    let writer = open(&striped, &vfs, "").unwrap();
-    writer.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let writer = exclusive_lock(&striped);
     let refused = export(&striped, &target).unwrap_err();
     assert!(matches!(refused, SqliteError::Writing(_)), "{refused}");
     assert!(!target.exists());
+    drop(writer);
+    export(&striped, &target).unwrap();
+}
+
+/// SQLite's exclusive lock as another process has it: one of this process's connections loses its own as soon as any
+/// descriptor of the file is closed here (POSIX locks, fcntl(2)).
+fn exclusive_lock(database: &Path) -> fs::File {
+    let file = fs::OpenOptions::new().read(true).write(true).open(database).unwrap();
+    let shared_bytes = nix::libc::flock {
+        l_type: nix::libc::F_WRLCK as _,
+        l_whence: nix::libc::SEEK_SET as _,
+        l_start: 0x4000_0002,
+        l_len: 510,
+        l_pid: 0,
+    };
+    nix::fcntl::fcntl(&file, nix::fcntl::FcntlArg::F_OFD_SETLK(&shared_bytes)).unwrap();
+    file
 }
 
 #[test]
