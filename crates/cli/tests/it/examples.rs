@@ -8,7 +8,7 @@ use assert_cmd::cargo::cargo_bin;
 use support::{Ended, Place};
 
 /// All of them: what is new here belongs into a test below.
-const EXAMPLES: [&str; 11] = [
+const EXAMPLES: [&str; 13] = [
     "README.md",
     "caching.toml",
     "compressing.toml",
@@ -19,6 +19,8 @@ const EXAMPLES: [&str; 11] = [
     "own-policy",
     "queries.sql",
     "raid.toml",
+    "shop-statements.sql",
+    "shop.sql",
     "trace.csv",
 ];
 
