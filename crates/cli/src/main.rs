@@ -23,7 +23,7 @@ use failure::Failure;
 use output::{Format, Output};
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::try_parse_from(arguments::command_line()) {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
     };
@@ -48,7 +48,7 @@ fn usage(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
-    let format = match output::asks_for_json(std::env::args_os()) {
+    let format = match output::asks_for_json(arguments::command_line().into_iter()) {
         true => Format::Json,
         false => Format::Text,
     };

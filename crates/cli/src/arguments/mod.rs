@@ -4,7 +4,9 @@
 //!
 //! A variant below, a file here for its options, a file in `verbs/` that calls a crate; no logic there.
 
-use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+
+use clap::{Parser, Subcommand, ValueEnum};
 use flashwise_block::ByteSize;
 
 use crate::output::Format;
@@ -114,6 +116,33 @@ pub enum TuneDatabase {
     Mariadb(Box<TuneMariadb>),
 }
 
+/// The arguments of this process, as [`Arguments`] takes them.
+pub fn command_line() -> Vec<OsString> {
+    with_directory(std::env::args_os().collect())
+}
+
+/// `device import --output DIR` is `--directory DIR`: unlike other verbs, it writes several files, and `--output` is
+/// where many programs take the directory for them. A form of the result and a second directory are left to clap.
+fn with_directory(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let word = |n: usize| arguments.get(n).and_then(|argument| argument.to_str()).unwrap_or_default();
+    let has_directory = |n: usize| ["--directory", "--dir"].contains(&word(n).split('=').next().unwrap_or_default());
+    if (word(1), word(2)) != ("device", "import") || (3..arguments.len()).any(has_directory) {
+        return arguments;
+    }
+    let is_directory = |value: &str| !value.starts_with('-') && Format::from_str(value, false).is_err();
+    let named = (3..arguments.len()).find_map(|n| match word(n).strip_prefix("--output") {
+        Some("") if n + 1 < arguments.len() && is_directory(word(n + 1)) => Some((n, "--directory".to_owned())),
+        Some(rest) => {
+            rest.strip_prefix('=').filter(|value| is_directory(value)).map(|dir| (n, format!("--directory={dir}")))
+        }
+        None => None,
+    });
+    if let Some((place, option)) = named {
+        arguments[place] = option.into();
+    }
+    arguments
+}
+
 /// A size of at least one byte.
 fn positive_size(text: &str) -> Result<ByteSize, String> {
     match text.parse::<ByteSize>() {
@@ -142,6 +171,25 @@ mod tests {
             }
         }
         command.get_subcommands().for_each(|verb| options(verb, found));
+    }
+
+    #[test]
+    fn the_output_of_an_import_that_is_no_form_is_its_directory() {
+        let taken = |line: &str| {
+            let line = with_directory(line.split(' ').map(Into::into).collect());
+            line.join(" ".as_ref()).into_string().unwrap()
+        };
+        let import = "flashwise device import --mqsim a.xml";
+        assert_eq!(taken(&format!("{import} --output out")), format!("{import} --directory out"));
+        assert_eq!(taken(&format!("{import} --output=out -o json")), format!("{import} --directory=out -o json"));
+        assert_eq!(
+            taken(&format!("{import} --output json --output out")),
+            format!("{import} --output json --directory out")
+        );
+        for same in ["--output text", "--output=json", "--output", "--directory a --output b", "--dir=a --output b"] {
+            assert_eq!(taken(&format!("{import} {same}")), format!("{import} {same}"));
+        }
+        assert_eq!(taken("flashwise device list --output out"), "flashwise device list --output out");
     }
 
     #[test]
