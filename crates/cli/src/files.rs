@@ -3,14 +3,20 @@
 //! All of them go through `flashwise_block::output`. What is added here: which earlier file may be replaced
 //! ([`OwnFile`], by a mark that is parsed), and that an output is not also an input of the same command.
 
+use std::any::TypeId;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use clap::CommandFactory;
+use clap::parser::ValueSource;
 use flashwise_block::output::{Access, OutputFile, OutputPath, Replaceable, create_growing, publish_all};
 use flashwise_report::OwnFile;
+use flashwise_trace::workload::Workload;
 
+use crate::arguments::{Arguments, command_line};
 use crate::failure::Failure;
 
 /// A file to be written at the end of long work; known from the start to be writable.
@@ -110,17 +116,39 @@ fn not_replaced(path: &Path, kind: OwnFile, error: &io::Error) -> Failure {
     }
 }
 
-/// How many arguments of the command line mean a file, by whatever name: `--parquet t.parquet`, `--parquet=t.parquet`,
-/// `sim:drive.toml`, one of a list with commas.
+/// How many values of the command line mean this file, by whatever name. An option or argument says of its value
+/// whether it is a file. The name of a preset is none, even where a file has the same name; that of a workload is none
+/// as long as no file has it.
 fn named_arguments(file: &Path) -> usize {
+    let mut command = Arguments::command();
+    let Ok(mut matches) = command.try_get_matches_from_mut(command_line()) else { return 0 };
+    let mut command = &command;
+    while let Some((name, below)) = matches.remove_subcommand() {
+        let Some(verb) = command.find_subcommand(name) else { break };
+        (command, matches) = (verb, below);
+    }
     let wanted = Identity::of(file);
-    let is_it = |text: &str| !text.is_empty() && Identity::of(Path::new(text)) == wanted;
-    let names_it = |argument: &str| {
-        let parts =
-            argument.split([',', '=']).flat_map(|part| [Some(part), part.split_once(':').map(|(_, path)| path)]);
-        parts.flatten().any(is_it) || argument.split_once('=').is_some_and(|(_, value)| is_it(value)) || is_it(argument)
-    };
-    std::env::args_os().skip(1).filter(|argument| names_it(&argument.to_string_lossy())).count()
+    let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    let options = command.get_arguments().filter(|option| given(option.get_id().as_str()));
+    let values = options.flat_map(|option| {
+        let values = matches.get_raw(option.get_id().as_str()).unwrap_or_default();
+        values.filter_map(|value| named_file(option, value))
+    });
+    values.filter(|path| Identity::of(path) == wanted).count()
+}
+
+/// The file that a value means.
+fn named_file<'a>(option: &clap::Arg, value: &'a OsStr) -> Option<&'a Path> {
+    let kind = option.get_value_parser().type_id();
+    let text = value.to_str().unwrap_or_default();
+    if kind == TypeId::of::<String>() {
+        // A drive or a workload: sim:FILE.toml, FILE.toml, or the name of one that is built in.
+        let name = text.strip_prefix("sim:").unwrap_or(text);
+        return (name.ends_with(".toml") || name.contains('/')).then_some(Path::new(name));
+    }
+    let path = Path::new(value);
+    let is_workload = option.is_positional() && Workload::NAMES.contains(&text) && !path.exists();
+    (kind == TypeId::of::<PathBuf>() && !is_workload).then_some(path)
 }
 
 /// What a name means: an existing file by device and inode, another one by its directory and name.

@@ -75,6 +75,32 @@ fn one_file_is_not_two_outputs_of_a_command() {
 }
 
 #[test]
+fn a_file_that_is_read_is_no_output_and_the_name_of_a_preset_or_format_is_no_file() {
+    let place = with_trace("tr.csv");
+    place.run(&simulate("tr.csv", &["--csv", "table"])).expect(0);
+    let line = place.fails(5, &simulate("table", &["--csv", "table", "--trace-format", "csv"]));
+    assert!(line.contains("table: it is named twice by this command"), "{line}");
+    let preset = place.run(&["device", "show", DRIVE]).expect(0).stdout;
+    place.write("mine.toml", &preset);
+    for device in ["mine.toml", "sim:mine.toml", "sim:./mine.toml"] {
+        let line = place.fails(5, &["simulate", device, "tr.csv", "--fold", "--csv", "mine.toml"]);
+        assert!(line.contains("mine.toml: "), "{line}");
+    }
+    place.run(&["simulate", DRIVE, "ycsb-a", "--requests", "9", "--csv", "ycsb-a"]).expect(0);
+    // Now it is a file of that name, which would be read.
+    let kept = place.read("ycsb-a");
+    assert_ne!(place.run(&["simulate", DRIVE, "ycsb-a", "--csv", "ycsb-a"]).code, 0);
+    assert_eq!(place.read("ycsb-a"), kept);
+    // Twice, as the second time a file of that name is there.
+    for _ in 0..2 {
+        place.run(&simulate("tr.csv", &["--csv", DRIVE])).expect(0);
+        place.run(&simulate("tr.csv", &["--trace-format", "csv", "--csv", "csv"])).expect(0);
+        place.run(&["learn", "sim:toshiba-xg5", "--quick", "--profile", "toshiba-xg5"]);
+        assert!(place.read("toshiba-xg5").contains("schema = \"flashwise.profile\""));
+    }
+}
+
+#[test]
 fn what_replaces_a_private_table_is_private() {
     let place = with_trace("tr.csv");
     place.run(&simulate("tr.csv", &["--csv", "t.csv"])).expect(0);
