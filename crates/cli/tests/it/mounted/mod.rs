@@ -222,6 +222,38 @@ pub fn run(program: &str, arguments: &[&str]) {
     assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// Unmounts. A child that another test starts has copies of this process's open files until it runs its program: for a
+/// moment a file system is busy that nobody uses.
+fn unmount(on: &str) {
+    let end = Instant::now() + MOMENT;
+    loop {
+        let output = Command::new("umount").arg(on).output().unwrap();
+        if output.status.success() {
+            return;
+        }
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(words.contains("busy") && Instant::now() < end, "{words}, held by {:?}", holders(on));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Processes that have something below a directory open or work there.
+fn holders(on: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for process in std::fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path())) {
+        let files = std::fs::read_dir(process.join("fd")).into_iter().flatten().filter_map(|fd| Some(fd.ok()?.path()));
+        for link in files.chain(["cwd", "root", "exe"].map(|name| process.join(name))) {
+            if let Ok(held) = std::fs::read_link(&link)
+                && held.starts_with(on)
+            {
+                let name = std::fs::read_to_string(process.join("comm")).unwrap_or_default();
+                found.push(format!("{} ({}): {}", process.display(), name.trim(), held.display()));
+            }
+        }
+    }
+    found
+}
+
 /// The power of drive and machine. A machine without power acknowledges nothing: a flush that comes when the drive is
 /// up again finds nothing to write, though what it was to make durable is lost.
 #[derive(Default)]
@@ -247,7 +279,7 @@ pub fn power_fails<T>(place: &Place, device: &str, power: &Power, ended: impl Fn
     fault(FaultCommand { read_only: true, ..FaultCommand::default() });
     let cut = control::cut(&control).unwrap();
     let ended = ended();
-    run("umount", &[&on]);
+    unmount(&on);
     // What could not be written is not to be read from memory.
     run("blockdev", &["--flushbufs", device]);
     fault(FaultCommand { clear: true, ..FaultCommand::default() });
