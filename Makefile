@@ -12,6 +12,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo '  make run ARGS="--rows 50000"       more options: flashwise fit sqlite --help'
+	@echo '  make test CRATES="ssd learn"       the lints and tests of these crates alone'
 	@echo '  make install PREFIX=$$HOME/.local   with man pages and completions'
 
 run: ## Build, then fit SQLite to a simulated drive; the report goes to flashwise-report/
@@ -23,7 +24,7 @@ run: ## Build, then fit SQLite to a simulated drive; the report goes to flashwis
 test: ## Format, lints and every test; as root it installs what is missing
 	@scripts/c-compiler
 	@scripts/test-tools
-	@CARGO='$(CARGO)' scripts/check
+	@CARGO='$(CARGO)' scripts/check $(CRATES)
 
 test-full: ## All of test, optimised and with eight times the random cases; benches once; the book
 	@scripts/c-compiler
