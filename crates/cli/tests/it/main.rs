@@ -32,6 +32,7 @@ mod simulate;
 mod streams;
 mod studies;
 mod study_mariadb;
+mod study_tables;
 mod support;
 mod sweep;
 mod traces;
