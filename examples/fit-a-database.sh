@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes a small SQLite database, then fits it to a simulated drive with the queries of queries.sql.
-# Usage: fit-a-database.sh [DIRECTORY]; what is made goes there, by default into a new directory under /tmp.
+# Creates a small SQLite database, then fits it to a simulated drive with the queries of queries.sql.
+# Usage: fit-a-database.sh [DIRECTORY]; the output goes there, by default to a new directory under /tmp.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -15,8 +15,8 @@ fi
 out=${1:-$(mktemp -d)}
 mkdir -p "$out"
 
-# Any plain SQLite file will do. This one is what the built-in workload leaves behind: 50,000 rows in table KV. On the
-# Optane nothing is changed, so it has SQLite's own pages of 4 KiB.
+# Any plain SQLite file will do. This one is left by the built-in workload: 50,000 rows in table KV. On the Optane `fit`
+# changes nothing, so it has SQLite's default pages of 4 KiB.
 "$flashwise" fit sqlite sim:intel-optane-905p --rows 50000 --rounds 1 --report "$out/make" --save-database "$out/kv.db" >"$out/make.log"
 
 # The original is only read; all work is done on copies.

@@ -1,5 +1,5 @@
--- What an evening report asks of table KV (K INTEGER PRIMARY KEY, V CHAR(100)): ranges of keys, some lookups, and one
--- transaction of changes. Every statement is run once, in this order, and measured by itself.
+-- The queries of a daily report on table KV (K INTEGER PRIMARY KEY, V CHAR(100)): ranges of keys, some lookups, and one
+-- transaction of changes. Every statement runs once, in this order, and is measured by itself.
 
 SELECT count(*), min(V) FROM KV WHERE K BETWEEN 30000 AND 31000;
 SELECT count(*), min(V) FROM KV WHERE K BETWEEN 1000 AND 2000;
