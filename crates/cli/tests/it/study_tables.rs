@@ -98,7 +98,11 @@ fn with_tables(page: &str) -> String {
         match own.get(..2).filter(is_header) {
             Some(own) => {
                 let cells = |line: &str| line.matches('|').count();
-                assert_eq!(cells(own[1]), cells(&header[1]), "{marker}: its header has another number of columns (delete it for the one of the run)");
+                assert_eq!(
+                    cells(own[1]),
+                    cells(&header[1]),
+                    "{marker}: its header has another number of columns (delete it for the one of the run)"
+                );
                 out.extend(own.iter().map(|line| (*line).to_owned()));
             }
             None => out.extend(header),
