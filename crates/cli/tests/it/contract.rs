@@ -217,20 +217,48 @@ fn a_user_s_database_is_run_on_a_copy_and_stays_as_it_was() {
     assert_eq!(check, "ok");
 }
 
-#[test]
-fn a_directory_is_a_drive_in_wall_clock_time_and_is_left_empty() {
-    let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let reports = TempDir::new().unwrap();
+/// What SQLite gains in a new directory of this one, which is left empty; nothing where the file system cannot hold a
+/// scratch file.
+fn fitted_in(parent: &Path, more: &[&str]) -> Option<Value> {
+    let (dir, reports) = (TempDir::new_in(parent).unwrap(), TempDir::new().unwrap());
     let target = dir.path().to_str().unwrap();
-    let arguments = [&["fit", "sqlite", "--target", target, "-o", "json"][..], &SMALL].concat();
+    let arguments = [&["fit", "sqlite", "--target", target, "-o", "json"][..], &SMALL, more].concat();
     let output = flashwise(reports.path(), &arguments);
     if stderr(&output).contains("O_DIRECT") || stderr(&output).contains("free") {
         eprintln!("skipped: this file system cannot hold a scratch file: {}", stderr(&output));
-        return;
+        return None;
     }
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert_eq!(json(&output)["profile"]["device"]["clock"], "wall");
     assert!(is_empty(dir.path()));
+    Some(json(&output))
+}
+
+fn on_disk() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+}
+
+/// In memory, where a disk takes minutes; on the disk, whose requests have to be aligned, with a profile of another
+/// drive.
+#[test]
+fn a_directory_is_a_drive_in_wall_clock_time_and_is_left_empty() {
+    let memory = Path::new("/dev/shm");
+    let learned = memory.is_dir().then(|| fitted_in(memory, &[])).flatten().or_else(|| fitted_in(on_disk(), &[]));
+    let Some(learned) = learned else { return };
+    assert_eq!(learned["profile"]["device"]["clock"], "wall");
+    let other = TempDir::new().unwrap();
+    let profile = other.path().join("p.toml");
+    let profile = profile.to_str().unwrap();
+    assert_eq!(flashwise(other.path(), &["learn", "--profile", profile]).status.code(), Some(0));
+    if let Some(fitted) = fitted_in(on_disk(), &["--profile", profile]) {
+        assert!(fitted["before"]["insert_per_s"].as_f64().unwrap() > 0.0, "{fitted}");
+    }
+}
+
+#[test]
+#[ignore = "minutes on a disk: make test-full runs it"]
+fn a_directory_on_a_disk_is_learned_in_wall_clock_time_and_is_left_empty() {
+    let Some(fitted) = fitted_in(on_disk(), &[]) else { return };
+    assert_eq!(fitted["profile"]["device"]["clock"], "wall");
 }
 
 #[cfg(unix)]

@@ -51,9 +51,15 @@ fn the_micron_m500_is_learned_blind_to_the_published_row() {
 }
 
 #[test]
-fn other_seeds_give_the_same_rows() {
+fn another_seed_gives_the_same_rows() {
+    published_drives().iter().for_each(|published| assert_is_published(published, 2));
+}
+
+#[test]
+#[ignore = "some seconds: make test-full runs it"]
+fn a_third_seed_gives_the_same_rows() {
     for published in published_drives() {
-        (2..4).for_each(|seed| assert_is_published(published, seed));
+        assert_is_published(published, 3);
     }
 }
 

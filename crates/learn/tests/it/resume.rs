@@ -5,7 +5,7 @@ use crate::support;
 use std::sync::OnceLock;
 
 use flashwise_block::{BlockError, ByteSize, Nanos, Silent};
-use flashwise_learn::{LearnError, LearnOptions, learn};
+use flashwise_learn::{LearnError, LearnOptions, Learned, learn};
 use flashwise_profile::DeviceProfile;
 use flashwise_ssd::SimulatedSsd;
 use support::{
@@ -34,6 +34,36 @@ fn going_on(from: &DeviceProfile, options: &LearnOptions) -> LearnOptions {
     LearnOptions { resume: Some(Box::new(from.clone())), ..options.clone() }
 }
 
+/// A run that was stopped as a probe began, and the run that continued from its profile on the same drive.
+struct Resumed {
+    probe: &'static str,
+    partial: DeviceProfile,
+    partial_written: u64,
+    learned: Learned,
+    /// What the second run began.
+    stages: Vec<String>,
+    /// By both.
+    written: u64,
+}
+
+/// One for each probe.
+fn resumed() -> &'static [Resumed] {
+    static RUNS: OnceLock<Vec<Resumed>> = OnceLock::new();
+    RUNS.get_or_init(|| {
+        let run = |probe: &'static String| {
+            let options = complete();
+            let mut drive = Counting::new(small_drive());
+            let partial = stopped_at(probe, &options, &mut drive);
+            let partial_written = drive.bytes_written;
+            let mut notes = Notes::default();
+            let (learned, _) = learn_with_checkpoints(&mut drive, &going_on(&partial, &options), &mut notes);
+            let (learned, stages, written) = (learned.unwrap(), notes.stages, drive.bytes_written);
+            Resumed { probe, partial, partial_written, learned, stages, written }
+        };
+        in_one_go().recipe.probes.iter().map(run).collect()
+    })
+}
+
 /// Whatever has a curve has one of each kind.
 fn assert_each_curve_once(profile: &DeviceProfile) {
     let curves = &profile.curves;
@@ -50,22 +80,16 @@ fn assert_each_curve_once(profile: &DeviceProfile) {
 #[test]
 fn stopped_at_any_probe_the_rest_is_done_and_what_was_finished_is_not_done_again() {
     let whole = in_one_go();
-    for (n, probe) in whole.recipe.probes.iter().enumerate() {
-        let options = complete();
-        let mut drive = Counting::new(small_drive());
-        let partial = stopped_at(probe, &options, &mut drive);
+    for (n, Resumed { probe, partial, partial_written, learned, stages, written }) in resumed().iter().enumerate() {
         assert_eq!(partial.recipe.probes, whole.recipe.probes[..n]);
-        assert_eq!(partial.recipe.bytes_written, drive.bytes_written);
+        assert_eq!(partial.recipe.bytes_written, *partial_written);
 
-        let mut notes = Notes::default();
-        let (learned, _) = learn_with_checkpoints(&mut drive, &going_on(&partial, &options), &mut notes);
-        let learned = learned.unwrap();
         assert_eq!(learned.stopped, None);
         let profile = &learned.profile;
         assert_eq!(profile.recipe.probes, whole.recipe.probes, "from {probe} on");
-        assert_eq!(profile.recipe.bytes_written, drive.bytes_written, "what both runs wrote is said");
+        assert_eq!(profile.recipe.bytes_written, *written, "what both runs wrote is said");
         for done in &partial.recipe.probes {
-            assert!(!notes.stages.contains(done), "from {probe} on: {done} was done again");
+            assert!(!stages.contains(done), "from {probe} on: {done} was done again");
         }
         for figure in partial.parameters.entries().into_iter().filter(is_told) {
             let then = entry(profile, figure.key);
@@ -83,14 +107,11 @@ fn a_profile_that_was_gone_on_from_tells_every_figure_that_one_run_tells() {
     let whole = in_one_go();
     let told = || whole.parameters.entries().into_iter().filter(is_told);
     let mut missing = Vec::new();
-    for probe in &whole.recipe.probes {
-        let options = complete();
-        let mut drive = Counting::new(small_drive());
-        let partial = stopped_at(probe, &options, &mut drive);
-        let profile = learn(&mut drive, &going_on(&partial, &options), &mut Silent).unwrap();
+    for Resumed { probe, learned, .. } in resumed() {
+        let profile = &learned.profile;
         for told in told().filter(|told| !TOLD_BY_CHANCE.contains(&told.key)) {
-            if !is_told(&entry(&profile, told.key)) {
-                missing.push(format!("from {probe} on: {}, {:?}", told.key, reason(&profile, told.key)));
+            if !is_told(&entry(profile, told.key)) {
+                missing.push(format!("from {probe} on: {}, {:?}", told.key, reason(profile, told.key)));
             }
         }
     }

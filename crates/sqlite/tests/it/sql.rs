@@ -116,19 +116,23 @@ fn pages_shorter_than_a_logical_block_are_kept_under_every_technique() {
 
 #[test]
 fn in_a_directory_sql_gives_the_same_as_in_memory() {
-    for layout in [Layout::Plain, HOT] {
+    let works = |layout: Layout, page: u32, journal: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let options = VfsOptions { layout, record: true, ..VfsOptions::PLAIN };
+        let vfs = Vfs::register(&unique("directory"), Backend::Directory, options).unwrap();
+        check(path.to_str().unwrap(), &vfs, page, journal);
+        let counters = vfs.counters();
+        let trace = vfs.take_trace();
+        assert_eq!(trace.records.len() as u64, counters.host_reads + counters.host_writes + counters.flushes);
+        assert_eq!(info(&path).unwrap().layout, layout.name());
+    };
+    // Side by side, since they wait for the disk.
+    std::thread::scope(|scope| {
         for (page, journal) in CASES {
-            let dir = tempfile::tempdir().unwrap();
-            let path = dir.path().join("a.db");
-            let options = VfsOptions { layout, record: true, ..VfsOptions::PLAIN };
-            let vfs = Vfs::register(&unique("directory"), Backend::Directory, options).unwrap();
-            check(path.to_str().unwrap(), &vfs, page, journal);
-            let counters = vfs.counters();
-            let trace = vfs.take_trace();
-            assert_eq!(trace.records.len() as u64, counters.host_reads + counters.host_writes + counters.flushes);
-            assert_eq!(info(&path).unwrap().layout, layout.name());
+            scope.spawn(move || [Layout::Plain, HOT].into_iter().for_each(|layout| works(layout, page, journal)));
         }
-    }
+    });
 }
 
 #[test]
