@@ -100,14 +100,14 @@ impl BatchFile {
     fn open(&self) -> Result<File, Failure> {
         let failed = |error| self.failed(sqlite::SQLITE_CANTOPEN, "opening it", error);
         let database = std::fs::metadata(&self.database).map_err(failed)?;
-        let permissions = PermissionsExt::from_mode(database.permissions().mode() & 0o777);
+        let mode = database.permissions().mode() & 0o777;
         // Somebody may remove it in between, and somebody else make it: both is over at once.
         for _ in 0..REMOVALS {
             if let Some(file) = companion::open(&self.path, &self.database, true)? {
                 return Ok(file);
             }
             let mut options = OpenOptions::new();
-            options.read(true).write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+            options.read(true).write(true).create_new(true).mode(mode).custom_flags(libc::O_NOFOLLOW);
             match options.open(&self.path) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
@@ -115,9 +115,15 @@ impl BatchFile {
                 }
                 Err(error) => return Err(failed(error)),
                 Ok(file) => {
+                    let made = file.metadata().map_err(failed)?;
                     // As SQLite does for its journals, where it may.
-                    let _ = fchown(&file, Some(database.uid()), Some(database.gid()));
-                    file.set_permissions(permissions).map_err(failed)?;
+                    if (made.uid(), made.gid()) != (database.uid(), database.gid()) {
+                        let _ = fchown(&file, Some(database.uid()), Some(database.gid()));
+                    }
+                    // What the umask took.
+                    if made.permissions().mode() & 0o777 != mode {
+                        file.set_permissions(PermissionsExt::from_mode(mode)).map_err(failed)?;
+                    }
                     return Ok(file);
                 }
             }
@@ -382,4 +388,37 @@ fn write_durably(file: &File, offset: u64, data: &[u8]) -> std::io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::MaybeUninit;
+
+    use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+
+    use super::*;
+
+    #[test]
+    fn a_log_is_as_accessible_as_its_database_from_the_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let mode_of = |file: &File| file.metadata().unwrap().permissions().mode() & 0o777;
+        let umask_leaves = mode_of(&File::create(dir.path().join("probe")).unwrap());
+        for mode in [0o600, 0o640, 0o644, 0o666] {
+            let database = dir.path().join(format!("{mode:o}.db"));
+            std::fs::write(&database, b"a database").unwrap();
+            std::fs::set_permissions(&database, PermissionsExt::from_mode(mode)).unwrap();
+            let watched = inotify::init(CreateFlags::NONBLOCK).unwrap();
+            inotify::add_watch(&watched, dir.path(), WatchFlags::CREATE | WatchFlags::ATTRIB).unwrap();
+            let file = BatchFile::new(&database, true).open().unwrap();
+            assert_eq!(mode_of(&file), mode);
+            let mut space = [MaybeUninit::uninit(); 4096];
+            let mut events = inotify::Reader::new(&watched, &mut space);
+            let mut changes = 0;
+            while let Ok(event) = events.next() {
+                changes += u32::from(event.events().contains(ReadFlags::ATTRIB));
+            }
+            let umask_takes = mode & !umask_leaves != 0;
+            assert_eq!(changes, u32::from(umask_takes), "mode {mode:o}");
+        }
+    }
 }
