@@ -787,6 +787,30 @@ mod tests {
     }
 
     #[test]
+    fn a_log_longer_than_any_is_written_is_refused_before_all_of_it_is_in_memory() {
+        let mut log = vec![0; 4096];
+        let enter = |log: &[u8]| {
+            let shared = Shared::default();
+            shared.0.lock().unwrap().log = log.to_vec();
+            BatchLog::new(Box::new(shared.clone()), OWNER).enter(&mut Database(shared), Cut::Whole)
+        };
+        let batch = |number: u64| encode(1, number, OWNER.identity, &page(3, 1));
+        let mut number = 0;
+        while (log.len() + batch(number).len()) as u64 <= LONGEST_LOG {
+            log.extend(batch(number));
+            number += 1;
+        }
+        enter(&log).unwrap();
+        log.extend(batch(number));
+        let failure = enter(&log).unwrap_err();
+        assert!(
+            failure.code == sqlite::SQLITE_CORRUPT && failure.message.contains("ends beyond"),
+            "{}",
+            failure.message
+        );
+    }
+
+    #[test]
     fn who_may_only_read_changes_nothing_and_does_not_pass_over_what_is_not_in_the_database() {
         let shared = Shared::default();
         let (mut writer, mut database) = entered(&shared);

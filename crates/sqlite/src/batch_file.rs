@@ -164,6 +164,20 @@ impl BatchFile {
         Ok(true)
     }
 
+    /// Opens the file and takes its turn; somebody else may remove it in between.
+    fn come(&self, mut open: impl FnMut() -> Result<File, Failure>) -> Result<OwnFile, Failure> {
+        for _ in 0..REMOVALS {
+            let file = OwnFile::open(&mut open)?;
+            if self.locks && !self.take_turn(&file, COMING)? {
+                break;
+            }
+            if !self.is_removed(&file)? {
+                return Ok(file);
+            }
+        }
+        Err(self.busy())
+    }
+
     fn is_removed(&self, file: &File) -> Result<bool, Failure> {
         let there = file.metadata().map_err(|error| self.failed(sqlite::SQLITE_IOERR_FSTAT, "looking at it", error))?;
         Ok(there.nlink() == 0)
@@ -210,17 +224,7 @@ impl BatchFile {
 
 impl BatchPlace for BatchFile {
     fn join(&mut self) -> Result<bool, Failure> {
-        let mut tries = 0..REMOVALS;
-        let file = loop {
-            let file = OwnFile::open(|| self.open())?;
-            if self.locks && !self.take_turn(&file, COMING)? {
-                return Err(self.busy());
-            }
-            if !self.is_removed(&file)? {
-                break file;
-            }
-            tries.next().ok_or_else(|| self.busy())?;
-        };
+        let file = self.come(|| self.open())?;
         let is_first = !self.locks || self.lock(&file, Lock::Member, libc::F_WRLCK)?;
         if is_first {
             self.check_begin(&file)?;
@@ -397,6 +401,23 @@ mod tests {
     use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 
     use super::*;
+
+    #[test]
+    fn a_log_that_somebody_removes_again_and_again_costs_busy() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = dir.path().join("a.db");
+        std::fs::write(&database, b"a database").unwrap();
+        let log = BatchFile::new(&database, true);
+        let mut opened = 0;
+        let come = log.come(|| {
+            opened += 1;
+            let file = log.open()?;
+            std::fs::remove_file(&log.path).unwrap();
+            Ok(file)
+        });
+        assert_eq!((come.unwrap_err().code, opened), (sqlite::SQLITE_BUSY, REMOVALS));
+        assert!(log.come(|| log.open()).is_ok());
+    }
 
     #[test]
     fn a_log_is_as_accessible_as_its_database_from_the_start() {

@@ -269,7 +269,14 @@ mod tests {
         far[32..36].copy_from_slice(&99_u32.to_be_bytes());
         let leaves = FreePages::default().read(&mut reader(&endless)).unwrap().map(|list| list.leaves);
         assert_eq!(leaves, Some(BTreeSet::from([20, 22])), "a list that bites its tail has an end");
-        for broken in [long, file(7, &[(9, &[1])]), file(7, &[(9, &[61])]), far, vec![0; 50]] {
+        let reserving = |bytes: u8| {
+            let mut image = file(7, &[(9, &[20])]);
+            image[20] = bytes;
+            image
+        };
+        // SQLite's checksums, and what an encryption keeps: then all numbers may be ciphertext.
+        assert!(FreePages::default().read(&mut reader(&reserving(8))).unwrap().is_some());
+        for broken in [long, file(7, &[(9, &[1])]), file(7, &[(9, &[61])]), far, vec![0; 50], reserving(28)] {
             let mut pages = FreePages::default();
             let read = pages.read(&mut reader(&broken)).unwrap();
             assert!(read.is_none(), "{read:?}");

@@ -200,6 +200,30 @@ fn what_a_plain_database_left_is_gone_when_a_database_is_laid_out_under_its_name
     assert_eq!(names(dir.path()), ["a.db"]);
 }
 
+/// Of a file of zeros, as a power cut leaves one, a journal may hold the pages.
+#[test]
+fn what_lies_beside_a_blank_file_is_kept_and_the_file_is_not_laid_out() {
+    for suffix in ["-journal", "-wal"] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        fs::write(&path, [0; 32768]).unwrap();
+        fs::write(beside(&path, suffix), b"left").unwrap();
+        let vfs = vfs("write-aligned-stripes=64k");
+        let create = |vfs: &Vfs| {
+            let db = open(&path, vfs, "")?;
+            db.execute_batch("CREATE TABLE t (x); INSERT INTO t VALUES (1), (2), (3)")?;
+            count(&db)
+        };
+        assert!(create(&vfs).is_err(), "{suffix}");
+        let told = vfs.last_error().unwrap();
+        assert!(told.contains(&format!("a.db{suffix}: may hold the pages of this database")), "{told}");
+        assert_eq!(fs::read(beside(&path, suffix)).unwrap(), b"left");
+        assert!(fs::read(&path).unwrap() == [0; 32768]);
+        fs::remove_file(beside(&path, suffix)).unwrap();
+        assert_eq!(create(&vfs), Ok(3), "{suffix}");
+    }
+}
+
 /// A database as it was some transactions ago, and the log of batches that has them: what a power cut leaves.
 fn left_behind(directory: &Path, vfs: &Vfs) -> PathBuf {
     let (path, late) = (directory.join("a.db"), directory.join("late.db"));
