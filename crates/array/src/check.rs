@@ -8,7 +8,7 @@ use super::work::{Parent, RowWork, Work};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParityError {
     /// What a member holds is not what follows from the others.
-    #[error("row {row}: what member {member} holds is not what follows from the others")]
+    #[error("stripe {row}: the data of member {member} does not match the other members")]
     Differs {
         /// The row.
         row: u64,
@@ -16,7 +16,7 @@ pub enum ParityError {
         member: usize,
     },
     /// The array could not be read.
-    #[error("row {row} could not be read")]
+    #[error("stripe {row} could not be read")]
     Unreadable {
         /// The row.
         row: u64,

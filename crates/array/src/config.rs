@@ -153,7 +153,7 @@ impl ArrayConfig {
             path: path.to_owned(),
             key: "member",
             value: format!("\"{}\"", self.member),
-            reason: format!("it is no preset, and no file that can be read ({error})"),
+            reason: format!("neither a preset nor a readable file ({error})"),
         })?;
         DeviceConfig::from_toml(&text, &file.display().to_string())
     }
@@ -176,24 +176,24 @@ impl ArrayConfig {
         let checker = Checker { path };
         let least = self.members_min();
         let possible = (least..=MEMBERS_MAX).contains(&self.members);
-        let reason = format!("the level needs {least} to {MEMBERS_MAX} members");
+        let reason = format!("this level requires {least} to {MEMBERS_MAX} members");
         checker.require("members", self.members, possible, reason)?;
         let even = self.level != Level::Raid10 || self.members.is_multiple_of(2);
-        checker.require("members", self.members, even, "RAID-10 is made of pairs")?;
-        checker.count("spares", self.spares + 1, MEMBERS_MAX, "at most 63 drives stand by")?;
+        checker.require("members", self.members, even, "RAID-10 requires an even number")?;
+        checker.count("spares", self.spares + 1, MEMBERS_MAX, "must be at most 63")?;
         checker.multiple("chunk_bytes", self.chunk_bytes, member.host.logical_block_bytes)?;
         let fits = self.chunk_bytes <= member.capacity_bytes;
-        let reason = format!("a member holds only {}", ByteSize(member.capacity_bytes));
+        let reason = format!("must be at most a member's capacity, {}", ByteSize(member.capacity_bytes));
         checker.require("chunk_bytes", self.chunk_bytes, fits, reason)?;
         if self.rebuild_bytes_per_s > 0 {
             let possible = (1 << 10..=1 << 40).contains(&self.rebuild_bytes_per_s);
-            let reason = "it is 0 for no limit, or 1 KiB to 1 TiB a second";
+            let reason = "must be 0 (no limit) or between 1 KiB/s and 1 TiB/s";
             checker.require("rebuild_bytes_per_s", self.rebuild_bytes_per_s, possible, reason)?;
         }
         for failure in &self.failures {
-            let reason = format!("the members are 0 to {}", self.members - 1);
+            let reason = format!("must be a member's number, 0 to {}", self.members - 1);
             checker.require("failures.member", failure.member, failure.member < self.members, reason)?;
-            let reason = "a workload has ended after a year";
+            let reason = "must be at most one year";
             checker.require("failures.at_ns", failure.at_ns, failure.at_ns <= YEAR_NS, reason)?;
         }
         self.controller.check(member, &checker)
@@ -224,7 +224,7 @@ impl ArrayControllerConfig {
     fn check(&self, member: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
         checker.time("controller.command_latency_ns", self.command_latency_ns)?;
         let possible = self.iops_max <= 1_000_000_000;
-        checker.require("controller.iops_max", self.iops_max, possible, "it is at most a command a nanosecond")?;
+        checker.require("controller.iops_max", self.iops_max, possible, "must be at most 10^9 commands a second")?;
         if self.bandwidth_bytes_per_s > 0 {
             checker.rate("controller.bandwidth_bytes_per_s", self.bandwidth_bytes_per_s)?;
         }
@@ -232,14 +232,14 @@ impl ArrayControllerConfig {
         let transfer = self.max_transfer_bytes.unwrap_or(member.host.max_transfer_bytes);
         checker.multiple("controller.max_transfer_bytes", transfer, block)?;
         let possible = transfer <= 1 << 26;
-        checker.require("controller.max_transfer_bytes", transfer, possible, "a request has at most 64 MiB")?;
+        checker.require("controller.max_transfer_bytes", transfer, possible, "must be at most 64 MiB")?;
         let Some(cache) = &self.write_cache else { return Ok(()) };
         let holds = (transfer..=1 << 40).contains(&cache.bytes);
-        let reason = format!("it holds at least the largest request, {transfer} bytes, and at most 1 TiB");
+        let reason = format!("must hold at least the largest request, {transfer} bytes, and at most 1 TiB");
         checker.require("controller.write_cache.bytes", cache.bytes, holds, reason)?;
         let from = cache.destage_from_bytes.unwrap_or(0);
         let room = cache.bytes - transfer;
-        let reason = format!("what stays must leave room for the largest request: it is at most {room}");
+        let reason = format!("must leave space for the largest request: at most {room}");
         checker.require("controller.write_cache.destage_from_bytes", from, from <= room, reason)
     }
 }
@@ -306,7 +306,7 @@ mod tests {
     fn an_impossible_value_is_told_with_file_key_value_and_reason() {
         assert_eq!(refused("members = 4", "members = 2"), "mine.toml: members = 2: the level needs 3 to 64 members");
         assert!(refused("\"raid5\"\n        members = 4", "\"raid10\"\n        members = 5").contains("pairs"));
-        assert!(refused("65536", "1000").contains("chunk_bytes = 1000: it must be a positive multiple of 512"));
+        assert!(refused("65536", "1000").contains("chunk_bytes = 1000: must be a positive multiple of 512"));
         assert!(refused("micron-m500", "micron-m501").contains("member = \"micron-m501\": it is no preset"));
         assert!(refused("536_870_912", "4096").contains("at least the largest request"));
         assert!(refused("iops_max", "iops_most").contains("is `iops_max` meant?"));

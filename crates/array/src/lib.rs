@@ -180,9 +180,9 @@ impl SimulatedArray {
             value: found.to_string(),
             reason: reason.to_owned(),
         };
-        let Some(first) = drives.first() else { return Err(impossible("an array needs drives")) };
+        let Some(first) = drives.first() else { return Err(impossible("an array needs at least one drive")) };
         if found != config.members as usize || drives.iter().any(|drive| drive.config() != first.config()) {
-            return Err(impossible("an array needs as many drives as it has members, all of one configuration"));
+            return Err(impossible("an array needs one drive per member, all of the same configuration"));
         }
         let member_config = first.config().clone();
         config.check(&member_config, &config.name)?;

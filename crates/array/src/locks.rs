@@ -63,7 +63,7 @@ mod tests {
         assert!(locks.acquire(0, 10, 1));
         assert!(locks.acquire(10, 20, 2));
         assert!(!locks.acquire(5, 15, 3));
-        assert!(!locks.acquire(14, 30, 4), "it must not overtake 3");
+        assert!(!locks.acquire(14, 30, 4), "must not overtake 3");
         assert!(locks.acquire(40, 50, 5));
         assert!(locks.release(1).is_empty());
         assert_eq!(locks.release(2), [3]);

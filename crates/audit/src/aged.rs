@@ -1,8 +1,7 @@
-//! The drive in its steady state: what violations cost that only collection makes pay.
+//! The drive in its steady state, for violations that cost only during garbage collection (GC).
 //!
-//! Whether dead data was trimmed, or lies among data that stays, costs nothing on a drive with free room: it is paid
-//! when superblocks are collected. So rules that are about this are played on the drive of the profile after years of
-//! use:
+//! Untrimmed dead data, and short-lived data among long-lived data, cost nothing on a drive with free space: they cost
+//! when superblocks are collected. So rules about them are replayed on the drive of the profile after years of use:
 //!
 //! ```text
 //!   drive of the profile, all logical pages written, in the steady state of uniform overwrites (mean field)
@@ -11,15 +10,15 @@
 //!          └─▶ on, until it has programmed the spare flash twice: measured, per window
 //! ```
 //!
-//! **What stays.** A page that the window writes twice is overwritten soon. One that it writes once stays, for nobody
-//! knows how long: longer than the window. Would each round write it again in its place, it would die after one round,
-//! together with all else that the round wrote, and nothing would ever have to be moved for it. So what stays goes to
-//! other places in each round, one after another through all the rest of the drive, and lives until the drive has been
+//! **Long-lived data.** A page that the window writes twice is short-lived. One that it writes once lives for an
+//! unknown time, longer than the window. If each round wrote it again in place, it would die after one round, together
+//! with everything else that the round wrote, and GC would never have to move it. So long-lived data goes to other
+//! addresses in each round, one after another through all the rest of the drive, and lives until the drive has been
 //! gone through.
 //!
 //! The drive has at least [`SUPERBLOCKS_MIN`] superblocks of data in each unit, so that what the FTL keeps free by
 //! itself is little beside its spare flash, and two streams, of which a window that names none uses one. A drive that
-//! is written in place collects nothing, and has no steady state of its own.
+//! is written in place has no GC and no steady state.
 //!
 //! Source of the state: `flashwise_ssd`'s `precondition`.
 

@@ -1,7 +1,7 @@
-//! A trace held against every rule at once, request by request.
+//! Checks a trace against all rules at once, request by request.
 //!
-//! What is kept of the trace: what the rules remember, each within its own bound, and the first requests up to the
-//! window, which are simulated at the end. So the memory does not grow with the trace.
+//! Kept in memory: the state of each rule, within its own bound, and the trace's first requests up to the window size,
+//! which are simulated at the end. So memory does not grow with the trace.
 
 use std::collections::BTreeMap;
 
@@ -97,15 +97,15 @@ impl<'a> Auditor<'a> {
         Self { profile, options, judges, unjudged, facts, in_flight, kinds, starts, window }
     }
 
-    /// Tells where a file's first byte lies on the drive, modulo the drive's flash page; before its requests are looked
-    /// at.
+    /// Sets the drive address of a file's first byte, modulo the drive's flash page; to be called before its requests
+    /// are observed.
     pub fn place(&mut self, file: u32, start: ByteSize) {
         if self.starts.len() < FILES_MAX {
             self.starts.insert(file, start.0);
         }
     }
 
-    /// Looks at the next request, in the order of submission; `files` are the names that the trace has told so far.
+    /// Checks the next request, in the order of submission; `files` are the names that the trace has listed so far.
     pub fn observe(&mut self, record: &TraceRecord, files: &[String]) {
         let known = files.len().min(FILES_MAX);
         while self.kinds.len() < known {

@@ -1,7 +1,8 @@
-//! What violations cost: the window played as it is, and once for each broken rule with its violations mended.
+//! The cost of violations: the window is replayed unmodified, and once for each violated rule with its violations
+//! fixed.
 //!
-//! All plays go over one drive, made from the profile ([`flashwise_truth::learned`]), as large as the largest of them
-//! needs, and written in order before; rules whose violations only collection makes pay go over the same drive in its
+//! All replays run on one drive, made from the profile ([`flashwise_truth::learned`]), as large as the largest of them
+//! needs, and filled sequentially before; rules whose violations cost only during GC run on the same drive in its
 //! steady state ([`crate::aged`]). The difference is the cost. It is that of the window, not of the whole trace; a
 //! window longer than [`BYTES_MAX`] of writes is cut, because a simulation's time goes with its pages.
 
@@ -18,11 +19,11 @@ use crate::play::{Map, Played, Step, mark_what_stays, play};
 use crate::request::Seen;
 use crate::rules::Check;
 
-/// Bytes that the window as it is asks for, at most.
+/// Bytes of the unmodified window, at most.
 const BYTES_MAX: u64 = 8 << 30;
-/// Bytes that a mended one asks for, at most: pages enlarged a hundred times are no remedy, and would take minutes to
-/// play. Beyond, the cost of that rule is not told.
-const MENDED_BYTES_MAX: u64 = 4 * BYTES_MAX;
+/// Bytes of a fixed window, at most: pages enlarged a hundred times are no remedy, and would take minutes to replay.
+/// Beyond this the rule has no cost.
+const FIXED_BYTES_MAX: u64 = 4 * BYTES_MAX;
 /// Largest drive that is simulated; it bounds memory, by about 16 bytes for each page of 4 KiB.
 const DRIVE_MAX: u64 = 256 << 30;
 
@@ -45,7 +46,7 @@ fn steps(window: &[Seen]) -> Vec<Step> {
     .collect()
 }
 
-/// The cost of each broken rule, or why it cannot be told.
+/// The cost of each violated rule, or why it is unknown.
 pub(crate) fn simulate(
     window: &[Seen],
     broken: &[Broken<'_>],
@@ -53,36 +54,36 @@ pub(crate) fn simulate(
     trace_requests: u64,
 ) -> Result<(BTreeMap<Rule, Cost>, Simulated), String> {
     if broken.is_empty() {
-        return Err("no rule was broken".to_owned());
+        return Err("no rule is violated".to_owned());
     }
     let mut as_is = steps(window);
     mark_what_stays(&mut as_is);
     if as_is.is_empty() {
-        return Err("the window holds no request".to_owned());
+        return Err("the window contains no request".to_owned());
     }
-    let mended: Vec<(&Broken<'_>, Vec<Step>)> = broken
+    let fixed: Vec<(&Broken<'_>, Vec<Step>)> = broken
         .iter()
         .map(|of| {
             let marked = as_is.iter().zip(&of.requests).map(|(step, &is_broken)| Step { is_broken, ..*step });
-            (of, of.check.mend(&marked.collect::<Vec<_>>()))
+            (of, of.check.fix(&marked.collect::<Vec<_>>()))
         })
-        .filter(|(_, steps)| steps.iter().map(|step| step.length).fold(0, u64::saturating_add) <= MENDED_BYTES_MAX)
+        .filter(|(_, steps)| steps.iter().map(|step| step.length).fold(0, u64::saturating_add) <= FIXED_BYTES_MAX)
         .collect();
     let map = Map::of(&as_is);
-    let maps: Vec<Map> = mended.iter().map(|(_, steps)| Map::of(steps)).collect();
+    let maps: Vec<Map> = fixed.iter().map(|(_, steps)| Map::of(steps)).collect();
     let bytes = maps.iter().chain([&map]).map(Map::bytes).max().unwrap_or(0);
     if bytes > DRIVE_MAX {
         let (bytes, most) = (ByteSize(bytes), ByteSize(DRIVE_MAX));
-        return Err(format!("the window touches {bytes}, more than the {most} that are simulated: make it shorter"));
+        return Err(format!("the window touches {bytes}, more than the {most} that can be simulated: shorten it"));
     }
     let drive = learned(profile, ByteSize(bytes)).map_err(|error| error.to_string())?;
-    let told = |error: crate::play::PlayError| format!("the window cannot be played: {error}");
+    let told = |error: crate::play::PlayError| format!("the window cannot be replayed: {error}");
     let now = play(&as_is, &map, &drive.config).map_err(told)?;
-    let is_aged = mended.iter().any(|(of, _)| of.check.is_paid_in_collection());
+    let is_aged = fixed.iter().any(|(of, _)| of.check.is_paid_in_collection());
     let aged_drive = if is_aged { AgedDrive::new(profile, &drive.config, &as_is, bytes) } else { None };
     let aged_now = aged_drive.as_ref().map(|drive| drive.play(&as_is, &map)).transpose().map_err(told)?;
     let mut costs = BTreeMap::new();
-    for ((of, steps), map) in mended.iter().zip(&maps) {
+    for ((of, steps), map) in fixed.iter().zip(&maps) {
         let cost = match (of.check.is_paid_in_collection(), &aged_drive, &aged_now) {
             (true, Some(drive), Some(now)) => {
                 let then = drive.play(steps, map).map_err(told)?;

@@ -8,29 +8,29 @@ use serde::{Deserialize, Serialize};
 use crate::Rule;
 use crate::partitions::PartitionAudit;
 
-/// What mending a rule's violations would save over the simulated window: the requests as they are less the requests
-/// with the violations mended, on a drive made from the profile. Negative where mending loses more than it saves.
+/// What fixing a rule's violations would save over the simulated window: the unmodified requests minus the requests
+/// with the violations fixed, on a drive made from the profile. Negative if the fix loses more than it saves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
-    /// Drive time, ns; `None` where nothing was simulated.
+    /// Drive time, ns; `None` if not simulated.
     pub time_ns: Option<i64>,
-    /// Flash bytes programmed; `None` where nothing was simulated.
+    /// Flash bytes programmed; `None` if not simulated.
     pub flash_bytes: Option<i64>,
-    /// Whether both were played on the drive in its steady state, where collection goes on.
+    /// Whether both were replayed on the drive in its steady state, with garbage collection running.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_in_steady_state: bool,
 }
 
-/// One request that breaks a rule.
+/// One request that violates a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Example {
-    /// What was asked.
+    /// The operation.
     pub operation: Operation,
-    /// Of which file, as far as its part in a database is known.
+    /// The file's role in a database, if known.
     pub role: FileRole,
-    /// The file's name, where the trace tells it.
+    /// The file's name, if the trace has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// Where.
@@ -41,7 +41,7 @@ pub struct Example {
     pub request: u64,
 }
 
-/// A part of what was asked for.
+/// A part of the requests' addresses.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Place {
@@ -51,14 +51,14 @@ pub enum Place {
     Role(FileRole),
     /// A range of a device.
     Region {
-        /// The device's number, where the trace tells it.
+        /// The device's number, if the trace has it.
         device: Option<u32>,
         /// First byte.
         start_bytes: u64,
         /// First byte behind it.
         end_bytes: u64,
     },
-    /// Everything that did not get a line of its own while the trace was read.
+    /// All places beyond those with a counter of their own.
     Elsewhere,
 }
 
@@ -68,7 +68,7 @@ pub enum Place {
 pub struct PlaceShare {
     /// Where.
     pub place: Place,
-    /// Requests there that break the rule.
+    /// Requests there that violate the rule.
     pub violations: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -80,13 +80,13 @@ pub struct PlaceShare {
 pub struct ProcessShare {
     /// Its number.
     pub process: u32,
-    /// Its requests that break the rule.
+    /// Its requests that violate the rule.
     pub violations: u64,
     /// Their bytes.
     pub bytes: u64,
 }
 
-/// What one rule says about one trace.
+/// The result of one rule on one trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Finding {
@@ -94,27 +94,27 @@ pub struct Finding {
     pub rule: Rule,
     /// The rule in a sentence, with the drive's own figures in it.
     pub statement: String,
-    /// Requests that break it.
+    /// Requests that violate it.
     pub violations: u64,
     /// Requests that it applies to.
     pub requests: u64,
-    /// Bytes of the requests that break it.
+    /// Bytes of the requests that violate it.
     pub bytes: u64,
-    /// The first requests that break it, at most three.
+    /// The first requests that violate it, at most three.
     pub examples: Vec<Example>,
     /// Where they are, most violations first, at most five.
     #[serde(default)]
     pub places: Vec<PlaceShare>,
-    /// Whose they are, most violations first, at most five; empty where the trace knows no processes.
+    /// By process, most violations first, at most five; empty if the trace has no processes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<ProcessShare>,
-    /// What they cost.
+    /// Their cost.
     pub cost: Cost,
-    /// What would help, by the name of the knob or the technique.
+    /// The remedy, with the name of the setting or technique.
     pub remedy: String,
 }
 
-/// A rule that was not applied.
+/// A rule that was not checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UncheckedRule {
@@ -124,20 +124,20 @@ pub struct UncheckedRule {
     pub reason: String,
 }
 
-/// What the window takes as it is on a drive in its steady state, played again and again.
+/// The unmodified window, replayed again and again on a drive in its steady state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SteadyState {
     /// Drive time of one window, ns.
     pub time_ns: u64,
-    /// Flash bytes that one window programs, with those that collection moves.
+    /// Flash bytes that one window programs, including those that garbage collection moves.
     pub flash_bytes: u64,
     /// Host bytes that one window writes.
     pub host_bytes: u64,
 }
 
 impl Simulated {
-    /// Drive time and flash bytes of the window as it is, on the drive that a cost was played on.
+    /// Drive time and flash bytes of the unmodified window, on the drive that a cost was simulated on.
     pub fn window_totals(&self, cost: &Cost) -> (u64, u64) {
         match self.steady_state.filter(|_| cost.is_in_steady_state) {
             Some(aged) => (aged.time_ns, aged.flash_bytes),
@@ -146,7 +146,7 @@ impl Simulated {
     }
 }
 
-/// What the costs were simulated on.
+/// How the costs were simulated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Simulated {
@@ -154,16 +154,16 @@ pub struct Simulated {
     pub window_requests: u64,
     /// Requests of the whole trace.
     pub trace_requests: u64,
-    /// Drive time that the window takes as it is, ns: without the program's own time between requests.
+    /// Drive time of the unmodified window, ns, without the program's own time between requests.
     pub time_ns: u64,
-    /// Flash bytes that the window programs as it is.
+    /// Flash bytes that the unmodified window programs.
     pub flash_bytes: u64,
-    /// Host bytes that the window writes as it is.
+    /// Host bytes that the unmodified window writes.
     pub host_bytes: u64,
-    /// The same on the drive in its steady state, where a rule needed that.
+    /// The same on the drive in its steady state, if a rule needed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady_state: Option<SteadyState>,
-    /// How near the simulated drive comes to the learned one.
+    /// How close the simulated drive is to the learned one.
     pub calibrated: Vec<Calibrated>,
 }
 
@@ -175,7 +175,7 @@ pub struct Mark {
     pub x: u16,
     /// Row, from the lowest address.
     pub y: u16,
-    /// The costliest rule that one of them breaks.
+    /// The costliest rule that one of them violates.
     pub rule: Option<Rule>,
     /// How many requests.
     pub requests: u32,
@@ -205,7 +205,7 @@ pub struct Picture {
     pub duration_ns: Option<u64>,
     /// Requests on it.
     pub requests: u64,
-    /// Bytes of a row, on average; what nobody touched is left out.
+    /// Mean bytes of a row; addresses without requests are left out.
     pub row_bytes: u64,
     /// What belongs to what, lowest row first.
     pub bands: Vec<Band>,
@@ -213,28 +213,28 @@ pub struct Picture {
     pub marks: Vec<Mark>,
 }
 
-/// Everything that one audit says.
+/// The result of an audit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Audit {
-    /// One finding for each rule that could be judged, the costliest first; rules that nobody broke come last.
+    /// One finding for each rule that could be checked, costliest first; rules without a violation come last.
     pub findings: Vec<Finding>,
-    /// The other rules.
+    /// The rules that were not checked.
     pub unjudged: Vec<UncheckedRule>,
-    /// What the costs were simulated on; `None` where they were not.
+    /// How the costs were simulated; `None` if they were not.
     pub simulated: Option<Simulated>,
     /// Why they were not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_simulated: Option<String>,
     /// The requests by time and address.
     pub picture: Picture,
-    /// Where the drive's partitions begin, where a drive or an image of one was named.
+    /// Alignment of the drive's partitions, if a drive or an image was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partitions: Option<PartitionAudit>,
 }
 
 impl Audit {
-    /// Of a drive whose partitions alone are looked at.
+    /// Of a drive of which only the partitions are checked.
     pub fn from_partitions(partitions: PartitionAudit) -> Self {
         Self {
             findings: Vec::new(),
@@ -246,12 +246,12 @@ impl Audit {
         }
     }
 
-    /// Whether nothing but partitions was looked at.
+    /// Whether only partitions were checked.
     pub fn is_partitions_only(&self) -> bool {
         self.partitions.is_some() && self.findings.is_empty() && self.unjudged.is_empty()
     }
 
-    /// Whether a rule was broken, be it by where a partition begins.
+    /// Whether a rule is violated, including by a partition.
     pub fn is_violated(&self) -> bool {
         let is_off = self.partitions.as_ref().is_some_and(PartitionAudit::is_violated);
         is_off || self.findings.iter().any(|finding| finding.violations > 0)

@@ -1,29 +1,29 @@
-//! The rules for I/O to a solid-state drive, held against a trace.
+//! Checks a trace against the rules for I/O to a solid-state drive.
 //!
 //! [`audit_trace`] takes a [`TraceReader`](flashwise_trace::TraceReader) and a [`DeviceProfile`]; [`audit`] an
 //! [`IoTrace`] that is in memory. Both give an [`Audit`]: one [`Finding`] for each rule that profile and trace allow to
-//! be judged, the others with the reason, and what the costs were simulated on.
+//! be checked, the others with the reason, and how the costs were simulated.
 //!
 //! ```text
 //!   trace ──────────┐                                                 ┌─▶ counts, examples, files, processes
 //!                   ├──▶ auditor ──▶ rules/*.rs, request by request ──┤
-//!   DeviceProfile ──┘                                                 └─▶ the window: mend ─▶ play ─▶ cost, picture
-//!                └────────────── a simulated drive that answers as the profile says ──────────────┘
+//!   DeviceProfile ──┘                                                 └─▶ the window: fix ─▶ play ──▶ cost, picture
+//!                └────────────── a simulated drive that behaves as the profile says ──────────────┘
 //! ```
 //!
-//! One file a rule under `rules/`; a rule is judged only where each figure that it needs is certain. A rule says which
-//! requests break it, and how the window would look if none did; the difference between the two on a drive made from
-//! the profile is what the violations cost.
+//! One file per rule under `rules/`; a rule is checked only if each figure that it needs is certain. A rule defines
+//! which requests violate it, and the window without violations; the difference between the two on a drive made from
+//! the profile is the cost of the violations.
 //!
-//! Offsets are those of the drive: in a trace of an ordinary file they are the file's own, and what is said about
-//! alignment holds only as far as the file system keeps it.
+//! Offsets are those of the drive. In a trace of an ordinary file they are file offsets, and findings about alignment
+//! hold only if the file system preserves it.
 //!
-//! What it is not: a measurement. A mended window is what a remedy would ask of the drive, as far as a trace can tell;
-//! what the program would do with the time it gains is not in it. What a remedy brings is measured by running the work
+//! The costs are not measurements. A fixed window contains the requests that a remedy would lead to, as far as a trace
+//! shows; what the program would do with the time gained is not in it. To measure the gain of a remedy, run the work
 //! again.
 //!
-//! **Limits.** Counts are of the whole trace; costs and picture are of its first requests, 20,000 unless told
-//! otherwise. 4,096 places and processes are counted by themselves.
+//! **Limits.** Counts are of the whole trace; costs and picture are of its first requests, 20,000 by default. 4,096
+//! places and processes have counters of their own.
 //!
 //! Source of the first five rules: Kakaraparthy, Patel, Park, Kroth, PVLDB 13(4), 2019; of the others, in their files.
 
@@ -34,7 +34,7 @@ mod aged;
 mod auditor;
 mod cost;
 mod finding;
-mod mend;
+mod fix;
 mod partitions;
 mod picture;
 mod play;
@@ -63,7 +63,7 @@ pub fn audit(trace: &IoTrace, profile: &DeviceProfile, options: &AuditOptions) -
     auditor.finish(&[])
 }
 
-/// The rules that a profile does not allow to be judged, each with the reason; a trace may hide more of them.
+/// The rules that cannot be checked with a profile, each with the reason; a trace may exclude more of them.
 pub fn unchecked_rules(profile: &DeviceProfile) -> Vec<UncheckedRule> {
     let open = |&(rule, prepare): &(Rule, rules::Prepare)| {
         let reason = prepare(profile).err()?;

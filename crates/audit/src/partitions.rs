@@ -1,8 +1,8 @@
-//! Where the partitions of a drive begin, against what the drive programs and reads at once.
+//! Alignment of a drive's partitions to its flash page, write unit and stripe.
 //!
-//! A file system asks for whole blocks of its own from the start of its partition. Where that start is off the flash
-//! page, each block straddles two pages; off the write unit or the stripe, no write of the file system can begin on
-//! one. That is rule 13 seen from the partition table instead of from a trace: it is judged before anything was
+//! A file system reads and writes whole blocks, counted from the start of its partition. If that start is off the flash
+//! page, each block straddles two pages; if it is off the write unit or the stripe, no write of the file system starts
+//! on one. That is rule 13 seen from the partition table instead of from a trace: it is judged before anything was
 //! written.
 
 use flashwise_block::{ByteSize, Partition, PartitionTable, TableKind};
@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PartitionAudit {
-    /// The drive or the image, as it was named.
+    /// The drive or the image, as the user named it.
     pub drive: String,
     /// The form of its partition table.
     pub table: TableKind,
-    /// Figures of the drive that a start was held against, such as `flash page`, with their bytes; none where the
-    /// profile tells none.
+    /// Figures of the drive that a start was checked against, such as `flash page`, with their bytes; none if the
+    /// profile has none that is certain.
     pub figures: Vec<AlignmentFigure>,
     /// The partitions, in the order of the table.
     pub partitions: Vec<PartitionAlignment>,
@@ -76,11 +76,11 @@ impl PartitionAudit {
         let figures: Vec<AlignmentFigure> = figures.into_iter().filter_map(known).collect();
         let place = |partition: &Partition| placed(partition, &figures);
         let partitions = table.partitions.iter().map(place).collect();
-        let remedy = "make the partition anew at a multiple of 1 MiB, as parted and fdisk do by themselves".to_owned();
+        let remedy = "recreate the partition at a multiple of 1 MiB, the default of parted and fdisk".to_owned();
         Self { drive, table: table.kind, partitions, figures, remedy }
     }
 
-    /// Whether a partition begins off one of the figures.
+    /// Whether a partition is misaligned to one of the figures.
     pub fn is_violated(&self) -> bool {
         self.partitions.iter().any(|partition| !partition.misplaced.is_empty())
     }

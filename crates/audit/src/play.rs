@@ -33,7 +33,7 @@ const LENGTH_MAX: u64 = 16 << 20;
 pub(crate) struct Step {
     pub(crate) operation: Operation,
     pub(crate) space: Space,
-    /// Whether it was given a new place by a mend; such places are apart from those of the trace.
+    /// Whether it was given a new place by a fix; such places are apart from those of the trace.
     pub(crate) is_moved: bool,
     pub(crate) offset: u64,
     pub(crate) length: u64,
@@ -43,9 +43,9 @@ pub(crate) struct Step {
     pub(crate) role: FileRole,
     /// The stream that its data belongs to; 0 is none.
     pub(crate) stream: u16,
-    /// Whether what it writes stays, as far as the window tells.
+    /// Whether its data is long-lived, as far as the window shows.
     pub(crate) stays: bool,
-    /// Whether the request that it comes from breaks the rule that is being mended.
+    /// Whether its request violates the rule that is being fixed.
     pub(crate) is_broken: bool,
 }
 
@@ -110,7 +110,7 @@ impl Map {
         self.areas.len() as u64 * AREA
     }
 
-    /// Where a byte lies on the drive.
+    /// Address of a byte on the drive.
     pub(crate) fn place(&self, step: &Step, offset: u64) -> u64 {
         let index = self.areas.get(&(step.is_moved, step.space, offset / AREA)).copied().unwrap_or(0);
         index * AREA + offset % AREA

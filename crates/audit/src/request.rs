@@ -1,4 +1,4 @@
-//! One request as the rules see it, and what the trace tells about all of them.
+//! One request as the rules see it, and facts about the trace as a whole.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,7 +13,7 @@ const IN_FLIGHT_MAX: usize = 1 << 12;
 /// Bytes of a region of a device: small enough to tell a log from a table, large enough for a list of few.
 pub(crate) const REGION: u64 = 1 << 30;
 
-/// What a file's name tells beyond its role.
+/// What a file's name shows beyond its role.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum FileKind {
     #[default]
@@ -50,7 +50,7 @@ impl Seen {
         self.record.operation == Operation::Write && self.record.length.0 > 0
     }
 
-    /// A read of the database, or of a file that nobody knows.
+    /// A read of the database, or of an unknown file.
     pub(crate) fn is_database_read(&self) -> bool {
         self.record.operation == Operation::Read && self.record.length.0 > 0 && self.is_of_database()
     }
@@ -87,7 +87,7 @@ impl Seen {
         }
     }
 
-    /// Where it is, as far as the trace tells.
+    /// Its place, as far as the trace shows it.
     pub(crate) fn place(&self) -> Key {
         match self.space() {
             Space::Device(device) => Key::Region(device, self.record.offset.0 / REGION),
@@ -149,7 +149,7 @@ impl InFlight {
     }
 }
 
-/// What a trace as a whole tells.
+/// Facts about a trace as a whole.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Facts {
     pub(crate) requests: u64,
@@ -159,7 +159,7 @@ pub(crate) struct Facts {
     pub(crate) contents: u64,
     pub(crate) flushes: u64,
     pub(crate) trims: u64,
-    /// Requests of which it is not known where on the drive they are.
+    /// Requests whose place on the drive is unknown.
     pub(crate) unplaced: u64,
     /// Whether what is in files went through a page cache before the drive saw it.
     pub(crate) is_above_page_cache: bool,
@@ -181,9 +181,10 @@ impl Facts {
     pub(crate) fn hides_queues(&self) -> Option<String> {
         match () {
             () if self.is_above_page_cache => Some(
-                "the trace is above the page cache: how many requests the drive had at once is not in it".to_owned(),
+                "the trace was taken above the page cache and does not show how many requests the drive had in flight"
+                    .to_owned(),
             ),
-            () if self.latencies == 0 => Some("the trace does not tell how long requests took".to_owned()),
+            () if self.latencies == 0 => Some("the trace has no completion times".to_owned()),
             () => None,
         }
     }

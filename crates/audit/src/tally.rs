@@ -1,15 +1,15 @@
-//! What one rule has counted: how often, where, whose, and the first three.
+//! The counts of one rule: how often, where, by which process, and the first three examples.
 
 use std::collections::BTreeMap;
 
 use crate::finding::{Example, PlaceShare, ProcessShare};
 use crate::request::{Key, Seen};
 
-/// Places and processes that are counted by themselves; what comes later is counted as elsewhere.
+/// Places and processes with a counter of their own; later ones are counted as elsewhere.
 const COUNTED: usize = 4096;
-/// Places and processes that are told.
+/// Places and processes that are reported.
 const TOLD: usize = 5;
-/// Examples that are told.
+/// Examples that are reported.
 const EXAMPLES: usize = 3;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,7 +34,7 @@ pub(crate) struct Tally {
     examples: Vec<Seen>,
     places: BTreeMap<Key, Share>,
     processes: BTreeMap<u32, Share>,
-    /// Numbers of the requests of the window that break the rule; in order but for rules that tell later.
+    /// Numbers of the window's requests that violate the rule; in order, except for rules that decide later.
     pub(crate) broken: Vec<u32>,
     window: u64,
 }

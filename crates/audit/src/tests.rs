@@ -174,7 +174,7 @@ fn rule_7_wants_no_image_before_the_page() {
         ],
     );
     let unknown = [record(Operation::Write, FileRole::Unknown, 0, 4096)];
-    assert_eq!(why_open(Rule::WriteOnce, &toshiba(), &unknown), "the trace tells neither files nor contents");
+    assert_eq!(why_open(Rule::WriteOnce, &toshiba(), &unknown), "the trace has neither file names nor content hashes");
 }
 
 #[test]
@@ -212,16 +212,13 @@ fn rule_9_wants_k_r_reads_in_flight_and_tells_those_that_were_to_be_foreseen() {
         &toshiba(),
         &[(&one_by_one(&scan), 2, 3), (&together(&scan), 0, 3), (&one_by_one(&jumps), 2, 3)],
     );
-    assert!(finding(Rule::ReadInParallel, &toshiba(), &one_by_one(&scan)).remedy.contains("which 2 of these"));
-    assert!(finding(Rule::ReadInParallel, &toshiba(), &one_by_one(&jumps)).remedy.contains("no read-ahead helps"));
+    assert!(finding(Rule::ReadInParallel, &toshiba(), &one_by_one(&scan)).remedy.contains("to which 2 of these"));
+    assert!(finding(Rule::ReadInParallel, &toshiba(), &one_by_one(&jumps)).remedy.contains("read-ahead does not help"));
 }
 
 #[test]
 fn without_latencies_or_above_the_page_cache_nothing_is_said_of_queues() {
-    assert_eq!(
-        why_open(Rule::ReadInParallel, &toshiba(), &[read(0, 4)]),
-        "the trace does not tell how long requests took"
-    );
+    assert_eq!(why_open(Rule::ReadInParallel, &toshiba(), &[read(0, 4)]), "the trace has no completion times");
     let options = AuditOptions { window_requests: 0, is_above_page_cache: true };
     let profile = toshiba();
     let mut auditor = Auditor::new(&profile, &options);
@@ -269,7 +266,7 @@ fn rule_12_wants_trims_of_what_dies_as_a_whole() {
     );
     let mut deaf = whole_toshiba();
     deaf.parameters.trim_gain = exactly(1.0);
-    assert_eq!(why_open(Rule::TrimDeadData, &deaf, &[]), "trim brings nothing on this drive");
+    assert_eq!(why_open(Rule::TrimDeadData, &deaf, &[]), "the drive gains nothing from trim");
 }
 
 #[test]
@@ -279,8 +276,8 @@ fn rule_13_wants_no_remainder_that_nearly_all_requests_have() {
     let new: Vec<_> = (0..40).map(|n| at(2048 * 512 + n * 4096)).collect();
     let mixed: Vec<_> = (0..40).map(|n| at(n * 4608)).collect();
     check(Rule::AlignPartition, &toshiba(), &[(&old, 40, 40), (&new, 0, 40), (&mixed, 0, 40), (&old[..19], 0, 19)]);
-    assert!(finding(Rule::AlignPartition, &toshiba(), &old).remedy.contains("it starts 3,584 bytes behind one"));
-    assert!(why_open(Rule::AlignPartition, &toshiba(), &[write(0, 4)]).starts_with("the trace is of files"));
+    assert!(finding(Rule::AlignPartition, &toshiba(), &old).remedy.contains("it starts 3,584 bytes past one"));
+    assert!(why_open(Rule::AlignPartition, &toshiba(), &[write(0, 4)]).starts_with("the trace has file offsets"));
 }
 
 #[test]
@@ -321,7 +318,7 @@ fn rule_14_wants_superblocks_of_one_kind() {
     assert_eq!(why_open(Rule::SeparateHotAndCold, &guessed, &[]), why);
     let mut clever = whole_toshiba();
     clever.parameters.write_amplification_skewed = exactly(2.0);
-    assert_eq!(why_open(Rule::SeparateHotAndCold, &clever, &[]), "the drive tells hot and cold data apart itself");
+    assert_eq!(why_open(Rule::SeparateHotAndCold, &clever, &[]), "the drive separates hot and cold data itself");
 }
 
 #[test]
@@ -353,10 +350,10 @@ fn a_rule_without_its_figure_is_not_judged_and_says_why() {
     p.parameters.page_bytes = Figure::absent();
     p.parameters.stripe_bytes = Figure::inconclusive(64 * KIB, 32 * KIB, 64 * KIB);
     assert_eq!(why_open(Rule::StartWritesOnStripes, &p, &[]), "the evidence does not settle the drive's stripe");
-    assert_eq!(why_open(Rule::TouchFewPages, &p, &[]), "the drive shows no flash page");
+    assert_eq!(why_open(Rule::TouchFewPages, &p, &[]), "the drive has no flash page size");
     assert_eq!(
         why_open(Rule::KeepHotLocations, &p, &[]),
-        "chunks are hot where they begin on this drive: there is no pattern to wipe out"
+        "the hot locations of this drive are at chunk starts, so writes cannot destroy them"
     );
     let (all, open) = (audited(&p, &[], 0), unchecked_rules(&p));
     assert_eq!(all.findings.len() + all.unjudged.len(), Rule::ALL.len());

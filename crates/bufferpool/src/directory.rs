@@ -190,7 +190,7 @@ impl Directory {
         let Record { page, state } = self.records[entry.at()];
         if state & RESIDENT != 0 {
             debug_assert!(!self.is_dirty(entry), "changes of page {page} would be lost");
-            debug_assert!(state < PIN, "page {page} is held");
+            debug_assert!(state < PIN, "page {page} is pinned");
             self.records[entry.at()].state = 0;
             self.resident -= 1;
         }

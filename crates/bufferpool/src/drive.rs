@@ -44,12 +44,13 @@ impl<'a> DriveStorage<'a> {
         let (capacity, block) = (device.info().capacity, device.info().logical_block.0.max(1));
         let bytes = (places.len() as u64).saturating_mul(page_bytes);
         if bytes > capacity.0 {
-            let message = format!("{} of pages do not fit on its {capacity}: take a larger drive", ByteSize(bytes));
+            let message = format!("{} of pages do not fit on its {capacity}: use a larger drive", ByteSize(bytes));
             return Err(PoolError::Drive(message));
         }
         if !page_bytes.is_multiple_of(block) {
-            let message =
-                format!("a page of {page_bytes} bytes is not made of logical blocks of {block}: see --page-size");
+            let message = format!(
+                "a page of {page_bytes} bytes is not a multiple of the logical block, {block}: set --page-size"
+            );
             return Err(PoolError::Drive(message));
         }
         let (start, counters) = (device.now(), device.counters());

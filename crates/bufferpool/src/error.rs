@@ -8,13 +8,13 @@ use crate::policy::parameters::PolicyError;
 #[derive(Debug, thiserror::Error)]
 pub enum PoolError {
     /// No page can fall.
-    #[error("all {frames} frames are held: unpin a page, or give the pool more frames")]
+    #[error("all {frames} frames are pinned: unpin a page, or give the pool more frames")]
     AllPinned {
         /// Frames of the pool.
         frames: usize,
     },
     /// The page's number is beyond those that the pool was made for.
-    #[error("there is no page {page}: the pool was made for pages 0 to {last}")]
+    #[error("page {page} does not exist: the pool has pages 0 to {last}")]
     NoSuchPage {
         /// The page.
         page: u32,
@@ -22,13 +22,13 @@ pub enum PoolError {
         last: usize,
     },
     /// Somebody lets go of a page that nobody holds.
-    #[error("page {page} is not held: unpin it as often as it was pinned")]
+    #[error("page {page} is not pinned: unpin a page only as often as it was pinned")]
     NotPinned {
         /// The page.
         page: u32,
     },
     /// A write-back failed; its pages are still in their frames, and dirty.
-    #[error("a write-back of {pages} pages failed: {reason}; they stay dirty")]
+    #[error("write-back of {pages} pages failed: {reason}; they stay dirty")]
     WriteFailed {
         /// Pages of the batch.
         pages: usize,
@@ -36,7 +36,7 @@ pub enum PoolError {
         reason: String,
     },
     /// A read failed; the page is not in the pool.
-    #[error("page {page} could not be read: {reason}")]
+    #[error("cannot read page {page}: {reason}")]
     ReadFailed {
         /// The page.
         page: u32,
@@ -45,7 +45,8 @@ pub enum PoolError {
     },
     /// The store did not make durable what was written; nothing is known to be durable since.
     #[error(
-        "a flush failed: {reason}; what was written since the last one may be lost, so the pool takes no further one"
+        "a flush failed: {reason}; writes since the last successful flush may be lost, and the pool accepts no \
+         further flush"
     )]
     FlushFailed {
         /// What the store said.
@@ -64,7 +65,7 @@ pub enum PoolError {
         why: &'static str,
     },
     /// A trace names more than can be numbered or kept.
-    #[error("{trace}: more than {most} {what}: take a part of the trace, or see what is wrong with it")]
+    #[error("{trace}: more than {most} {what}: use a part of the trace, or check that the trace is valid")]
     TooLarge {
         /// The trace.
         trace: String,
@@ -74,7 +75,7 @@ pub enum PoolError {
         most: u64,
     },
     /// A trace without an access.
-    #[error("{trace}: no page is read or written in it")]
+    #[error("{trace}: contains no reads or writes")]
     Empty {
         /// The trace.
         trace: String,
@@ -92,6 +93,6 @@ pub enum PoolError {
     #[error(transparent)]
     Policy(#[from] PolicyError),
     /// The worker threads.
-    #[error("no threads for the simulations: {0}")]
+    #[error("cannot create threads for the simulations: {0}")]
     Threads(String),
 }

@@ -153,7 +153,7 @@ fn stored(pool: &Pool) -> Vec<u64> {
     pool.checkpoint().or_else(|_| pool.checkpoint()).unwrap();
     assert_eq!(pool.statistics().waiting_pages, 0);
     let stored = pool.store().pages.lock().unwrap().clone();
-    (0..PAGES as u32).for_each(|page| assert!(add_one(pool, page), "page {page} is held"));
+    (0..PAGES as u32).for_each(|page| assert!(add_one(pool, page), "page {page} is pinned"));
     pool.checkpoint().unwrap();
     let expected: Vec<u64> = stored.iter().map(|count| count + 1).collect();
     assert_eq!(*pool.store().pages.lock().unwrap(), expected);

@@ -54,7 +54,7 @@ const SSD_KEYS: [&str; 29] = [
 pub fn import(file: &str, text: &str) -> Result<Imported, ImportError> {
     let blocks = parse(text, file)?;
     let Some(ssd) = blocks.iter().find(|block| block.kind == "ssdmodel_ssd") else {
-        return Err(syntax(file, 1, "there is no block ssdmodel_ssd"));
+        return Err(syntax(file, 1, "the block ssdmodel_ssd is missing"));
     };
     let mut importer = Importer { file, ssd, notes: Notes::default() };
     let device = importer.device(&blocks)?;
@@ -94,7 +94,7 @@ impl Importer<'_> {
         let product = factors.iter().try_fold(1_u64, |all, &factor| all.checked_mul(factor));
         product.filter(|&product| i64::try_from(product).is_ok()).ok_or_else(|| {
             let value = self.count(key, 0).unwrap_or_default();
-            self.refused(key, &format!("{value}: too large; with the other counts the drive has more than 2^63 bytes"))
+            self.refused(key, &format!("{value}: too large: the drive would exceed 2^63 bytes"))
         })
     }
 
@@ -102,7 +102,7 @@ impl Importer<'_> {
     fn only_simulated(&mut self, key: &str, simulated: u64, why: &str) -> Result<(), ImportError> {
         match self.count(key, simulated)? {
             value if value == simulated => {}
-            value => self.note(format!("'{key}' = {value}: {why}; the drive is as with {simulated}")),
+            value => self.note(format!("'{key}' = {value}: {why}; {simulated} is used instead")),
         }
         Ok(())
     }
@@ -129,15 +129,15 @@ impl Importer<'_> {
         let mut known = SSD_KEYS.to_vec();
         known.push("Block erase latency");
         self.ssd.note_unknown(self.file, &known, &mut self.notes)?;
-        self.only("Write policy", 2, "the model has no other any more")?;
+        self.only("Write policy", 2, "the model no longer has another")?;
         let units =
-            "an element works on one request at a time here, where the model has so many at once in different planes";
+            "here an element processes one request at a time, but the model this many at once in different planes";
         self.only_simulated("Number of parallel units", 1, units)?;
-        self.only_simulated("Copy back", 1, "pages that are moved never leave their plane here")?;
+        self.only_simulated("Copy back", 1, "moved pages stay in their plane here")?;
         self.only_simulated(
             "Elements per gang",
             1,
-            "each element has pins of its own here, where those of a gang share them",
+            "here each element has its own pins, but those of a gang share them in the model",
         )?;
         let mut keys = Keys::default();
         keys.set("name", format!("DiskSim: {}", self.file));
@@ -160,7 +160,7 @@ impl Importer<'_> {
         let byte_s = self.ssd.number(self.file, "Chip xfer latency", 0.000_025)? / 1e3;
         let rate = if byte_s > 0.0 { (1.0 / byte_s).round() } else { f64::INFINITY };
         if rate > RATE_MAX {
-            self.note("'Chip xfer latency': a transfer takes no time in the model; here it goes at 1 TB/s");
+            self.note("'Chip xfer latency': a transfer takes no time in the model; here it runs at 1 TB/s");
         }
         let channel_bytes_per_s = floor(rate.clamp(1.0, RATE_MAX)).unwrap_or(1);
         for (path, value) in [
@@ -187,10 +187,7 @@ impl Importer<'_> {
         let product = self.product("Blocks per plane", &[planes, per_plane])?;
         let all = self.count("Blocks per element", product)?;
         if all != product {
-            self.note(format!(
-                "'Blocks per element' = {all}: the planes of an element have {product}, planes × blocks per plane, which is \
-                 taken"
-            ));
+            self.note(format!("'Blocks per element' = {all}: planes × blocks per plane = {product} is used"));
         }
         Ok(())
     }
@@ -209,7 +206,7 @@ impl Importer<'_> {
             1 => "concatenated",
             3 => "interleaved",
             other => {
-                self.note(format!("'Plane block mapping' = {other}: not known here; the drive is as with 3"));
+                self.note(format!("'Plane block mapping' = {other}: unknown; 3 is used"));
                 "interleaved"
             }
         };
@@ -242,7 +239,7 @@ impl Importer<'_> {
         let rate = round(rate.min(RATE_MAX)).unwrap_or_default();
         let latency = self.ms("Command overhead", 0.0)?.checked_add(self.ms("Bus transaction latency", 0.0)?);
         let latency = latency.ok_or_else(|| {
-            self.refused("Command overhead", "too long: with 'Bus transaction latency' it is more than 2^63 ns")
+            self.refused("Command overhead", "too long: with 'Bus transaction latency' it exceeds 2^63 ns")
         })?;
         keys.set("host.interface", "sata");
         keys.set_count("host.queue_depth", self.count("Max queue length", 20)?.clamp(1, 32));
@@ -255,7 +252,7 @@ impl Importer<'_> {
         keys.set("controller.power_loss_protection", false);
         keys.set_count("controller.dispatch_ns", 0);
         if self.ssd.number(self.file, "Bulk sector transfer time", 0.0)? > 0.0 {
-            self.note("'Bulk sector transfer time' has no effect here; the bus's own time per sector is taken");
+            self.note("'Bulk sector transfer time' has no effect here: the bus's own time per sector is used");
         }
         Ok(())
     }
@@ -271,7 +268,7 @@ impl Importer<'_> {
         let mut flows = Vec::new();
         for (value, number) in list.iter().zip(1_u64..) {
             let Value::Block(generator) = value else {
-                return Err(syntax(self.file, generators.line, "a generator is a block disksim_synthgen"));
+                return Err(syntax(self.file, generators.line, "a generator must be a block disksim_synthgen"));
             };
             let mut flow = self.flow(generator)?;
             let each = requests.checked_div(list.len() as u64).unwrap_or(1).max(1);
@@ -287,7 +284,9 @@ impl Importer<'_> {
         let file = self.file;
         let sequential = generator.number(file, "Probability of sequential access", 0.0)?;
         if sequential != 0.0 && sequential != 1.0 {
-            self.note("'Probability of sequential access' between 0 and 1: from a half on all requests are sequential");
+            self.note(
+                "'Probability of sequential access' is between 0 and 1: from 0.5 on, all requests are made sequential",
+            );
         }
         let access = if sequential >= 0.5 { Access::Sequential } else { Access::Random };
         let too_large = |key: &str| syntax(file, generator.line_of(key), format!("'{key}': too large, 2^63 or more"));
@@ -302,7 +301,7 @@ impl Importer<'_> {
         let interarrival_ns = round(gap_ms * 1e6).ok_or_else(|| too_large("General inter-arrival times"))?.max(1);
         let arrivals = if kind == "exponential" { Arrivals::Poisson } else { Arrivals::Constant };
         self.note(format!(
-            "sizes are all {bytes} here, and arrivals are {arrivals:?}, whatever distribution the file has"
+            "all sizes are {bytes} here and arrivals are {arrivals:?}; the file's distributions are ignored"
         ));
         let mut synthetic = Synthetic::new(access, size, Pacing::Open { interarrival_ns, arrivals });
         synthetic.read_share = generator.number(file, "Probability of read access", 0.0)?.min(1.0);
@@ -408,7 +407,7 @@ instantiate [ ours ] as OURS
             ("Cleaning policy = 3", "Cleaning policy = 1", "line 4: 'Cleaning policy' = 1"),
             ("Max queue length = 10", "Write policy = 1", "only 2 can be imported"),
             ("percentage = 20", "percentage = 4", "cleaning never ends"),
-            ("ssdmodel_ssd OURS", "other OURS", "no block ssdmodel_ssd"),
+            ("ssdmodel_ssd OURS", "other OURS", "the block ssdmodel_ssd is missing"),
         ] {
             let error = import("ours.parv", &DRIVE.replacen(from, to, 1)).unwrap_err().to_string();
             assert!(error.starts_with("ours.parv: line ") && error.contains(words), "{error}");
@@ -430,7 +429,7 @@ instantiate [ ours ] as OURS
             "'Number of parallel units' = 4: an element works on one request at a time here",
             "'Copy back' = 0: ",
             "'Elements per gang' = 2: ",
-            "'Plane block mapping' = 2: not known here; the drive is as with 3",
+            "'Plane block mapping' = 2: unknown; 3 is used",
         ] {
             assert!(forked.notes.iter().any(|note| note.contains(words)), "{words}: {:#?}", forked.notes);
         }
@@ -440,7 +439,7 @@ instantiate [ ours ] as OURS
     fn blocks_of_an_element_that_are_not_those_of_its_planes_are_noted() {
         let imported = import("ours.parv", &DRIVE.replace("element = 200", "element = 300")).unwrap();
         assert_eq!(imported.device, import("ours.parv", DRIVE).unwrap().device);
-        let words = "'Blocks per element' = 300: the planes of an element have 200";
+        let words = "'Blocks per element' = 300: planes × blocks per plane = 200";
         assert!(imported.notes.iter().any(|note| note.starts_with(words)), "{:?}", imported.notes);
     }
 

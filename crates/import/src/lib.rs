@@ -86,7 +86,7 @@ pub enum ImportError {
     Workload(#[from] WorkloadError),
     /// What follows from the figures is a number beyond 63 bits.
     #[error(
-        "{file}: {key} would be {value}, beyond the largest number of a drive, {}; is a figure too large?",
+        "{file}: {key} would be {value}, but the largest value is {}: check the figures it is computed from",
         i64::MAX
     )]
     OutOfRange {
@@ -98,7 +98,7 @@ pub enum ImportError {
         value: u64,
     },
     /// The result has no form in TOML.
-    #[error("the imported configuration cannot be written: {0}")]
+    #[error("cannot write the imported configuration: {0}")]
     Unwritable(String),
 }
 
@@ -181,6 +181,9 @@ mod tests {
         assert_eq!(keys.root["ftl"]["gc"]["choices"].as_integer(), Some(7));
         keys.set_count("capacity_bytes", u64::MAX);
         let refused = keys.into_device("f").unwrap_err().to_string();
-        assert!(refused.starts_with("f: capacity_bytes would be 18446744073709551615, beyond"), "{refused}");
+        assert!(
+            refused.starts_with("f: capacity_bytes would be 18446744073709551615, but the largest value"),
+            "{refused}"
+        );
     }
 }

@@ -26,7 +26,7 @@ impl Notes {
     /// All notes in their order.
     pub(super) fn into_list(mut self) -> Vec<String> {
         if self.left_out > 0 {
-            self.list.push(format!("{} further notes are left out", self.left_out));
+            self.list.push(format!("{} more notes are not shown", self.left_out));
         }
         self.list
     }
@@ -45,6 +45,6 @@ mod tests {
         }
         let list = notes.into_list();
         assert_eq!((list.len(), list[0].as_str()), (NOTES_MAX + 1, "note 0"));
-        assert_eq!(list[NOTES_MAX], "5 further notes are left out");
+        assert_eq!(list[NOTES_MAX], "5 more notes are not shown");
     }
 }

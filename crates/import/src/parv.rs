@@ -81,7 +81,7 @@ impl Block {
             }
             let absent = known.iter().copied().filter(|known| self.get(known).is_none());
             if let Some(near) = nearest(key, absent).filter(|near| edit_distance(key, near) <= LETTERS) {
-                let reason = format!("'{key}' is unknown in {}; is '{near}' meant?", self.kind);
+                let reason = format!("'{key}' is unknown in {}; did you mean '{near}'?", self.kind);
                 return Err(syntax(file, entry.line, reason));
             }
             notes.tell(format!("{file}: line {}: '{key}' is unknown in {} and has no effect", entry.line, self.kind));
@@ -182,18 +182,18 @@ impl<'a> Parser<'a> {
     fn block(&mut self, kind: String, name: String, line: u32) -> Result<Block, ImportError> {
         self.depth = self.depth.saturating_add(1);
         if self.depth > MOST_NESTED {
-            return self.wrong("too many blocks within blocks");
+            return self.wrong("too many nested blocks");
         }
         self.take("{");
         let mut entries = Vec::new();
         while !self.take("}") {
             let (line, key) = (self.line(), self.words().join(" "));
             if key.is_empty() || !self.take("=") {
-                return self.wrong("a key and '=' should stand here, or the block's '}'");
+                return self.wrong("expected a key and '=', or the block's '}'");
             }
             entries.push(Entry { key, line, value: self.value()? });
             if entries.len() > ENTRIES_MAX {
-                return self.wrong("not a block of DiskSim's: it has too many keys");
+                return self.wrong("not a DiskSim block: too many keys");
             }
             self.take(",");
         }
@@ -210,13 +210,13 @@ impl<'a> Parser<'a> {
         if self.peek().is_some_and(|token| token.text == "{") {
             return self.block(words, String::new(), line).map(Value::Block);
         }
-        if words.is_empty() { self.wrong("a value is missing behind '='") } else { Ok(Value::Word(words)) }
+        if words.is_empty() { self.wrong("a value is missing after '='") } else { Ok(Value::Word(words)) }
     }
 
     fn list(&mut self) -> Result<Value, ImportError> {
         self.depth = self.depth.saturating_add(1);
         if self.depth > MOST_NESTED {
-            return self.wrong("too many lists within lists");
+            return self.wrong("too many nested lists");
         }
         let mut values = Vec::new();
         while !self.take("]") {

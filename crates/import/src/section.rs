@@ -250,7 +250,7 @@ impl<'a> Section<'a> {
     pub(super) fn section(&self, name: &'static str) -> Result<Self, ImportError> {
         match self.find(name)? {
             Some(node) => Ok(Self::new(self.file, self.xml, node)),
-            None => Err(self.wrong(format!("<{}> lacks <{name}>", self.written_name()))),
+            None => Err(self.wrong(format!("<{}> has no <{name}>", self.written_name()))),
         }
     }
 
@@ -321,7 +321,7 @@ impl<'a> Section<'a> {
         if let (Some(text), [(first, choice), ..]) = (self.text(name)?, choices)
             && !choices.iter().any(|(word, _)| word.eq_ignore_ascii_case(text))
         {
-            notes.tell(format!("<{name}> = {text}: not known here; the drive is as with {first}"));
+            notes.tell(format!("<{name}> = {text}: unknown; {first} is used"));
             return Ok(*choice);
         }
         self.choice(name, default, choices)
@@ -364,7 +364,7 @@ impl<'a> Section<'a> {
     fn unknown(&self, name: &str, node: Option<Node<'a, 'a>>, known: &BTreeMap<&'static str, bool>) -> String {
         let absent = known.iter().filter(|(_, is_there)| !**is_there).map(|(name, _)| *name);
         let hint = nearest(name, absent).map_or_else(String::new, |near| {
-            format!("; if <{near}> is meant: that is absent, and MQSim's default is taken for it")
+            format!("; if you meant <{near}>: it is missing, and MQSim's default is used")
         });
         let line = node.map_or_else(|| self.line(), |node| self.xml.line(node));
         format!("{}: line {line}: <{name}> is unknown in <{}> and has no effect{hint}", self.file, self.written_name())

@@ -78,8 +78,8 @@ impl Jobs<'_> {
 
 fn durable_writes(jobs: &mut Jobs) {
     jobs.head(
-        "median completion latency (clat percentile 50) over bs is a staircase; the write unit is the end of its first \
-         flat stretch",
+        "plot the median completion latency (clat percentile 50) over bs: it is a staircase, and the first step ends \
+         at the write unit",
         "rw=randwrite\nblockalign=1m\nsync=1\niodepth=1\nnumber_ios=60\n",
     );
     for length in [4, 8, 12, 16, 20, 24, 28, 32, 36, 48, 64, 68, 96, 128, 132, 192, 256] {
@@ -89,7 +89,8 @@ fn durable_writes(jobs: &mut Jobs) {
 
 fn locations(jobs: &mut Jobs) {
     jobs.head(
-        "median completion latency over the offset repeats with the chunk, and is lowest at hot locations",
+        "plot the median completion latency over the offset: it repeats with the chunk size and is lowest at hot \
+         locations",
         "iodepth=1\n",
     );
     jobs.fill();
@@ -101,7 +102,7 @@ fn locations(jobs: &mut Jobs) {
 }
 
 fn pages(jobs: &mut Jobs) {
-    jobs.head("starts from which two pages are touched take longer; they are a page apart", "iodepth=1\n");
+    jobs.head("reads that cross a page boundary take longer; the boundaries are one page apart", "iodepth=1\n");
     jobs.fill();
     for block in 0..64 {
         let (offset, size) = (block * 512, jobs.region.bytes() - (2 << 20));
@@ -112,7 +113,8 @@ fn pages(jobs: &mut Jobs) {
 
 fn throughput(jobs: &mut Jobs) {
     jobs.head(
-        "k is where IOPS over iodepth stop growing (two lines on logarithmic axes), alpha the ratio of the plateaus",
+        "k is the iodepth from which on IOPS stop growing (fit two lines on logarithmic axes); alpha is the ratio of \
+         the two plateaus",
         "time_based=1\nruntime=5\nramp_time=2\n",
     );
     jobs.fill();
@@ -128,8 +130,8 @@ fn throughput(jobs: &mut Jobs) {
 
 fn write_burst(jobs: &mut Jobs) {
     jobs.head(
-        "sum the bytes of write-burst_bw.log over time: the line of the second half, drawn back to the start, ends at \
-         the size of the write buffer",
+        "sum the bytes of write-burst_bw.log over time: the line through the second half, extended back to the start, \
+         meets the y axis at the size of the write buffer",
         "rw=write\nbs=16k\niodepth=16\nlog_avg_msec=1\n",
     );
     for burst in 1..=5 {
@@ -139,8 +141,8 @@ fn write_burst(jobs: &mut Jobs) {
 
 fn durability(jobs: &mut Jobs) {
     jobs.head(
-        "the sync latency of flush-of-one-block, and durable less plain, are what durability costs; both are nothing \
-         on a drive with power-loss protection",
+        "the cost of durability is the sync latency of flush-of-one-block, and the latency of durable minus that of \
+         plain; both are zero on a drive with power-loss protection",
         "rw=randwrite\nbs=4k\niodepth=1\nthinktime=20ms\nnumber_ios=200\n",
     );
     jobs.job("plain", "");
@@ -150,7 +152,7 @@ fn durability(jobs: &mut Jobs) {
 
 fn content(jobs: &mut Jobs) {
     jobs.head(
-        "IOPS that grow with the share say that the drive compresses, or deduplicates",
+        "if IOPS grow with the percentage, the drive compresses or deduplicates",
         "rw=randwrite\nbs=4k\niodepth=32\ntime_based=1\nruntime=10\nramp_time=5\nrefill_buffers=1\n",
     );
     for percent in [0, 25, 50, 75, 100] {
@@ -163,8 +165,8 @@ fn content(jobs: &mut Jobs) {
 
 fn collection(jobs: &mut Jobs) {
     jobs.head(
-        "only on a whole drive that you can spare, size= set to all of it: collection sets in where the IOPS of \
-         overwrite_iops.log fall for good; their ratio is its cost",
+        "only on a whole drive whose data you can lose, with size= set to its capacity: garbage collection starts \
+         where the IOPS in overwrite_iops.log drop for good; its cost is the ratio of the IOPS before and after",
         "log_avg_msec=1000\n",
     );
     jobs.fill();

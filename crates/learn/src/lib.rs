@@ -179,7 +179,7 @@ pub enum LearnError {
     #[error(transparent)]
     Device(#[from] BlockError),
     /// There is not enough room to probe in.
-    #[error("{target}: {available} is too small to learn from; the probes need {REGION_BYTES_MIN}")]
+    #[error("{target}: {available} is too small; the probes need at least {REGION_BYTES_MIN}")]
     TooSmall {
         /// The target.
         target: String,
@@ -187,7 +187,7 @@ pub enum LearnError {
         available: ByteSize,
     },
     /// Requests of a size that the device does not take, or that do not fit the probes.
-    #[error("{target}: requests of {size} cannot be asked for; give a multiple of {block}, {longest} at most")]
+    #[error("{target}: cannot use requests of {size}: give a multiple of {block}, at most {longest}")]
     RequestSize {
         /// The target.
         target: String,
@@ -199,9 +199,7 @@ pub enum LearnError {
         longest: ByteSize,
     },
     /// The next probe would write more than allowed.
-    #[error(
-        "stopped before writing more than --max-write {limit}: {written} were written in all, and a probe needed {next} more"
-    )]
+    #[error("stopped by --max-write {limit}: {written} were written in all, and the next probe needed {next} more")]
     WriteLimit {
         /// The limit.
         limit: ByteSize,
@@ -214,7 +212,7 @@ pub enum LearnError {
     #[error("stopped at the end of --time-budget")]
     TimeBudget,
     /// The profile to go on from is of something else.
-    #[error("cannot go on from this profile: it is of {theirs}, this is {ours}")]
+    #[error("cannot continue from this profile: it is of {theirs}, but the target is {ours}")]
     OtherDrive {
         /// What the profile is of.
         theirs: String,

@@ -34,14 +34,14 @@ pub(crate) enum Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Drive => write!(f, "offsets are those of the drive"),
+            Self::Drive => write!(f, "offsets are offsets on the drive"),
             Self::Below { drive, extents: 1 } => {
-                write!(f, "offsets count from the begin of {drive}, on which the file lies in one piece")
+                write!(f, "offsets count from the start of {drive}, where the file is one contiguous extent")
             }
             Self::Below { drive, extents } => {
-                write!(f, "offsets count from the begin of {drive}, on which the file lies in {extents} pieces")
+                write!(f, "offsets count from the start of {drive}, where the file has {extents} extents")
             }
-            Self::File(why) => write!(f, "offsets count from the begin of the file: {why}"),
+            Self::File(why) => write!(f, "offsets count from the start of the file: {why}"),
         }
     }
 }
@@ -71,13 +71,13 @@ impl Sections {
         };
         let map = match extents {
             Ok(map) => map,
-            Err(why) => return in_the_file(format!("where it lies on the drive is not known: {why}")),
+            Err(why) => return in_the_file(format!("its location on the drive is unknown: {why}")),
         };
         let pieces = joined(map.extents());
         let starts = starts_in(&pieces, region);
         let many = starts.iter().filter(|start| start.room >= WINDOW).count();
         if many < PLACES_MIN.min((region / WINDOW) as usize) {
-            return in_the_file(format!("it lies on the drive in {} pieces, too short to probe", pieces.len()));
+            return in_the_file(format!("its {} extents on the drive are too short to probe", pieces.len()));
         }
         let is_drive = pieces.first().is_some_and(|piece| piece.drive_offset.0 == 0) && pieces.len() == 1;
         let below = || Origin::Below { drive: map.drive().to_owned(), extents: pieces.len() };

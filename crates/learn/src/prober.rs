@@ -334,7 +334,7 @@ impl<'a> Prober<'a> {
         let (length, passes) = (self.longest(), (self.capacity().bytes() * 3 / 2).div_ceil(self.region.bytes()));
         let writes = (self.region / length) as usize;
         for pass in 0..passes {
-            self.advance(progress, "writing as much as the drive holds", pass as f64 / passes as f64)?;
+            self.advance(progress, "writing the drive's capacity", pass as f64 / passes as f64)?;
             let mut next = 0;
             let mut in_order = |_: &mut Pcg64Mcg| {
                 next = (next + 1) % writes as u64;
@@ -355,7 +355,7 @@ impl<'a> Prober<'a> {
         let blocks = self.shuffled(0..self.region() / block);
         for (n, &i) in blocks.iter().enumerate() {
             if n.is_multiple_of(1000) {
-                self.advance(progress, "overwriting in blocks", n as f64 / blocks.len() as f64)?;
+                self.advance(progress, "overwriting block by block", n as f64 / blocks.len() as f64)?;
             }
             self.write(block * i, block)?;
         }

@@ -20,8 +20,8 @@ use crate::probes::collection;
 use crate::step::Step;
 use crate::{LearnError, LearnOptions, Learned, Scope};
 
-/// What is said of the figures that need all of a drive to be written.
-const THIN: &str = "the drive offers more than it has room for, and cannot be filled";
+/// Reason for skipping the figures that need the whole drive written.
+const THIN: &str = "the drive is thin-provisioned (its capacity exceeds its flash) and cannot be filled";
 
 /// Learning ended before the last step; the session knows why.
 #[derive(Debug)]
@@ -150,7 +150,7 @@ impl<'s, 'd> Session<'s, 'd> {
             return Ok(Outcome::LeftOut);
         }
         if !self.prober.may_write && !step.reads_alone {
-            self.leave_out(step, "the drive may not be written to", true);
+            self.leave_out(step, "writing to the drive is not allowed", true);
             return Ok(Outcome::LeftOut);
         }
         if step.whole_drive
@@ -160,7 +160,7 @@ impl<'s, 'd> Session<'s, 'd> {
             return Ok(Outcome::LeftOut);
         }
         if let Some(earlier) = step.after.filter(|earlier| !self.done.iter().any(|name| name == earlier)) {
-            self.leave_out(step, &format!("it works on what the probe of {earlier} shows, which was left out"), false);
+            self.leave_out(step, &format!("needs the result of the {earlier} probe, which was skipped"), false);
             return Ok(Outcome::LeftOut);
         }
         self.prober.advance(self.progress, step.name, 0.0)?;

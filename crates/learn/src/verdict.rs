@@ -1,7 +1,7 @@
 //! Verdicts: a figure is certain unless a named doubt applies.
 //!
-//! Each figure has one table of doubts, which stands with its probe. Whoever wants to know why a figure may be
-//! inconclusive reads that table; the report prints what the doubts that applied say.
+//! Each figure has one table of doubts, next to its probe. To find out why a figure may be inconclusive, read that
+//! table; the report prints the sentences of the doubts that applied.
 //!
 //! ```text
 //!   estimate, plain reason ──▶ each doubt of the table: does it apply to the evidence? ──▶ verdict, reason
@@ -13,10 +13,10 @@ use flashwise_profile::{Figure, Verdict};
 
 /// One reason why a figure is inconclusive.
 pub(crate) struct Doubt<E: ?Sized> {
-    /// What the doubt is, for readers of the table and for tests.
+    /// Name of the doubt, for readers of the table and for tests.
     #[cfg_attr(not(test), expect(dead_code, reason = "the report prints sentences"))]
     pub(crate) name: &'static str,
-    /// What the report prints.
+    /// The sentence in the report.
     pub(crate) says: Says<E>,
     /// Whether it applies.
     pub(crate) applies: fn(&E) -> bool,
@@ -24,15 +24,15 @@ pub(crate) struct Doubt<E: ?Sized> {
     pub(crate) of_absence: bool,
 }
 
-/// What a doubt that applies does to the reason in the report.
+/// How a doubt that applies changes the reason in the report.
 pub(crate) enum Says<E: ?Sized> {
-    /// Nothing: the interval, or another sentence, shows it.
+    /// Not at all: the interval or another sentence shows it.
     Nothing,
     /// Follows the reason.
     Then(&'static str),
     /// Replaces the reason.
     Instead(&'static str),
-    /// The same with what the evidence has of numbers.
+    /// The same with numbers of the evidence.
     InsteadOf(fn(&E) -> String),
 }
 

@@ -1,4 +1,4 @@
-//! One figure: a value is never without its interval, and "cannot tell" is an answer.
+//! One figure: a value with its interval and its verdict, which may be *inconclusive*.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// The evidence allows one answer.
+    /// The evidence allows one value only.
     Certain,
     /// The evidence does not decide; a value, if given, is the best guess.
     Inconclusive,
-    /// The drive shows no such thing, although it would have been seen.
+    /// The drive does not have the feature: the probe would have detected it.
     Absent,
 }
 
@@ -25,7 +25,7 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure<T> {
-    /// The value; `None` where there is none.
+    /// The value; `None` if absent or unknown.
     pub value: Option<T>,
     /// Lower end of the interval.
     pub low: Option<T>,
@@ -36,19 +36,19 @@ pub struct Figure<T> {
 }
 
 impl<T> Default for Figure<T> {
-    /// Nobody looked.
+    /// Not measured.
     fn default() -> Self {
         Self { value: None, low: None, high: None, verdict: Verdict::Inconclusive }
     }
 }
 
 impl<T: Copy> Figure<T> {
-    /// A value that the evidence settles.
+    /// A value that is certain.
     pub fn certain(value: T, low: T, high: T) -> Self {
         Self { value: Some(value), low: Some(low), high: Some(high), verdict: Verdict::Certain }
     }
 
-    /// A best guess that the evidence does not settle.
+    /// A best guess.
     pub fn inconclusive(value: T, low: T, high: T) -> Self {
         Self { value: Some(value), low: Some(low), high: Some(high), verdict: Verdict::Inconclusive }
     }
@@ -58,12 +58,12 @@ impl<T: Copy> Figure<T> {
         Self { value: None, low: None, high: None, verdict: Verdict::Inconclusive }
     }
 
-    /// The drive has no such thing.
+    /// The drive does not have the feature.
     pub fn absent() -> Self {
         Self { value: None, low: None, high: None, verdict: Verdict::Absent }
     }
 
-    /// The same figure of something that is made of each value.
+    /// The same figure with `make` applied to each value.
     pub fn map<U>(&self, make: impl Fn(T) -> U) -> Figure<U> {
         let Self { value, low, high, verdict } = *self;
         Figure { value: value.map(&make), low: low.map(&make), high: high.map(&make), verdict }

@@ -1,7 +1,7 @@
-//! What is known about a drive: each figure with its interval and its verdict, and the curves it was read from.
+//! The profile of a drive: each hidden parameter with its interval and verdict, and the curves behind it.
 //!
-//! A [`DeviceProfile`] is the value between `learn` and everything that follows. It is saved as TOML for people and as
-//! JSON (`"schema": "flashwise.profile"`) for programs.
+//! `learn` writes a [`DeviceProfile`]; the other commands read it. It is saved as TOML for people and as JSON
+//! (`"schema": "flashwise.profile"`) for programs.
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]
@@ -43,7 +43,7 @@ pub struct DeviceProfile {
     pub recipe: Recipe,
     /// The figures.
     pub parameters: Parameters,
-    /// What reads and writes cost at other sizes than 4 and 8 KiB, as far as somebody asked.
+    /// Asymmetry and concurrency at further request sizes, if requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at_sizes: Vec<AtSize>,
     /// How each figure came about.
@@ -54,7 +54,7 @@ pub struct DeviceProfile {
     pub curves: Curves,
 }
 
-/// What reads and writes of one size cost; the figures are those of 4 and 8 KiB in [`Parameters`].
+/// Asymmetry and concurrency of one request size; those of 4 and 8 KiB are in [`Parameters`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AtSize {
@@ -82,7 +82,7 @@ pub struct DeviceIdentity {
     pub capacity_bytes: u64,
     /// Smallest addressable unit.
     pub logical_block_bytes: u64,
-    /// Whose clock the times are on.
+    /// The clock of the times.
     pub clock: Clock,
 }
 
@@ -100,7 +100,7 @@ pub struct Recipe {
     pub bytes_read: u64,
     /// Time that the probes took on the device's clock, ns.
     pub device_time_ns: u64,
-    /// Probes that were run to their end, in order; a run that goes on from this profile leaves them out.
+    /// Probes that finished, in order; a run that continues from this profile skips them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<String>,
 }
@@ -168,7 +168,7 @@ pub struct ProbeCurve {
     pub y: String,
     /// The points.
     pub points: Vec<ProbePoint>,
-    /// The model that was fitted, as a line through these points; empty where there is none.
+    /// The fitted model as a line through these points; empty if there is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fit: Vec<(f64, f64)>,
 }

@@ -1,4 +1,4 @@
-//! The figures of a drive: a field each, and one list of them all for whoever shows, scores or counts them.
+//! The figures of a drive: one field each, and a list of all for code that shows, scores or counts them.
 //!
 //! Adding a figure is one line in [`parameters!`]; reports, scores and exit codes follow from the list.
 
@@ -29,7 +29,7 @@ pub enum Quantity {
     BytesPerSecond(u64),
     /// A factor.
     Ratio(f64),
-    /// A part of a whole, or of what stands for it; 1 is all of it.
+    /// A part of a whole; 1 is all of it.
     Share(f64),
     /// Bits of a byte address, as a mask.
     AddressBits(u64),
@@ -46,7 +46,7 @@ pub struct Entry {
     pub key: &'static str,
     /// The name for people.
     pub title: &'static str,
-    /// What was found.
+    /// The result.
     pub figure: Figure<Quantity>,
 }
 
@@ -63,7 +63,7 @@ impl Entry {
 
 macro_rules! parameters {
     ($($(#[$doc:meta])* $key:ident: $kind:ty, $quantity:ident, $title:literal;)*) => {
-        /// The figures of a drive. One that nobody looked for is inconclusive and has no value.
+        /// The figures of a drive. One that was not probed is inconclusive and has no value.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields, default)]
         pub struct Parameters {
@@ -76,14 +76,14 @@ macro_rules! parameters {
                 vec![$(Entry::new(stringify!($key), $title, &self.$key, Quantity::$quantity),)*]
             }
 
-            /// Makes those of the figures that were told as absent unknown.
+            /// Makes those of the figures that are absent unknown.
             pub fn remove_absent(&mut self, keys: &[&str]) {
                 $(if keys.contains(&stringify!($key)) && self.$key.verdict == Verdict::Absent {
                     self.$key = Figure::unknown();
                 })*
             }
 
-            /// Makes a certain figure a best guess; others and unknown keys are left as they are.
+            /// Makes a certain figure a best guess; others and unknown keys are unchanged.
             pub fn doubt(&mut self, key: &str) {
                 match key {
                     $(stringify!($key) => self.$key.doubt(),)*
@@ -126,13 +126,13 @@ parameters! {
     /// The same at 8 KiB.
     latency_asymmetry_8k: f64, Ratio, "α by latency, 8 KiB";
     /// α at 4 KiB once garbage is collected all the time.
-    asymmetry_4k_collecting: f64, Ratio, "α, 4 KiB, collecting";
+    asymmetry_4k_collecting: f64, Ratio, "α, 4 KiB, during GC";
     /// α at 8 KiB once garbage is collected all the time.
-    asymmetry_8k_collecting: f64, Ratio, "α, 8 KiB, collecting";
+    asymmetry_8k_collecting: f64, Ratio, "α, 8 KiB, during GC";
     /// Latency of a 4 KiB write ÷ that of a 4 KiB read, one at a time, once garbage is collected all the time.
-    latency_asymmetry_4k_collecting: f64, Ratio, "α by latency, 4 KiB, collecting";
+    latency_asymmetry_4k_collecting: f64, Ratio, "α by latency, 4 KiB, during GC";
     /// The same at 8 KiB.
-    latency_asymmetry_8k_collecting: f64, Ratio, "α by latency, 8 KiB, collecting";
+    latency_asymmetry_8k_collecting: f64, Ratio, "α by latency, 8 KiB, during GC";
     /// Bytes of writes that the drive has acknowledged before they are on flash, at most.
     write_buffer_bytes: u64, Bytes, "write buffer";
     /// Time of a flush of one block that was just written, beyond that of a flush of nothing; absent where there is
@@ -160,9 +160,9 @@ parameters! {
     /// flash beyond these, without what the collection keeps free.
     over_provisioning: f64, Share, "over-provisioning";
     /// Bytes overwritten at random after a sequential fill until garbage is first collected.
-    collection_onset_bytes: u64, Bytes, "onset of collection";
+    collection_onset_bytes: u64, Bytes, "GC onset";
     /// Saturated 4 KiB write IOPS before the onset ÷ those in the steady state.
-    collection_cost: f64, Ratio, "cost of collection";
+    collection_cost: f64, Ratio, "GC cost";
     /// Flash bytes programmed ÷ host bytes written in the steady state of uniform random 4 KiB writes.
     write_amplification_uniform: f64, Ratio, "write amplification, uniform";
     /// The same where 80 % of the writes go to 20 % of the drive.
@@ -172,16 +172,16 @@ parameters! {
     /// Sequential write speed in the long run, after every cache.
     sustained_write_bytes_per_s: u64, BytesPerSecond, "sustained writes";
     /// Write speed of zeros ÷ that of random bytes; absent where content makes no difference.
-    compression_gain: f64, Ratio, "gain by compression";
+    compression_gain: f64, Ratio, "gain from compression";
     /// Write speed of repeated blocks ÷ that of blocks that differ; absent where it makes no difference.
-    deduplication_gain: f64, Ratio, "gain by deduplication";
+    deduplication_gain: f64, Ratio, "gain from deduplication";
     /// Write amplification in the steady state ÷ that after half of the drive was trimmed; absent where trim changes
     /// nothing.
-    trim_gain: f64, Ratio, "gain by trim";
+    trim_gain: f64, Ratio, "gain from trim";
 }
 
 impl DeviceProfile {
-    /// The figures that somebody looked for: they have a value, are absent, or their evidence says what was tried.
+    /// The figures that were probed: they have a value, are absent, or have evidence.
     pub fn probed_entries(&self) -> impl Iterator<Item = Entry> {
         self.parameters.entries().into_iter().filter(|entry| {
             let told = entry.figure.value.is_some() || entry.figure.verdict == Verdict::Absent;
@@ -189,7 +189,7 @@ impl DeviceProfile {
         })
     }
 
-    /// Whether each of these is told, be it as absent; what was left out for the drive's sake does not count.
+    /// Whether each of these is certain or absent; figures that were skipped to spare the drive do not count.
     pub fn is_conclusive(&self) -> bool {
         let left_out = |entry: &Entry| self.evidence.iter().any(|e| e.figure == entry.key && e.left_out);
         self.probed_entries().all(|entry| entry.figure.verdict != Verdict::Inconclusive || left_out(&entry))

@@ -6,7 +6,7 @@ use crate::{DeviceProfile, SCHEMA, SCHEMA_VERSION};
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     /// The text is no profile.
-    #[error("{path}: no flashwise profile: {reason}")]
+    #[error("{path}: not a flashwise profile: {reason}")]
     Malformed {
         /// The file.
         path: String,
@@ -14,7 +14,10 @@ pub enum ProfileError {
         reason: String,
     },
     /// A profile of another schema or version.
-    #[error("{path}: schema {schema} version {version}; this flashwise reads {SCHEMA} version {SCHEMA_VERSION}")]
+    #[error(
+        "{path}: schema {schema} version {version} is not supported: this flashwise reads {SCHEMA} version \
+         {SCHEMA_VERSION}"
+    )]
     Version {
         /// The file.
         path: String,
@@ -24,7 +27,7 @@ pub enum ProfileError {
         version: u32,
     },
     /// The value cannot be written as TOML.
-    #[error("the profile cannot be written: {0}")]
+    #[error("cannot write the profile: {0}")]
     Write(#[from] toml::ser::Error),
 }
 

@@ -1,4 +1,4 @@
-//! What `audit` gives.
+//! The result of `audit`.
 
 use flashwise_audit::Audit;
 use serde::Serialize;
@@ -14,13 +14,13 @@ pub struct AuditDocument {
     pub flashwise_version: &'static str,
     /// The trace, or the command that was traced.
     pub trace: String,
-    /// What a reader should know of the trace, a sentence each.
+    /// Remarks on the trace, a sentence each.
     pub remarks: Vec<String>,
     /// The target that the profile is of.
     pub target: String,
     /// The drive's name.
     pub device: String,
-    /// What was found.
+    /// The findings.
     #[serde(flatten)]
     pub audit: Audit,
 }

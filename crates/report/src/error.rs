@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// A file or a directory could not be written.
-    #[error("{}: the report cannot be written: {}", path.display(), words(reason))]
+    #[error("{}: cannot write the report: {}", path.display(), words(reason))]
     Write {
         /// The file or the directory.
         path: PathBuf,
@@ -14,7 +14,7 @@ pub enum ReportError {
         reason: std::io::Error,
     },
     /// A file of the report's name is none of flashwise's.
-    #[error("{}: exists and is no {kind} of flashwise; it is not replaced: name another place", path.display())]
+    #[error("{}: exists and is not a flashwise {kind}, so it is not replaced: choose another path", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -22,10 +22,10 @@ pub enum ReportError {
         kind: &'static str,
     },
     /// A table has no form in CSV or Parquet.
-    #[error("the table cannot be written: {0}")]
+    #[error("cannot write the table: {0}")]
     Table(String),
     /// A value has no form in JSON.
-    #[error("the report cannot be written as JSON: {0}")]
+    #[error("cannot write the report as JSON: {0}")]
     Json(#[from] serde_json::Error),
 }
 
@@ -37,7 +37,7 @@ impl ReportError {
     }
 }
 
-/// What the system says; behind it come the number and the name of a temporary file, which nobody asked for.
+/// The system's message without the error number and the name of the temporary file.
 fn words(reason: &std::io::Error) -> String {
     reason.to_string().split(" (os error").next().unwrap_or_default().to_owned()
 }

@@ -28,7 +28,7 @@ pub struct ReportFiles {
 /// Writes `report.html` and `report.json` into `dir`, which is created where it is missing.
 ///
 /// # Errors
-/// When a file cannot be written; then `dir` is as it was before, and gone if it was not there.
+/// When a file cannot be written; then `dir` is unchanged, or removed if it did not exist.
 pub fn write_report(dir: &Path, comparison: &Comparison) -> Result<ReportFiles, ReportError> {
     write_files(dir, &comparison_page(comparison), &to_json(comparison)?)
 }
@@ -142,7 +142,7 @@ mod tests {
         fs::write(base.path().join(HTML_FILE), &old).unwrap();
         fs::create_dir(base.path().join(JSON_FILE)).unwrap();
         let error = write_report(base.path(), &sample::samsung()).unwrap_err().to_string();
-        assert!(error.contains("report.json: the report cannot be written: is a directory"), "{error}");
+        assert!(error.contains("report.json: cannot write the report: is a directory"), "{error}");
         assert_eq!(names(base.path()), [HTML_FILE, JSON_FILE]);
         assert_eq!(fs::read_to_string(base.path().join(HTML_FILE)).unwrap(), old);
         assert!(check_writable(base.path()).is_err());

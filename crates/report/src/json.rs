@@ -5,9 +5,9 @@ use serde::Serialize;
 
 use crate::ReportError;
 
-/// `schema` of the document that tells a failure.
+/// `schema` of the document that reports a failure.
 pub const ERROR_SCHEMA: &str = "flashwise.error";
-/// `schema_version` of the document that tells a failure.
+/// `schema_version` of the document that reports a failure.
 pub const ERROR_SCHEMA_VERSION: u32 = 1;
 
 /// The value as one document.
@@ -26,7 +26,7 @@ pub fn to_json_line(value: &impl Serialize) -> Result<String, ReportError> {
     Ok(shown::json(&serde_json::to_string(value)?).into_owned())
 }
 
-/// The document that stands on stdout when a verb failed.
+/// The document on stdout when a verb failed.
 pub fn error_document(message: &str, exit_code: u8) -> String {
     let document = serde_json::json!({
         "schema": ERROR_SCHEMA,

@@ -1,4 +1,4 @@
-//! Everything that people and programs get to see: tables for a terminal, JSON documents, and HTML pages with plots.
+//! Reports: text for a terminal, JSON documents, CSV and Parquet tables, and HTML pages with plots.
 //!
 //! ```text
 //!                        ┌─▶ terminal   text of a given width, with or without colours
@@ -12,11 +12,11 @@
 //!   Simulation, SweepTable ─▶ table ─▶ csv, parquet
 //! ```
 //!
-//! A page has no script, no font and no picture from elsewhere; it can be mailed and printed. A figure is never shown
-//! without its interval and its verdict where it has one, and an absent feature is told as absent.
+//! A page loads no script, font or picture from elsewhere: it can be mailed and printed. A figure is always shown with
+//! its interval and its verdict if it has them, and an absent feature is reported as absent.
 //!
-//! What it is not: a place where numbers are made. Ratios and intervals come from the comparison; only where a row of
-//! a table has no interval of its own is the plain quotient of two runs shown.
+//! This crate computes no results. Ratios and intervals come from the comparison; the one exception is a table row
+//! without an interval of its own, which shows the plain quotient of two runs.
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]

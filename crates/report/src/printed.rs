@@ -1,7 +1,7 @@
 //! Text that a terminal may be given: the one type that output for people goes through.
 //!
-//! It is made of texts, whose control characters are escaped as they come in, or by the renderers of this crate, which
-//! escape what they are given and then add colours of their own. Nothing foreign reaches a terminal otherwise.
+//! It is made of texts whose control characters are escaped on input, or by the renderers of this crate, which escape
+//! what they are given and then add colours of their own. Nothing foreign reaches a terminal otherwise.
 
 use std::fmt;
 use std::ops::Deref;

@@ -29,12 +29,9 @@ pub(crate) fn audit() -> AuditDocument {
     let audit = Audit {
         findings,
         unjudged: vec![
-            UncheckedRule { rule: Rule::TouchFewPages, reason: "the drive shows no flash page".to_owned() },
-            UncheckedRule { rule: Rule::AppendInFreshPages, reason: "the drive shows no flash page".to_owned() },
-            UncheckedRule {
-                rule: Rule::TrimDeadData,
-                reason: "the evidence does not settle the drive's gain by trim".to_owned(),
-            },
+            UncheckedRule { rule: Rule::TouchFewPages, reason: "the drive has no flash page size".to_owned() },
+            UncheckedRule { rule: Rule::AppendInFreshPages, reason: "the drive has no flash page size".to_owned() },
+            UncheckedRule { rule: Rule::TrimDeadData, reason: "the drive's gain from trim is inconclusive".to_owned() },
         ],
         simulated: Some(Simulated {
             window_requests: 20_000,
@@ -60,7 +57,7 @@ pub(crate) fn audit() -> AuditDocument {
         },
         partitions: None,
     };
-    let remarks = vec!["offsets are those in files, before page cache and file system".to_owned()];
+    let remarks = vec!["offsets are file offsets, before page cache and file system".to_owned()];
     let mut document = AuditDocument::new("shop.strace".to_owned(), remarks, &comparison.profile, audit);
     document.flashwise_version = "0.1.0";
     document

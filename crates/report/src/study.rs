@@ -1,4 +1,4 @@
-//! The result of a study: what a published text claims beside what is measured, and why they differ.
+//! The result of a study: published claims, measured values, and why they differ.
 //!
 //! A study fills in this document; how it looks on a terminal and on a page is decided here, for all of them alike.
 //! Every measured value carries the 95 % interval of its mean, and every learned figure its interval and its verdict.
@@ -36,7 +36,7 @@ pub struct StudyDocument {
     pub claims: Vec<StudyClaim>,
     /// The measurements, each with its question and its answer.
     pub sections: Vec<StudySection>,
-    /// What the study does not tell.
+    /// Limits of the study.
     pub limits: Vec<String>,
 }
 
@@ -57,18 +57,18 @@ impl StudyVerdict {
     pub fn words(self) -> &'static str {
         match self {
             Self::Reproduced => "reproduced",
-            Self::Partly => "in part",
+            Self::Partly => "partly",
             Self::NotReproduced => "not reproduced",
         }
     }
 }
 
-/// A claim beside what is measured.
+/// A claim and the measurement that tests it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StudyClaim {
-    /// What the text says.
+    /// The published claim.
     pub claim: String,
-    /// What is measured.
+    /// The measured result.
     pub measured: String,
     /// Whether it holds.
     pub verdict: StudyVerdict,
@@ -92,7 +92,7 @@ pub struct StudySection {
 /// A table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StudyTable {
-    /// What it shows, with the unit.
+    /// Its caption, with the unit.
     pub caption: String,
     /// Names of the columns.
     pub columns: Vec<String>,
@@ -104,7 +104,7 @@ pub struct StudyTable {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum StudyCell {
-    /// A name, or why there is no number.
+    /// A name, or why a number is missing.
     Text(String),
     /// A figure that was learned of a drive.
     Learned(LearnedCell),
@@ -115,15 +115,15 @@ pub enum StudyCell {
 /// A figure that was learned of a drive, with its interval and its verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LearnedCell {
-    /// How sure it is.
+    /// Its verdict.
     pub verdict: Verdict,
-    /// The value, in bytes where it is a size; `None` where there is none, or where it is no number.
+    /// The value, in bytes if it is a size; `None` if absent or not a number.
     pub value: Option<f64>,
     /// Lower end of its interval.
     pub low: Option<f64>,
     /// Upper end of its interval.
     pub high: Option<f64>,
-    /// As it is printed: "≈" stands before a best guess, "–" is absent, "?" cannot tell.
+    /// As printed: "≈" marks a best guess, "–" absent, "?" inconclusive.
     pub words: String,
 }
 
@@ -157,7 +157,7 @@ pub struct Measured {
 /// A line chart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StudyChart {
-    /// What it shows.
+    /// Its title.
     pub title: String,
     /// Name and unit of the horizontal axis, which is logarithmic.
     pub x_label: String,
@@ -193,7 +193,7 @@ impl StudyCell {
         Self::Text(text.into())
     }
 
-    /// As it is printed.
+    /// As printed.
     pub fn words(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),

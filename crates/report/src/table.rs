@@ -71,11 +71,11 @@ pub struct Table {
 pub struct Column {
     /// Its name, with its unit.
     pub name: String,
-    /// What stands in it, from top to bottom.
+    /// Its values, from top to bottom.
     pub values: Values,
 }
 
-/// The values of a column; `None` where there is none.
+/// The values of a column; `None` if missing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
     /// Whole numbers.
@@ -117,7 +117,7 @@ impl Values {
         }
     }
 
-    /// Whether there is none.
+    /// Whether the column is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -168,7 +168,7 @@ impl Table {
     /// The table as a Parquet file.
     ///
     /// # Errors
-    /// When columns differ in length or a name stands twice.
+    /// When columns differ in length or a name occurs twice.
     pub fn to_parquet(&self) -> Result<Vec<u8>, ReportError> {
         self.check()?;
         self.parquet_file().map_err(|e| ReportError::Table(e.to_string()))

@@ -1,4 +1,4 @@
-//! What the verbs of `trace` tell.
+//! The results of the `trace` verbs.
 
 use flashwise_trace::replay::ReplayReport;
 use flashwise_trace::{Conversion, Losses, TraceClock, TraceFormat, TraceReader, TraceSummary};
@@ -21,7 +21,7 @@ pub struct TraceOrigin {
     pub clock: TraceClock,
     /// Bad lines that were passed over.
     pub skipped_lines: u64,
-    /// What the trace holds and no request tells, a sentence each.
+    /// Remarks on contents of the trace that the requests do not show, a sentence each.
     pub remarks: Vec<String>,
 }
 
@@ -53,11 +53,11 @@ pub struct TraceInfo {
     pub origin: TraceOrigin,
     /// Files or disks that it names, the first 100.
     pub files: Vec<String>,
-    /// What it asks for.
+    /// Its requests in numbers.
     pub summary: TraceSummary,
 }
 
-/// Files that are told.
+/// Files that are listed.
 const TOLD_FILES: usize = 100;
 
 impl TraceInfo {
@@ -84,9 +84,9 @@ pub struct TraceConversion {
     pub output_format: TraceFormat,
     /// Requests that were written.
     pub written: u64,
-    /// Requests whose time lay before the first one's: times count from the earliest.
+    /// Requests earlier than the first one: times count from the earliest.
     pub early: u64,
-    /// What the format cannot tell.
+    /// What the format cannot hold.
     pub losses: TraceLosses,
 }
 
@@ -137,7 +137,7 @@ pub struct TraceTpcc {
     pub undone: u64,
     /// Pages of the database at the end.
     pub pages: u64,
-    /// By table and index, most pages asked for first.
+    /// By table and index, most accessed pages first.
     pub tables: Vec<TableTraffic>,
 }
 
@@ -159,9 +159,9 @@ pub struct TraceReplayed {
     pub schema_version: u32,
     /// The trace or the workload.
     pub trace: String,
-    /// The drive, as it was named.
+    /// The drive, as the user named it.
     pub target: String,
-    /// Whose time it is: virtual or wall.
+    /// The clock: virtual or wall.
     pub clock: flashwise_block::Clock,
     /// Requests in flight, in a closed loop.
     pub queue_depth: Option<u32>,

@@ -23,7 +23,7 @@ pub enum SimulationError {
     #[error(transparent)]
     Drive(#[from] BlockError),
     /// The time series would have too many intervals.
-    #[error("--interval: {intervals} intervals of {interval_ns} ns are more than {most}; take a longer one")]
+    #[error("--interval: {intervals} intervals of {interval_ns} ns exceed the limit of {most}: use a longer interval")]
     Interval {
         /// How many it would be at least.
         intervals: u64,
@@ -33,7 +33,10 @@ pub enum SimulationError {
         most: usize,
     },
     /// Weighted round robin: flows of different priorities would have to share a queue.
-    #[error("host.submission_queues = {queues}: the workload's flows have {classes} priorities, each needs a queue")]
+    #[error(
+        "host.submission_queues = {queues}: the workload's flows have {classes} priorities, and each needs a queue of \
+         its own"
+    )]
     Queues {
         /// Different priorities of flows.
         classes: usize,
@@ -50,7 +53,7 @@ pub enum SimulationError {
     #[error(transparent)]
     Precondition(#[from] SsdError),
     /// The simulator contradicts itself; its figures are not to be trusted.
-    #[error("the simulation broke an invariant, its figures are withheld: {name}: {detail}; please report it")]
+    #[error("the simulation violated an invariant, so there are no results: {name}: {detail}; please report this bug")]
     Invariant {
         /// Which one.
         name: String,

@@ -88,7 +88,10 @@ mod tests {
         assert_eq!(classes, [(0, Low), (1, High), (2, Low)]);
         assert_eq!(queues, [0, 2, 1, 0, 1]);
         let refusal = assign(&flows, &host(1)).unwrap_err().to_string();
-        assert_eq!(refusal, "host.submission_queues = 1: the workload's flows have 2 priorities, each needs a queue");
+        assert_eq!(
+            refusal,
+            "host.submission_queues = 1: the workload's flows have 2 priorities, and each needs a queue"
+        );
     }
 
     #[test]

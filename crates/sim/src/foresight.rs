@@ -21,10 +21,10 @@ pub(super) fn tell<D: Target>(target: &mut D, workload: &Workload, base: &Path) 
     }
     let refused = |reason: &str| Err(SimulationError::Foresight { reason: reason.to_owned() });
     let [flow] = workload.flows.as_slice() else {
-        return refused("of several flows nobody knows beforehand which request comes when; use one");
+        return refused("the order of requests of several flows is unknown in advance: use one flow");
     };
     if flow.requests.is_none() && flow.trace.is_none() {
-        return refused("the flow has no end that is known beforehand; give it a number of requests");
+        return refused("the flow's end is unknown in advance: set its number of requests");
     }
     let (page, info) = (config.ftl.logical_page_bytes, target.info());
     let source = FlowSource::open(flow, 0, workload.seed, info.capacity, info.logical_block, base)?;

@@ -82,7 +82,7 @@ fn every_request_completes(flows: &[EndedFlow], with_the_drive: u64) -> Invarian
         None => flows.iter().fold((0, 0), |sum, flow| (sum.0 + flow.submitted, sum.1 + flow.answered().0)),
     };
     let holds = !flows.iter().any(|flow| lost(&flow)) && with_the_drive == 0;
-    let detail = format!("{issued} issued, {completed} completed, {with_the_drive} left with the drive");
+    let detail = format!("{issued} submitted, {completed} completed, {with_the_drive} still in flight");
     Invariant::new("every-request-completes", holds, detail)
 }
 
@@ -97,7 +97,7 @@ fn littles_law(flow: &EndedFlow) -> Option<Invariant> {
     let (iops, response_s) = (count / elapsed_s, sum_s / count);
     let in_flight = flow.area as f64 / 1e9 / elapsed_s;
     let detail = format!(
-        "{iops:.1} requests a second × {:.3} µs = {:.4}, in flight {in_flight:.4}",
+        "{iops:.1} requests/s × {:.3} µs = {:.4}, in flight {in_flight:.4}",
         response_s * 1e6,
         iops * response_s
     );
@@ -112,7 +112,7 @@ fn queue_depth_is_kept(flow: &EndedFlow) -> Option<Invariant> {
         return None;
     }
     let in_flight = flow.area_at_last_submission as f64 / filling_ns as f64;
-    let detail = format!("queue depth {depth}, in flight {in_flight:.4} until the last submission");
+    let detail = format!("queue depth {depth}, in flight {in_flight:.4} up to the last submission");
     Some(Invariant::new(named("queue-depth-is-kept", flow), agree(in_flight, f64::from(depth)), detail))
 }
 
@@ -133,7 +133,7 @@ fn members_write_what_they_are_told(array: &ArrayActivity, given_bytes: u64) -> 
     let told = array.accesses.bytes_written();
     let may_lack = !array.failures.is_empty() || array.controller.cached_bytes.is_some() || !array.rebuilds.is_empty();
     let holds = if may_lack { given_bytes <= told } else { given_bytes == told };
-    let detail = format!("{told} bytes of data, parity and rebuilding sent to members, {given_bytes} written by them");
+    let detail = format!("{told} bytes of data, parity and rebuild sent to members, {given_bytes} written by them");
     Invariant::new("members-write-what-they-are-told", holds, detail)
 }
 

@@ -244,7 +244,7 @@ impl Overwriting {
             submit(drive, self.random.random_range(0..self.pages) * self.page_bytes, self.page_bytes)?;
             if i.is_multiple_of(PROGRESS_EVERY) {
                 let part = (f64::from(n) + i as f64 / writes as f64) / f64::from(most);
-                progress.advance("overwriting the drive until it is steady", part)?;
+                progress.advance("overwriting until steady", part)?;
             }
         }
         done.write_amplification.push(amplification(drive, &before));
@@ -368,6 +368,6 @@ mod tests {
         let done = precondition(&mut drive, Precondition::Fill, 1, &mut Silent).unwrap();
         assert_eq!((done.bytes_laid_out, done.host_bytes_written), (0, drive.info().capacity.0));
         let error = precondition(&mut drive, Precondition::Analytic, 1, &mut Silent).unwrap_err();
-        assert!(error.to_string().contains("written already"), "{error}");
+        assert!(error.to_string().contains("already been written"), "{error}");
     }
 }

@@ -35,7 +35,7 @@ pub fn enter_steady_state(drive: &mut SimulatedSsd, seed: u64) -> Result<f64, Ss
         }
     });
     if !laid_out {
-        let reason = failure.unwrap_or_else(|| "the sealed superblocks have no room for all logical pages".into());
+        let reason = failure.unwrap_or_else(|| "the sealed superblocks are too few for all logical pages".into());
         return Err(SsdError::Precondition { state: STATE, reason });
     }
     Ok(amplification / weight)
@@ -47,21 +47,21 @@ fn theory_policy(drive: &SimulatedSsd) -> Result<Policy, SsdError> {
     let refused = |reason: &str| Err(SsdError::Precondition { state: STATE, reason: reason.to_owned() });
     match gc.policy {
         _ if config.ftl.mapping != Mapping::Page => {
-            refused("it is known of page mapping alone; bring the drive there by writing")
+            refused("it is defined for page mapping only: use --precondition steady")
         }
         _ if drive.has_own_victim_policy() => {
-            refused("no theory covers a policy of one's own; bring the drive there by writing")
+            refused("there is no analytic model of a custom policy: use --precondition steady")
         }
         // Streams that the host names are one and the same to an overwrite that names none.
         _ if config.ftl.streams.policy.infers() => refused(
-            "no theory covers how ftl.streams.policy tells pages apart; bring the drive there by writing, or set it to \
-             \"one\" or \"hint\"",
+            "there is no analytic model of this ftl.streams.policy: use --precondition steady, or set it to \"one\" \
+             or \"hint\"",
         ),
         GcPolicy::Greedy | GcPolicy::DisksimGreedy => Ok(Policy::Greedy),
         GcPolicy::RandomGreedy => Ok(Policy::RandomGreedy { d: gc.choices }),
         GcPolicy::Random => Ok(Policy::Random),
         GcPolicy::Fifo => Ok(Policy::Fifo),
         GcPolicy::WindowedGreedy => Ok(Policy::WindowedGreedy { share: gc.window_share }),
-        _ => refused("no theory covers this garbage collection; bring the drive there by writing"),
+        _ => refused("there is no analytic model of this garbage-collection policy: use --precondition steady"),
     }
 }

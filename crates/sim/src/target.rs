@@ -197,9 +197,7 @@ impl Target for SimulatedArray {
 
     fn foretell(&mut self, _: &[u32]) -> Result<(), SsdError> {
         let reason =
-            "an array cannot tell its drives the future: a page of the array is a page of one of them, and of its \
-                      copies and parity"
-                .to_owned();
+            "foresight is not available for arrays: a page of an array maps to pages of several drives".to_owned();
         Err(SsdError::Precondition { state: "foresight", reason })
     }
 
@@ -210,10 +208,7 @@ impl Target for SimulatedArray {
         progress: &mut dyn Progress,
     ) -> Result<Preconditioned, SimulationError> {
         if state != Precondition::Empty && !self.is_untouched() {
-            let reason =
-                "the array has been used already, and its members do not go back to before that; begin with a \
-                          new one"
-                    .to_owned();
+            let reason = "the array has already been used and cannot be reset: create a new one".to_owned();
             return Err(SsdError::Precondition { state: state.name(), reason }.into());
         }
         let mut each = Vec::new();

@@ -196,6 +196,6 @@ mod tests {
     fn a_length_that_would_give_millions_of_intervals_is_refused() {
         let mut timeline = Timeline::new(0, Some(Nanos(1)), &DeviceCounters::default());
         let error = timeline.advance(1_000_000_000, &DeviceCounters::default()).unwrap_err();
-        assert!(error.to_string().contains("take a longer one"), "{error}");
+        assert!(error.to_string().contains("use a longer interval"), "{error}");
     }
 }

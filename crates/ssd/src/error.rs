@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SsdError {
     /// No preset of that name.
-    #[error("no preset is called '{name}'; there are {known}")]
+    #[error("unknown preset '{name}': use one of {known}")]
     UnknownPreset {
         /// The name asked for.
         name: String,
@@ -21,8 +21,8 @@ pub enum SsdError {
     },
     /// A text describes an array where a drive is needed.
     #[error(
-        "{path}: an array of drives, and a single drive is needed here; \
-         arrays are for 'simulate', 'sweep' and 'device check'"
+        "{path}: is an array of drives, but a single drive is required here: arrays work with 'simulate', 'sweep' and \
+         'device check'"
     )]
     IsArray {
         /// The file.

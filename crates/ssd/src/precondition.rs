@@ -45,13 +45,13 @@ impl SimulatedSsd {
     pub fn require_empty(&self, state: &'static str) -> Result<(), SsdError> {
         if self.config().reduction.is_some() {
             let reason =
-                "how much room pages take depends on their content; bring the drive there by writing".to_owned();
+                "with data reduction the space of pages depends on their content: use --precondition steady".to_owned();
             return Err(SsdError::Precondition { state, reason });
         }
         let untouched = self.counters() == DeviceCounters { flash: self.counters().flash, ..DeviceCounters::default() };
         if untouched && self.outstanding() == 0 && self.ftl.is_empty() {
             return Ok(());
         }
-        Err(SsdError::Precondition { state, reason: "the drive has been written already".into() })
+        Err(SsdError::Precondition { state, reason: "the drive has already been written".into() })
     }
 }

@@ -30,14 +30,14 @@ pub static PRESETS: [Preset; 12] = [
     preset!("intel-optane-905p", "NVMe, 3D XPoint, 480 GB: written in place, no erase"),
     preset!("toshiba-xg5", "NVMe, TLC flash, 256 GB: 64 KiB superpages over all channels"),
     preset!("micron-m500", "SATA, MLC flash, 120 GB: 64 KiB superpages over all channels"),
-    preset!("intel-optane-p4800x", "NVMe, 3D XPoint, 375 GB: written in place, serves 6 requests at once"),
-    preset!("intel-p4510", "NVMe, TLC flash, 1 TB: reads three times as fast as writes, 16 at once"),
-    preset!("intel-p4510-fs", "the same behind a file system: 80 reads at once"),
-    preset!("intel-s4610", "SATA, TLC flash, 960 GB: 25 reads and 9 writes at once"),
-    preset!("virtual-ssd", "a cloud's volume, 100 GB: behind a network, held to a rate"),
-    preset!("disksim-msr", "DiskSim 4.0's SSD model as shipped, 32 GB, pages of 4 KiB"),
-    preset!("machado-32g", "the same, 32 GB, pages of 64 KiB (Machado et al., 2015)"),
-    preset!("machado-4g", "the same, 4 GB, pages of 64 KiB (Machado et al., 2015)"),
+    preset!("intel-optane-p4800x", "NVMe, 3D XPoint, 375 GB: written in place, 6 concurrent requests"),
+    preset!("intel-p4510", "NVMe, TLC flash, 1 TB: reads three times as fast as writes, k_r 16"),
+    preset!("intel-p4510-fs", "the same behind a file system: k_r 80"),
+    preset!("intel-s4610", "SATA, TLC flash, 960 GB: k_r 25, k_w 9"),
+    preset!("virtual-ssd", "a cloud volume, 100 GB: over a network, rate-limited"),
+    preset!("disksim-msr", "DiskSim 4.0's SSD model as shipped, 32 GB, 4 KiB pages"),
+    preset!("machado-32g", "the same, 32 GB, 64 KiB pages (Machado et al., 2015)"),
+    preset!("machado-4g", "the same, 4 GB, 64 KiB pages (Machado et al., 2015)"),
 ];
 
 impl Preset {

@@ -14,7 +14,7 @@ pub fn device_schema() -> Value {
 
 /// `docs/formats/device.md`: every key with its kind, its default and its meaning, made from [`device_schema`].
 ///
-/// The unit of a number is the end of its name: `_ns` nanoseconds, `_bytes` bytes, `_per_s` a second, `_nj` nanojoules,
+/// A key's name ends in its unit: `_ns` nanoseconds, `_bytes` bytes, `_per_s` per second, `_nj` nanojoules,
 /// `_share` a share of 1.
 pub fn device_reference() -> String {
     let schema = device_schema();
@@ -28,16 +28,20 @@ pub fn device_reference() -> String {
     page
 }
 
-const PREFACE: &str = "\
-# A drive's file
+const PREFACE: &str = "# Drive configuration
 
-A drive is one TOML file; `flashwise device show PRESET` prints one with the source of each figure, `flashwise device
-check FILE` tells what is wrong with one, and `flashwise device schema` prints the same as below as JSON Schema.
+A drive is one TOML file. `flashwise device show PRESET` prints a \
+                       preset with the source of each figure, `flashwise device
+check FILE` reports what is wrong \
+                       with a file, and `flashwise device schema` prints this reference as JSON Schema.
 
-The unit of a number is the end of its name: `_ns` nanoseconds, `_bytes` bytes, `_per_s` a second, `_nj` nanojoules,
-`_share` and `_ratio` a share of 1. A key without a default must be there. Unknown keys are refused.
+A key's name \
+                       ends in its unit: `_ns` nanoseconds, `_bytes` bytes, `_per_s` per second, `_nj` \
+                       nanojoules,
+`_share` and `_ratio` a share of 1. A key without a default is required. Unknown \
+                       keys are errors.
 
-This page is made from the program (`crates/ssd/src/reference.rs`) and checked by its tests.
+This page is generated from the program (`crates/ssd/src/reference.rs`).
 ";
 
 /// Writes one table of keys; gives the tables within it.
@@ -166,7 +170,8 @@ mod tests {
         let written = std::fs::read_to_string(path).unwrap_or_default();
         assert!(
             written == device_reference(),
-            "docs/formats/device.md is not up to date; FLASHWISE_BLESS=1 cargo test -p flashwise-ssd reference writes it"
+            "docs/formats/device.md is out of date: regenerate it with FLASHWISE_BLESS=1 cargo test -p flashwise-ssd \
+             reference"
         );
     }
 

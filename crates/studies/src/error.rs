@@ -12,7 +12,7 @@ use flashwise_tune::TuneError;
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
     /// No study of that name.
-    #[error("no study is called '{name}'; there are {known}")]
+    #[error("unknown study '{name}': use one of {known}")]
     Unknown {
         /// The name asked for.
         name: String,

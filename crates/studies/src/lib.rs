@@ -80,7 +80,7 @@ pub struct Study {
 pub static STUDIES: [Study; 9] = [
     Study {
         name: "ace",
-        title: "Buffer pools that write as many pages at once as the drive does: ACE",
+        title: "ACE: write-back and prefetching in batches",
         source: "T. I. Papon, M. Athanassoulis: ACEing the Bufferpool Management Paradigm for Modern Storage Devices. \
                  ICDE, 2023. M. Athanassoulis: Asymmetry & Concurrency Aware Storage Management. CS 561, class 18, Boston \
                  University.",
@@ -88,7 +88,7 @@ pub static STUDIES: [Study; 9] = [
     },
     Study {
         name: "death-time",
-        title: "Pages that die together lie together: garbage collection that knows the future",
+        title: "Garbage collection that knows when pages die",
         source: "T. Lange, J. Naor, G. Yadgar: Offline and Online Algorithms for SSD Management. Proc. ACM Meas. Anal. \
                  Comput. Syst. 5(3) (SIGMETRICS), 2021; Communications of the ACM 66(7), 2023. G. Haas et al.: SSD-iq: \
                  Uncovering the Hidden Side of SSD Performance. PVLDB 18(11), 2025.",
@@ -96,26 +96,26 @@ pub static STUDIES: [Study; 9] = [
     },
     Study {
         name: "dedup-raid",
-        title: "SLC of 2010 against MLC of 2011: eight drives as RAID-10, 5 and 6 under Bonnie++",
+        title: "SLC and MLC drives in RAID-10, 5 and 6 under Bonnie++",
         source: "StorIQ: Une nouvelle génération de SSD. La traînée de poudre, 20 May 2011.",
         run: dedup_raid::run,
     },
     Study {
         name: "fillfactor",
-        title: "Room in PostgreSQL's pages: a fill factor of 75 on drives that compress and do not",
+        title: "PostgreSQL's fill factor on drives that compress",
         source: "ScaleFlux: opportunities that computational storage drives bring to database software (CSD 2000).",
         run: fillfactor::run,
     },
     Study {
         name: "gc-organisation",
-        title: "What an SSD's internal organisation costs: garbage collection in DiskSim",
+        title: "Internal organisation and GC in DiskSim's SSD model",
         source: "V. Machado, F. Boito, R. Kassick, P. Navaux: Simulando o Impacto da Organização Interna de um SSD no \
                  seu Desempenho. Escola Regional de Alto Desempenho (ERAD), Gramado, 2015.",
         run: gc_organisation::run,
     },
     Study {
         name: "hidden-parameters",
-        title: "What drives hide, learned blind: lengths and places, asymmetry and concurrency",
+        title: "Published hidden parameters, learned blind",
         source: "A. Kakaraparthy, J. M. Patel, K. Park, B. P. Kroth: Optimizing Databases by Learning Hidden Parameters \
                  of Solid State Drives. PVLDB 13(4), 2019. T. I. Papon, M. Athanassoulis: A Parametric I/O Model for \
                  Modern Storage Devices. DaMoN, 2021.",
@@ -123,14 +123,14 @@ pub static STUDIES: [Study; 9] = [
     },
     Study {
         name: "mariadb",
-        title: "MariaDB without a patch: pages at hot locations, a binary log within flash pages",
+        title: "MariaDB, unpatched: hot locations and the binary log",
         source: "A. Kakaraparthy, J. M. Patel, K. Park, B. P. Kroth: Optimizing Databases by Learning Hidden Parameters \
                  of Solid State Drives. PVLDB 13(4), 2019.",
         run: mariadb::run,
     },
     Study {
         name: "sqlite",
-        title: "SQLite fitted to a drive: hot locations, logs that are laid out, concurrent write-back",
+        title: "SQLite: hot locations, aligned logs, checkpoints",
         source: "A. Kakaraparthy, J. M. Patel, K. Park, B. P. Kroth: Optimizing Databases by Learning Hidden Parameters \
                  of Solid State Drives. PVLDB 13(4), 2019. Y. Qiao et al.: Closing the B+-tree vs. LSM-tree Write \
                  Amplification Gap on Modern Storage Hardware with Built-in Transparent Compression. FAST, 2022. \
@@ -140,7 +140,7 @@ pub static STUDIES: [Study; 9] = [
     },
     Study {
         name: "transparent-compression",
-        title: "Drives that compress: pages that are not full, and sparse logs",
+        title: "Partly filled pages and sparse logs under compression",
         source: "ScaleFlux: opportunities that computational storage drives bring to database software (CSD 2000). Y. Qiao \
                  et al.: Closing the B+-tree vs. LSM-tree Write Amplification Gap on Modern Storage Hardware with Built-in \
                  Transparent Compression. FAST, 2022.",

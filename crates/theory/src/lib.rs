@@ -132,7 +132,7 @@ impl SteadyState {
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum TheoryError {
     /// The fill is not between 0 and 1.
-    #[error("fill is {0}; must be above 0 and below 1")]
+    #[error("fill = {0}: must be above 0 and below 1")]
     Fill(f64),
     /// A block without pages.
     #[error("a block must have at least one page")]
@@ -141,13 +141,13 @@ pub enum TheoryError {
     #[error("random greedy must draw at least one block")]
     Choices,
     /// The window is not a share.
-    #[error("window is a share of {0}; must be from 0 to 1")]
+    #[error("window = {0}: must be a share from 0 to 1")]
     Window(f64),
     /// Not shares, or do not sum to one.
     #[error("zones must have positive sizes and positive traffic, each summing to 1")]
     Zones,
     /// The iteration did not settle.
-    #[error("no steady state found to the accuracy wanted")]
+    #[error("no steady state found to the requested accuracy")]
     NotConverged,
 }
 

@@ -25,7 +25,7 @@ pub enum GenerateError {
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// A flow would never end here.
-    #[error("flow '{flow}': its duration_ns ends no flow in a closed loop where no drive answers; give it requests")]
+    #[error("flow '{flow}': duration_ns does not end a closed-loop flow without a drive: set requests")]
     Endless {
         /// Its name.
         flow: String,
@@ -122,6 +122,6 @@ mod tests {
     #[test]
     fn a_closed_flow_without_a_number_of_requests_would_not_end() {
         let error = written(&format!("name = 'w'\n{CLOSED}duration_ns = 5\n")).unwrap_err().to_string();
-        assert!(error.starts_with("flow 'flow-1': its duration_ns ends no flow"), "{error}");
+        assert!(error.starts_with("flow 'flow-1': duration_ns does not end"), "{error}");
     }
 }

@@ -136,7 +136,7 @@ impl TraceReader {
 
     fn merged(files: &CpuFiles, name: String, options: &ReadOptions) -> Result<Self, TraceError> {
         let merged = files.open().map_err(|reason| TraceError::unreadable(&name, reason))?;
-        let reason = "files of blktrace, one for each CPU, merged by time";
+        let reason = "blktrace files, one per CPU, merged by time";
         let detection = Detection { format: TraceFormat::Blktrace, reason };
         Ok(Self::of(Box::new(Paired::new(merged)), name, detection, Vec::new(), options))
     }
@@ -146,7 +146,7 @@ impl TraceReader {
         let detection = match options.format {
             TraceFormat::Auto => detect(&Head::new(&file, &input.head, input.is_whole))
                 .map_err(|reason| TraceError::Unrecognised { path: name.clone(), reason })?,
-            format => Detection { format, reason: "it was asked for" },
+            format => Detection { format, reason: "set with --trace-format" },
         };
         let layers = input.layers.clone();
         let (_, plain) = Compression::of_name(&file);
@@ -154,7 +154,7 @@ impl TraceReader {
         let units =
             Units { name: plain, sector, page, object_ids: options.object_ids, layout: options.layout.as_deref() };
         let entry = detection.format.entry();
-        let entry = entry.ok_or_else(|| TraceError::unreadable(&name, "its format is not known"))?;
+        let entry = entry.ok_or_else(|| TraceError::unreadable(&name, "unknown trace format"))?;
         let source = (entry.open)(input, &units).map_err(|reason| TraceError::unreadable(&name, reason))?;
         Ok(Self::of(source, name, detection, layers, options))
     }
@@ -332,7 +332,7 @@ impl TraceReader {
         let mut remarks = self.source.remarks();
         if self.earlier > 0 {
             let count = self.earlier;
-            remarks.push(format!("{count} requests are earlier than the one before: it is not in the order of time"));
+            remarks.push(format!("{count} requests are earlier than the one before: the trace is not in time order"));
         }
         remarks
     }
@@ -360,10 +360,8 @@ fn possible(record: TraceRecord) -> Result<TraceRecord, Failure> {
     let moves_data = matches!(record.operation, Operation::Read | Operation::Write);
     match offset.checked_add(length) {
         Some(_) if length <= MOST_BYTES || !moves_data => Ok(record),
-        Some(_) => Err(Failure::bad(format!(
-            "the request is {length} bytes long; no drive transfers more than {MOST_BYTES} at once"
-        ))),
-        None => Err(Failure::bad(format!("{length} bytes at byte {offset} end beyond 2^64 bytes"))),
+        Some(_) => Err(Failure::bad(format!("the request is {length} bytes long; at most {MOST_BYTES} are supported"))),
+        None => Err(Failure::bad(format!("{length} bytes at byte {offset} exceed 2^64 bytes"))),
     }
 }
 

@@ -94,13 +94,13 @@ impl TraceClock {
     pub fn convert(self, to: Self, at: Nanos, first: Nanos) -> Result<Nanos, String> {
         let moved = match (self, to) {
             (Self::Unknown | Self::Unix | Self::Filetime, Self::Start) => at.0.checked_sub(first.0).ok_or_else(|| {
-                format!("time goes back to {} ns before the start of the trace; sort the trace by time", first.0 - at.0)
+                format!("time goes back to {} ns before the start of the trace: sort the trace by time", first.0 - at.0)
             }),
             (Self::Unix, Self::Filetime) => {
-                at.0.checked_add(FILETIME_TO_UNIX_NS).ok_or_else(|| format!("{} ns since 1970 are too many", at.0))
+                at.0.checked_add(FILETIME_TO_UNIX_NS).ok_or_else(|| format!("{} ns since 1970 are out of range", at.0))
             }
             (Self::Filetime, Self::Unix) => {
-                at.0.checked_sub(FILETIME_TO_UNIX_NS).ok_or_else(|| format!("{} ns since 1601 lie before 1970", at.0))
+                at.0.checked_sub(FILETIME_TO_UNIX_NS).ok_or_else(|| format!("{} ns since 1601 are before 1970", at.0))
             }
             _ => Ok(at.0),
         };
@@ -127,8 +127,8 @@ mod tests {
         let convert = |from: TraceClock, to, at| from.convert(to, Nanos(at), Nanos(100)).unwrap_err();
         use TraceClock::{Filetime, Start, Unix};
         let told = convert(Filetime, Start, 90);
-        assert_eq!(told, "time goes back to 10 ns before the start of the trace; sort the trace by time");
-        assert_eq!(convert(Filetime, Unix, 90), "90 ns since 1601 lie before 1970");
+        assert_eq!(told, "time goes back to 10 ns before the start of the trace: sort the trace by time");
+        assert_eq!(convert(Filetime, Unix, 90), "90 ns since 1601 are before 1970");
         assert!(convert(Unix, Filetime, u64::MAX).ends_with("are too many"));
     }
 }

@@ -66,8 +66,8 @@ pub(super) fn measure(
     reasons: &mut Reasons,
 ) -> Result<(), SimulationError> {
     if parameters.write_buffer_bytes.value.is_some() && !fills(config)? {
-        parameters.write_buffer_bytes = reasons
-            .unknown("write_buffer_bytes", "the flash takes what the interface brings, and the buffer never fills");
+        parameters.write_buffer_bytes =
+            reasons.unknown("write_buffer_bytes", "the flash is as fast as the interface, so the buffer never fills");
     }
     if is_durable_at_once(config) {
         (parameters.flush_ns, parameters.durable_write_ns) = (Figure::absent(), Figure::absent());

@@ -78,7 +78,7 @@ pub(super) fn measure(
         let together = writes_per_s(config, Content::Repeats { before_percent: 100 })?;
         let apart = || writes_per_s(config, Content::Repeats { before_percent: APART });
         parameters.deduplication_gain = match deduplication.compare_on_hit && !is_near(apart()?, together) {
-            true => reasons.unknown(KEY, "repeats are compared with what they repeat, and it matters where that lies"),
+            true => reasons.unknown(KEY, "duplicates are compared with the stored page, and its place matters"),
             false => told(together / random, KEY, reasons),
         };
     }
@@ -89,7 +89,7 @@ fn told(gain: f64, key: &'static str, reasons: &mut Reasons) -> Figure<f64> {
     match gain - 1.0 {
         more if more >= GAIN => exactly(gain),
         more if more < NO_GAIN => Figure::absent(),
-        _ => reasons.unknown(key, "writes are but a little faster"),
+        _ => reasons.unknown(key, "writes are only a little faster"),
     }
 }
 

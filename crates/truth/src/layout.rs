@@ -85,7 +85,7 @@ fn write_unit(config: &DeviceConfig, reasons: &mut Reasons) -> Figure<u64> {
         }
         // As many superpages are begun as the write has pages, and how full the last ones get depends on what came
         // before.
-        _ if scatters(config) => reasons.unknown("write_unit_bytes", "each page of a write goes to another die"),
+        _ if scatters(config) => reasons.unknown("write_unit_bytes", "each page of a write goes to a different die"),
         _ if config.superpage_bytes() <= config.host.logical_block_bytes => Figure::absent(),
         _ => exactly(config.superpage_bytes()),
     }
@@ -106,7 +106,7 @@ fn page(quiet: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, Simu
     if unit > block && compressed.is_none() {
         return Ok(match crossing_takes_longer(quiet, unit, block)? {
             Some(true) => exactly(unit),
-            _ => reasons.unknown("page_bytes", "two units that lie on two channels are moved in the time of one"),
+            _ => reasons.unknown("page_bytes", "two units on two channels are transferred in the time of one"),
         });
     }
     for page in compressed.into_iter().chain([quiet.flash.page_bytes]) {
@@ -114,13 +114,15 @@ fn page(quiet: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, Simu
             Some(true) => return Ok(exactly(page)),
             Some(false) => {}
             None => {
-                return Ok(reasons.unknown("page_bytes", "reads across some borders of pages take longer, others not"));
+                return Ok(
+                    reasons.unknown("page_bytes", "reads across some page boundaries take longer, across others not")
+                );
             }
         }
     }
     let superpage = quiet.superpage_bytes();
     if superpage > quiet.flash.page_bytes && crossing_takes_longer(quiet, superpage, block)? != Some(false) {
-        let why = "the planes of a die read their pages together, and what takes longer is to go on behind these";
+        let why = "the planes of a die read their pages together, and only reads beyond them take longer";
         return Ok(reasons.unknown("page_bytes", why));
     }
     Ok(Figure::absent())
@@ -158,7 +160,9 @@ fn chunk(config: &DeviceConfig, jitter: f64, reasons: &mut Reasons) -> Result<Fi
     if config.ftl.placement == Placement::LeastLoaded && config.ftl.mapping == Mapping::Page {
         let written = channel_runs(&Bench::written(config, WRITTEN)?);
         if written.is_some_and(|written| written[0] != runs[0] || written.iter().any(|&run| run != runs[0])) {
-            return Ok(reasons.unknown("chunk_bytes", "which dies are busy decides how long a run on one channel is"));
+            return Ok(
+                reasons.unknown("chunk_bytes", "the length of a run on one channel depends on which dies are busy")
+            );
         }
     }
     let bytes = runs[0] * config.ftl.logical_page_bytes;
@@ -175,21 +179,20 @@ fn chunk(config: &DeviceConfig, jitter: f64, reasons: &mut Reasons) -> Result<Fi
         return Ok(match place_matters(config, bytes, between_pages, later_ns)? {
             true => exactly(bytes),
             false => reasons
-                .unknown("chunk_bytes", "two channels save as much as is lost by waiting for the later of two dies"),
+                .unknown("chunk_bytes", "two channels save as much time as waiting for the slower of two dies costs"),
         });
     }
     if place_makes_a_difference(config, bytes, between_pages, 1.0)? {
-        return Ok(reasons.unknown(
-            "chunk_bytes",
-            "what the place makes of a difference repeats with less than a chunk, or with more",
-        ));
+        return Ok(
+            reasons.unknown("chunk_bytes", "the effect of the start offset repeats with a period other than the chunk")
+        );
     }
     if place_makes_a_difference(config, block.max(4096), block, 1.0)? {
-        let why = "the place in a page matters, and hides whether that in a chunk does";
+        let why = "the offset in a page matters, and hides the effect of the offset in a chunk";
         return Ok(reasons.unknown("chunk_bytes", why));
     }
     if place_makes_a_difference(config, bytes, between_pages, FAINT)? {
-        return Ok(reasons.unknown("chunk_bytes", "the place in a chunk matters, and hardly"));
+        return Ok(reasons.unknown("chunk_bytes", "the offset in a chunk has only a small effect"));
     }
     Ok(Figure::absent())
 }
@@ -201,9 +204,7 @@ fn one_channel(config: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u6
     let page = config.flash.page_bytes.max(config.ftl.logical_page_bytes);
     let is_shared = place_makes_a_difference(config, PERIOD_MAX / 4, page, 1.0)? || two_pages_are_faster(config, page)?;
     Ok(match is_shared {
-        true => {
-            reasons.unknown("chunk_bytes", "dies on the only channel make a difference of the place, as channels would")
-        }
+        true => reasons.unknown("chunk_bytes", "dies on the only channel have the same effect as channels would"),
         false => Figure::absent(),
     })
 }
@@ -294,9 +295,10 @@ fn channel_runs(bench: &Bench) -> Option<Vec<u64>> {
 /// written in, and faster than from shorter ones.
 fn stripe(config: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, SimulationError> {
     if scatters(config) {
-        return Ok(
-            reasons.unknown("stripe_bytes", "each page of a write goes to another die, however long the write is")
-        );
+        return Ok(reasons.unknown(
+            "stripe_bytes",
+            "each page of a write goes to a different die, whatever the length of the write",
+        ));
     }
     let smallest = config.host.logical_block_bytes.max(1024);
     let lengths: Vec<u64> = (10..=19).map(|n| 1_u64 << n).filter(|&length| length >= smallest).collect();
@@ -305,7 +307,7 @@ fn stripe(config: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, S
     let falling: Vec<usize> = rising.iter().rev().copied().collect();
     let found = last_improvement(&lengths, &read_back(config, &lengths, &rising, false)?);
     if found != last_improvement(&lengths, &read_back(config, &lengths, &falling, true)?) {
-        return Ok(reasons.unknown("stripe_bytes", "what was written before decides how long pieces must be"));
+        return Ok(reasons.unknown("stripe_bytes", "the length needed depends on earlier writes"));
     }
     Ok(match found {
         Ok(Some(length)) => exactly(length),
@@ -324,10 +326,10 @@ fn last_improvement(lengths: &[u64], times: &[f64]) -> Result<Option<u64>, &'sta
     }
     let from = times.iter().rposition(|&time| !is_fast(time)).map_or(0, |last| last + 1);
     if from == times.len() {
-        return Err("what was written in long pieces reads back slower");
+        return Err("data written in long pieces reads back slower");
     }
     if from == 0 || times[..from].iter().any(|&time| is_fast(time)) || times[from - 1] < fastest * (1.0 + SLOWER) {
-        return Err("the times of reading back do not fall into two groups");
+        return Err("the read-back times do not form two groups");
     }
     Ok(Some(lengths[from]))
 }
@@ -394,7 +396,7 @@ fn hot_location(
         if chunk.verdict == flashwise_profile::Verdict::Absent {
             return Ok((Figure::absent(), Figure::absent()));
         }
-        let why = "there is no chunk to read";
+        let why = "there is no chunk";
         return Ok((reasons.unknown("hot_location", why), reasons.unknown("hot_location_survives_writes", why)));
     };
     // Where a medium is written in place, and after the fill, nothing is in a buffer.
@@ -404,7 +406,7 @@ fn hot_location(
     let step = config.host.logical_block_bytes.max(aligned);
     let curve = start_curve(&mut bench, chunk, step, 2 * PERIOD_MAX)?;
     let Some(period) = period_of(&curve, step, chunk) else {
-        let why = "the latency over the start repeats in no multiple of the chunk";
+        let why = "latency does not repeat with a multiple of the chunk";
         return Ok((reasons.unknown("hot_location", why), reasons.unknown("hot_location_survives_writes", why)));
     };
     let phases = (period / step) as usize;
@@ -419,7 +421,7 @@ fn hot_location(
     let survives = match (stays_hot(quiet)?, stays_hot(config)?) {
         (Some(quiet), Some(noisy)) if quiet == noisy => exactly(quiet),
         _ => reasons
-            .unknown("hot_location_survives_writes", "some of its lead is left, and it depends on how it is looked at"),
+            .unknown("hot_location_survives_writes", "part of its lead remains, and the result depends on the measure"),
     };
     Ok((Figure::certain(hot[0], hot[1], hot[2]), survives))
 }

@@ -117,12 +117,12 @@ pub fn truth(config: &DeviceConfig) -> Result<Truth, SimulationError> {
 
 /// On a smaller drive with a smaller cache as many requests miss it, but the pages of its map lie on other units and
 /// are rewritten at another rate, so that what collection costs there says nothing of the large one.
-const MAP_DECIDES: &str = "the map of this drive is cached, and the drive too large to be simulated as a whole";
+const MAP_DECIDES: &str = "this drive caches its map, and is too large to simulate as a whole";
 
 /// How fast small writes are on a drive with a cache of fast cells, and what they leave behind, depends on how much of
 /// it they find empty, and so on all that was done before; and its superblocks hold less than others.
 fn forget_what_the_cache_decides(p: &mut Parameters, reasons: &mut Reasons) {
-    const WHY: &str = "it depends on what is in the cache of fast cells";
+    const WHY: &str = "it depends on the content of the SLC cache";
     p.stripe_bytes = reasons.unknown("stripe_bytes", WHY);
     p.hot_location_survives_writes = reasons.unknown("hot_location_survives_writes", WHY);
     p.asymmetry_4k = reasons.unknown("asymmetry_4k", WHY);
@@ -169,10 +169,10 @@ fn structure_of(config: &DeviceConfig, small: &DeviceConfig) -> Result<(Paramete
 /// Why nothing is known of a drive; `None` where something is.
 fn not_covered(config: &DeviceConfig) -> Option<&'static str> {
     if !matches!(config.ftl.mapping, Mapping::Page | Mapping::InPlace) {
-        return Some("only page mapping and media in place have a truth here");
+        return Some("true values are known only for page mapping and media written in place");
     }
     (config.physical_bytes() < config.capacity_bytes)
-        .then_some("the drive offers more than it has room for, and no figure says what it does when that is used up")
+        .then_some("the drive is thin-provisioned, and no figure describes it when its flash is full")
 }
 
 fn nothing(why: &str) -> Truth {
@@ -188,7 +188,7 @@ fn has_two_medians(config: &DeviceConfig, times_ns: &[u64]) -> bool {
 }
 
 /// Why there is none then.
-const TWO_MEDIANS: &str = "page types take different times, and their middle lies between two of them";
+const TWO_MEDIANS: &str = "page types take different times, and the median is between two of them";
 
 /// Whether two speeds are the same for whoever scores a learner.
 fn is_near(a: f64, b: f64) -> bool {
@@ -203,5 +203,4 @@ fn of_both(a: f64, b: f64) -> Option<f64> {
 }
 
 /// Why there is no truth where they are not.
-const DEPENDS_ON_PAST: &str =
-    "what was written before decides which units collect at the same time, and so how fast it is";
+const DEPENDS_ON_PAST: &str = "earlier writes decide which units collect at the same time, and so the speed";

@@ -27,7 +27,7 @@ pub(super) fn fill_in(config: &DeviceConfig, parameters: &mut Parameters, reason
     let transfer_ns = BLOCK as f64 * 1e9 / config.flash.channel_bytes_per_s as f64;
     if places > 1 && transfer_ns > config.flash.read_ns as f64 {
         const WHY: &str =
-            "a channel is busy for longer than a die, and the dies of one wait for each other as one die does";
+            "a channel is busy for longer than a die, so the dies of one channel wait for each other as one die does";
         parameters.parallel_units = reasons.unknown("parallel_units", WHY);
         parameters.internal_volumes = reasons.unknown("internal_volumes", WHY);
         parameters.internal_volume_bits = reasons.unknown("internal_volume_bits", WHY);

@@ -34,9 +34,9 @@ const TRIM_CHANGES: (f64, f64) = (0.02, 0.05);
 /// programmed for one of the host's, and more and more for as long as anybody looks.
 const TURNOVERS_MAX: u64 = 100;
 /// Why there is none for a drive that does not.
-const NOT_STEADY: &str = "the drive programs a hundred times what it holds, and is not steady";
+const NOT_STEADY: &str = "the drive is not steady after programming a hundred times its capacity";
 /// Why there is no truth where two pasts lead to two speeds of passes in order.
-const IN_STEP: &str = "which units erase at the same time in passes in order depends on what was written before";
+const IN_STEP: &str = "which units erase at the same time during sequential passes depends on earlier writes";
 /// Length and depth of sustained writes.
 const SEQUENTIAL: (u64, usize) = (1 << 20, 32);
 
@@ -164,7 +164,7 @@ fn in_steady_state(
         (_, None) => reasons.unknown("trim_gain", DEPENDS_ON_PAST),
         (Some(trimmed), Some(amplification)) => match amplification / trimmed {
             gain if (gain - 1.0).abs() < TRIM_CHANGES.0 => Figure::absent(),
-            gain if (gain - 1.0).abs() < TRIM_CHANGES.1 => reasons.unknown("trim_gain", "it is hardly any"),
+            gain if (gain - 1.0).abs() < TRIM_CHANGES.1 => reasons.unknown("trim_gain", "the effect is too small"),
             gain => exactly(gain),
         },
     };

@@ -50,7 +50,7 @@ pub(super) fn measure(
     parameters.slc_cache_bytes = match behind {
         _ if behind <= 1.0 - SLOWER => exactly(size),
         _ if behind >= 1.0 - SAME => Figure::absent(),
-        _ => reasons.unknown(KEY, "writes behind the cache are but a little slower"),
+        _ => reasons.unknown(KEY, "writes past the cache are only a little slower"),
     };
     Ok(())
 }

@@ -143,7 +143,7 @@ fn fresh_at(
 fn concurrency(curve: &Curve, key: &'static str, reasons: &mut Reasons) -> Figure<u64> {
     match curve.knee() {
         Some(knee) => exactly(knee.depth.round().max(1.0) as u64),
-        None => reasons.unknown(key, "throughput grows up to the most that the drive takes at once"),
+        None => reasons.unknown(key, "throughput grows up to the drive's queue depth"),
     }
 }
 
@@ -245,7 +245,7 @@ fn ratio(writes: Option<f64>, reads: Option<f64>) -> Option<f64> {
 
 /// Bytes written one at a time before latencies count.
 const SETTLED_BYTES: u64 = 96 << 20;
-const TWO_HEAPS: &str = "some requests are answered by a buffer and some wait, and the median lies between";
+const TWO_HEAPS: &str = "some requests are served by a buffer and some wait, and the median is between";
 /// Latencies have a median to speak of where a tenth of them above it, and a tenth below, are near it by this share.
 const NEAR: f64 = 0.1;
 

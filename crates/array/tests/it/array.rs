@@ -293,7 +293,7 @@ fn parity_that_was_never_written_is_found() {
         .collect();
     let config = ArrayConfig::new(Level::Raid6, 4, CHUNK);
     let mut array = SimulatedArray::of_drives(config, drives, 1).unwrap();
-    assert!(array.check_parity().unwrap_err().to_string().starts_with("row 1: what member"));
+    assert!(array.check_parity().unwrap_err().to_string().starts_with("stripe 1: the data of member"));
 }
 
 /// A random load at a queue depth, without bytes; when each request was answered.

@@ -615,7 +615,7 @@ fn a_damaged_state_is_refused_and_a_drive_without_it_begins_with_what_the_image_
     drop(engine);
     let state = std::fs::read(files.beside(".ftl")).unwrap();
     for (damaged, words) in
-        [(&state[..state.len() - 100], "checksum"), (&state[..40], "ends too early"), (b"x", "not begin")]
+        [(&state[..state.len() - 100], "checksum"), (&state[..40], "truncated"), (b"x", "not a saved drive state")]
     {
         std::fs::write(files.beside(".ftl"), damaged).unwrap();
         let found = files.refused(&config());

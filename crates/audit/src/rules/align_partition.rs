@@ -1,12 +1,11 @@
 //! Rule 13: partition and file system start on a flash page.
 //!
-//! A file system asks for whole blocks of its own, each at a multiple of a block from its own start. Where the
-//! partition starts off the drive's page, as those at sector 63 do that old partition tables have, each block straddles
-//! two pages. In a trace of a device that shows as one remainder that nearly all requests have: of those that are whole
-//! pages long at least 90 %, a share that no mixture of programs with their own offsets reaches, on a remainder that is
-//! not 0.
+//! A file system reads and writes whole blocks, at multiples of a block from its own start. If the partition is not
+//! aligned to the drive's page, as those at sector 63 of old partition tables, each block straddles two pages. In a
+//! trace of a device that shows as one remainder that nearly all requests have: of those that are whole pages long at
+//! least 90 %, a share that no mixture of programs with their own offsets reaches, on a remainder that is not 0.
 //!
-//! In a trace of files it is judged where the files' extents were looked up: then the start of the partition, from the
+//! In a trace of files it is checked if the files' extents were looked up: then the start of the partition, from the
 //! partition table, and of the extent, from the file system, are in the offsets.
 
 use std::collections::BTreeMap;
@@ -15,7 +14,7 @@ use flashwise_block::{ByteSize, Operation, grouped};
 use flashwise_profile::DeviceProfile;
 
 use super::{Check, known_size};
-use crate::mend::shift_down;
+use crate::fix::shift_down;
 use crate::play::Step;
 use crate::request::{Facts, Seen};
 use crate::tally::Tally;
@@ -39,7 +38,7 @@ struct AlignPartition {
 pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String> {
     let page = known_size(&profile.parameters.page_bytes, "flash page")?;
     if page <= SECTOR {
-        return Err("the drive's flash page is no longer than a sector: everything starts on one".to_owned());
+        return Err("the drive's flash page is no longer than a sector, so everything is aligned".to_owned());
     }
     Ok(Box::new(AlignPartition { page, by_remainder: BTreeMap::new(), requests: 0, found: 0 }))
 }
@@ -72,7 +71,7 @@ impl Check for AlignPartition {
 
     fn hidden(&self, facts: &Facts) -> Option<String> {
         (facts.requests > 0 && facts.unplaced == facts.requests)
-            .then(|| "the trace is of files: where they lie on the drive is not in it".to_owned())
+            .then(|| "the trace has file offsets, not drive offsets".to_owned())
     }
 
     fn statement(&self) -> String {
@@ -82,12 +81,12 @@ impl Check for AlignPartition {
     fn remedy(&self) -> String {
         let start = match self.found {
             0 => String::new(),
-            remainder => format!("; it starts {} bytes behind one", grouped(remainder)),
+            remainder => format!("; it starts {} bytes past one", grouped(remainder)),
         };
-        format!("make the partition anew at a multiple of 1 MiB, as parted and fdisk do by themselves{start}")
+        format!("recreate the partition at a multiple of 1 MiB, the default of parted and fdisk{start}")
     }
 
-    fn mend(&self, steps: &[Step]) -> Vec<Step> {
+    fn fix(&self, steps: &[Step]) -> Vec<Step> {
         shift_down(steps, self.found)
     }
 }

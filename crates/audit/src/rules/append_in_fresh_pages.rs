@@ -1,13 +1,13 @@
-//! Rule 6: what is appended and made durable does not rewrite the flash page that was made durable before.
+//! Rule 6: a flushed append does not rewrite the flash page that an earlier flush made durable.
 //!
-//! A packed redo log appends some hundred bytes, flushes, and appends the next ones into the same page: each flush
-//! programs that page again, and the drive must have read it where the write was shorter. Source of the pattern and of
-//! its cure, the sparse log that begins each commit in a fresh page: Qiao et al., FAST 2022 (the B⁻-tree), section on
-//! redo logging.
+//! A packed redo log appends some hundred bytes, flushes, and appends the next bytes to the same page: each flush
+//! programs that page again, and the drive must read it first if the write is shorter. Source of the pattern and of the
+//! remedy, a sparse log that starts each commit in a fresh page: Qiao et al., FAST 2022 (the B⁻-tree), section on redo
+//! logging.
 //!
-//! A write breaks the rule if the page that it begins in is the one that the last write of its file ended in, and that
-//! one has been made durable since. A file's last write alone is remembered, so that pages of a table that happen to be
-//! written twice do not count: they are no appends.
+//! A write violates the rule if it starts in the page in which the last write of its file ended, and that page has been
+//! made durable since. Only a file's last write is remembered, so that pages of a table that happen to be written twice
+//! do not count: they are not appends.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use flashwise_block::{ByteSize, Operation};
 use flashwise_profile::DeviceProfile;
 
 use super::{Check, known_size};
-use crate::mend::relocate;
+use crate::fix::relocate;
 use crate::play::Step;
 use crate::request::{Seen, Space};
 use crate::tally::Tally;
@@ -59,18 +59,18 @@ impl Check for AppendInFreshPages {
     }
 
     fn statement(&self) -> String {
-        format!("appends that are flushed should each begin in a page of {} of their own", ByteSize(self.page))
+        format!("each flushed append should start in a fresh page of {}", ByteSize(self.page))
     }
 
     fn remedy(&self) -> String {
         let page = ByteSize(self.page);
         format!(
-            "pad each commit of the log to {page} (in MariaDB innodb_log_write_ahead_size), or commit several transactions \
-             together (in PostgreSQL commit_delay, in MariaDB binlog_commit_wait_count)"
+            "pad each log commit to {page} (MariaDB: innodb_log_write_ahead_size), or group commits (PostgreSQL: \
+             commit_delay; MariaDB: binlog_commit_wait_count)"
         )
     }
 
-    fn mend(&self, steps: &[Step]) -> Vec<Step> {
+    fn fix(&self, steps: &[Step]) -> Vec<Step> {
         relocate(steps, self.page, true)
     }
 }

@@ -2,15 +2,15 @@
 //!
 //! Where hot locations lie off the chunk's alignment they come from how the drive laid the data out; a chunk-sized
 //! write that starts off alignment lays it out anew, and the hot locations that it covers are gone. On a drive whose
-//! chunks are hot where they begin there is nothing to wipe out, and the rule is not judged. Mended: such a write goes
-//! in pieces.
+//! hot locations are at chunk starts nothing can be destroyed, and the rule is not checked. Fixed: such a write is
+//! split into pieces.
 
 use flashwise_block::ByteSize;
 use flashwise_profile::DeviceProfile;
 use flashwise_trace::TraceRecord;
 
 use super::{Check, Each, PerRequest, known_hot_location, known_size};
-use crate::mend::split;
+use crate::fix::split;
 use crate::play::Step;
 use crate::request::Seen;
 
@@ -24,7 +24,7 @@ pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String>
     let chunk = known_size(&profile.parameters.chunk_bytes, "chunk")?;
     let hot = known_hot_location(profile)?;
     if hot.offset_bytes == 0 {
-        return Err("chunks are hot where they begin on this drive: there is no pattern to wipe out".to_owned());
+        return Err("the hot locations of this drive are at chunk starts, so writes cannot destroy them".to_owned());
     }
     let unit = profile.parameters.write_unit_bytes.known().filter(|&unit| unit > 0 && unit < chunk);
     let piece = unit.unwrap_or_else(|| chunk.div_ceil(2));
@@ -42,15 +42,15 @@ impl PerRequest for KeepHotLocations {
 
     fn statement(&self) -> String {
         let chunk = ByteSize(self.chunk);
-        format!("writes of {chunk} or more should start at a multiple of {chunk}, or they wipe out hot locations")
+        format!("writes of {chunk} or more should start at a multiple of {chunk}: others destroy hot locations")
     }
 
     fn remedy(&self) -> String {
         let piece = ByteSize(self.piece);
-        format!("write a page at a hot location in pieces of {piece}, as use-hot-locations does")
+        format!("write a page at a hot location in pieces of {piece}, as the technique use-hot-locations does")
     }
 
-    fn mend(&self, steps: &[Step]) -> Vec<Step> {
+    fn fix(&self, steps: &[Step]) -> Vec<Step> {
         split(steps, self.piece)
     }
 }

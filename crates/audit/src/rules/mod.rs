@@ -4,7 +4,7 @@
 //!
 //! 1. A file here with a type behind [`Check`], or behind [`PerRequest`] where a request alone says whether it breaks
 //!    the rule; `write_whole_units.rs` is the shortest. It says too how the requests look when the rule is kept
-//!    ([`crate::mend`]), so that the difference on a simulated drive is what the violations cost. Below it a table test
+//!    ([`crate::fix`]), so that the difference on a simulated drive is what the violations cost. Below it a table test
 //!    (`check`) and a golden trace (`golden`), both of `crate::tests`; a test fails without the latter.
 //! 2. Its `mod` and its line in the list below: what it says, its variant of [`Rule`], its file, its name.
 //! 3. Its row in `docs/guide/audit.md`, with the figures that must be certain; a test fails without it.
@@ -33,12 +33,12 @@ use crate::play::Step;
 use crate::request::{Facts, Seen};
 use crate::tally::Tally;
 
-/// One rule with the drive's own figures in it, held against a trace request by request.
+/// One rule with the drive's figures filled in, checked against a trace request by request.
 pub(crate) trait Check {
-    /// Looks at the next request, and counts what it can say of it or of earlier ones.
+    /// Checks the next request, and counts the violations that it or earlier ones turn out to be.
     fn observe(&mut self, seen: &Seen, tally: &mut Tally);
 
-    /// Counts what only the end of the trace tells.
+    /// Counts the violations that show only at the end of the trace.
     fn finish(&mut self, _tally: &mut Tally) {}
 
     /// Why the trace does not allow the rule to be judged, if so.
@@ -52,8 +52,8 @@ pub(crate) trait Check {
     /// What would help, in a sentence, by the name of the knob or the technique.
     fn remedy(&self) -> String;
 
-    /// The window with the violations mended; steps whose requests break the rule are marked.
-    fn mend(&self, steps: &[Step]) -> Vec<Step>;
+    /// The window with the violations fixed; steps whose requests violate the rule are marked.
+    fn fix(&self, steps: &[Step]) -> Vec<Step>;
 
     /// Whether violations cost something only where superblocks are collected: then they are played on the drive in its
     /// steady state, again and again.
@@ -76,8 +76,8 @@ pub(crate) trait PerRequest {
     /// As [`Check::remedy`].
     fn remedy(&self) -> String;
 
-    /// As [`Check::mend`].
-    fn mend(&self, steps: &[Step]) -> Vec<Step>;
+    /// As [`Check::fix`].
+    fn fix(&self, steps: &[Step]) -> Vec<Step>;
 }
 
 /// Makes a [`Check`] of it.
@@ -102,8 +102,8 @@ impl<R: PerRequest> Check for Each<R> {
         self.0.remedy()
     }
 
-    fn mend(&self, steps: &[Step]) -> Vec<Step> {
-        self.0.mend(steps)
+    fn fix(&self, steps: &[Step]) -> Vec<Step> {
+        self.0.fix(steps)
     }
 }
 
@@ -149,23 +149,23 @@ rules! {
     KeepHotLocations keep_hot_locations "keep-hot-locations",
     /// 5: a write touches as few flash pages as its length allows.
     TouchFewPages touch_few_pages "touch-few-pages",
-    /// 6: what is appended and made durable does not rewrite the flash page that was made durable before.
+    /// 6: a flushed append does not rewrite the flash page that an earlier flush made durable.
     AppendInFreshPages append_in_fresh_pages "append-in-fresh-pages",
-    /// 7: data is written once, not to a log or a double-write area first and to its place afterwards.
+    /// 7: data is written once, not first to a log or double-write area and then in place.
     WriteOnce write_once "write-once",
-    /// 8: dirty pages are written back as many at a time as the drive takes.
+    /// 8: dirty pages are written back k_w at a time.
     WriteBackInParallel write_back_in_parallel "write-back-in-parallel",
-    /// 9: reads are issued as many at a time as the drive serves.
+    /// 9: reads are submitted k_r at a time.
     ReadInParallel read_in_parallel "read-in-parallel",
     /// 10: a page of the database is no shorter than the write unit.
     PagesOfWriteUnit pages_of_write_unit "pages-of-write-unit",
     /// 11: a flush closes at least one write unit.
     SyncLessOften sync_less_often "sync-less-often",
-    /// 12: what is dead is trimmed.
+    /// 12: dead data is trimmed.
     TrimDeadData trim_dead_data "trim-dead-data",
     /// 13: partition and file system start on a flash page.
     AlignPartition align_partition "align-partition",
-    /// 14: data that is overwritten soon is not written among data that stays.
+    /// 14: short-lived and long-lived data are written to different superblocks.
     SeparateHotAndCold separate_hot_and_cold "separate-hot-and-cold",
 }
 
@@ -181,11 +181,11 @@ impl Rule {
     }
 }
 
-/// A figure that is certain, or a sentence that says why there is none.
+/// A figure that is certain, or the reason why it cannot be used.
 fn known<T: Copy>(figure: &Figure<T>, what: &str) -> Result<T, String> {
     match figure.verdict {
-        Verdict::Absent => Err(format!("the drive shows no {what}")),
-        _ => figure.known().ok_or_else(|| format!("the evidence does not settle the drive's {what}")),
+        Verdict::Absent => Err(format!("the drive has no {what}")),
+        _ => figure.known().ok_or_else(|| format!("the drive's {what} is inconclusive")),
     }
 }
 
@@ -207,8 +207,8 @@ const SIZE_MAX: u64 = 64 << 20;
 /// A size that is certain and not zero, and not beyond what any drive has.
 fn known_size(figure: &Figure<u64>, what: &str) -> Result<u64, String> {
     match known(figure, what)? {
-        0 => Err(format!("the profile says that the drive's {what} is 0 B")),
-        bytes if bytes > SIZE_MAX => Err(format!("the profile says that the drive's {what} is {}", ByteSize(bytes))),
+        0 => Err(format!("the profile has a {what} of 0 B")),
+        bytes if bytes > SIZE_MAX => Err(format!("the profile has a {what} of {}", ByteSize(bytes))),
         bytes => Ok(bytes),
     }
 }
@@ -216,7 +216,7 @@ fn known_size(figure: &Figure<u64>, what: &str) -> Result<u64, String> {
 /// A concurrency that is certain and above one: with one there is nothing to do in parallel.
 fn known_concurrency(figure: &Figure<u64>, what: &str) -> Result<u32, String> {
     match known(figure, what)? {
-        0 | 1 => Err(format!("the drive gains nothing from more than one request at a time ({what} is 1)")),
+        0 | 1 => Err(format!("the drive gains nothing from more than one request in flight ({what} is 1)")),
         count => Ok(u32::try_from(count).unwrap_or(u32::MAX).min(1024)),
     }
 }
@@ -225,7 +225,7 @@ fn known_concurrency(figure: &Figure<u64>, what: &str) -> Result<u32, String> {
 fn known_hot_location(profile: &DeviceProfile) -> Result<HotLocation, String> {
     let hot = known(&profile.parameters.hot_location, "hot location")?;
     if hot.offset_bytes >= hot.period_bytes {
-        return Err(format!("the profile's hot location {} lies outside its period", location(hot)));
+        return Err(format!("the profile's hot location {} is outside its period", location(hot)));
     }
     Ok(hot)
 }

@@ -1,15 +1,15 @@
 //! Rule 10: a page of the database is no shorter than the write unit.
 //!
 //! A shorter page that is written back alone leaves the rest of the unit as padding, or makes the drive gather others
-//! for it. Mended: the database has pages of one unit, with all that follows: a small change writes a unit, a point
-//! lookup reads one. Where that loses, the cost is negative and says so.
+//! for it. Fixed: the database has pages of one unit, with all consequences: a small change writes a unit, a point
+//! lookup reads one. If that is slower, the cost is negative.
 
 use flashwise_block::{ByteSize, Operation};
 use flashwise_profile::DeviceProfile;
 use flashwise_trace::{FileRole, TraceRecord};
 
 use super::{Check, Each, PerRequest, known_size};
-use crate::mend::enlarge;
+use crate::fix::enlarge;
 use crate::play::Step;
 use crate::request::{Facts, Seen};
 use crate::tally::Tally;
@@ -32,7 +32,7 @@ impl Check for OfDatabases {
     }
 
     fn hidden(&self, facts: &Facts) -> Option<String> {
-        (facts.roles == 0).then(|| "the trace does not tell which file is the database".to_owned())
+        (facts.roles == 0).then(|| "the trace does not show which file is the database".to_owned())
     }
 
     fn statement(&self) -> String {
@@ -43,8 +43,8 @@ impl Check for OfDatabases {
         self.0.remedy()
     }
 
-    fn mend(&self, steps: &[Step]) -> Vec<Step> {
-        self.0.mend(steps)
+    fn fix(&self, steps: &[Step]) -> Vec<Step> {
+        self.0.fix(steps)
     }
 }
 
@@ -58,18 +58,18 @@ impl PerRequest for PagesOfWriteUnit {
     }
 
     fn statement(&self) -> String {
-        format!("pages of the database should be at least {} long", ByteSize(self.unit))
+        format!("database pages should be at least {} long", ByteSize(self.unit))
     }
 
     fn remedy(&self) -> String {
         let unit = ByteSize(self.unit);
         format!(
-            "set pages of {unit} or the nearest that the database has (in SQLite PRAGMA page_size and VACUUM, in MariaDB \
-             innodb_page_size, in PostgreSQL --with-blocksize)"
+            "set a page size of {unit} or the nearest supported one (SQLite: PRAGMA page_size and VACUUM; MariaDB: \
+             innodb_page_size; PostgreSQL: --with-blocksize)"
         )
     }
 
-    fn mend(&self, steps: &[Step]) -> Vec<Step> {
+    fn fix(&self, steps: &[Step]) -> Vec<Step> {
         enlarge(steps, self.unit)
     }
 }

@@ -1,14 +1,14 @@
 //! Rule 2: reads are chunk-sized and start at hot locations.
 //!
-//! Mended: the database has pages of one chunk and begins where the first hot location lies, as use-hot-locations does
-//! it. Where rows are small and read one by one, that loses; then the cost is negative and says so.
+//! Fixed: the database has pages of one chunk and starts at the first hot location, as use-hot-locations lays it out.
+//! If rows are small and read one by one, that is slower, and the cost is negative.
 
 use flashwise_block::ByteSize;
 use flashwise_profile::{DeviceProfile, HotLocation};
 use flashwise_trace::TraceRecord;
 
 use super::{Check, Each, PerRequest, known_hot_location, known_size, location};
-use crate::mend::place_at;
+use crate::fix::place_at;
 use crate::play::Step;
 use crate::request::Seen;
 
@@ -38,21 +38,22 @@ impl PerRequest for ReadChunksAtHotLocations {
 
     fn statement(&self) -> String {
         let (chunk, at) = (ByteSize(self.chunk), location(self.hot));
-        format!("reads of the database should be {chunk} long and start at {at}")
+        format!("database reads should be {chunk} long and start at {at}")
     }
 
     fn remedy(&self) -> String {
         let chunk = ByteSize(self.chunk);
         match self.hot.offset_bytes {
-            0 => format!("set {chunk} pages (in SQLite PRAGMA page_size and VACUUM, in MariaDB innodb_page_size)"),
+            0 => format!("set {chunk} pages (SQLite: PRAGMA page_size and VACUUM; MariaDB: innodb_page_size)"),
             _ => format!(
-                "set {chunk} pages and let use-hot-locations place each one at {} (flashwise sqlite import)",
+                "set {chunk} pages and place each one at {} with the technique use-hot-locations (flashwise sqlite \
+                 import)",
                 location(self.hot)
             ),
         }
     }
 
-    fn mend(&self, steps: &[Step]) -> Vec<Step> {
+    fn fix(&self, steps: &[Step]) -> Vec<Step> {
         place_at(steps, self.chunk, self.hot.offset_bytes, self.piece)
     }
 }

@@ -1,10 +1,10 @@
-//! Rule 9: reads are issued as many at a time as the drive serves, k_r.
+//! Rule 9: reads are submitted k_r at a time, as many as the drive serves concurrently.
 //!
-//! A run is reads with no write or flush between; the n-th of them breaks the rule if fewer than n, and fewer than k_r,
-//! are in flight. That alone does not say that it could have been issued earlier: the second level of a tree is not
-//! known before the first is read. So the cost counts only reads that were **foreseeable**: they begin where one of the
-//! last reads ended (a scan, which read-ahead serves), or are as far from the last one as that was from the one before
-//! it (a stride). For all others the remedy is more connections, and what that brings no trace tells.
+//! A run is reads with no write or flush between; the n-th of them violates the rule if fewer than n, and fewer than
+//! k_r, are in flight. Not every such read could have been submitted earlier: the second level of a tree is not known
+//! before the first is read. So the cost counts only **foreseeable** reads: they start where one of the last reads
+//! ended (a scan, which read-ahead serves), or are as far from the last one as that was from the one before it (a
+//! stride). For all others the remedy is more connections, whose gain cannot be computed from a trace.
 //!
 //! Source of k_r: Papon and Athanassoulis, DaMoN 2021.
 
@@ -14,7 +14,7 @@ use flashwise_block::{Operation, grouped};
 use flashwise_profile::DeviceProfile;
 
 use super::{Check, known_concurrency};
-use crate::mend::deepen;
+use crate::fix::deepen;
 use crate::play::Step;
 use crate::request::{Facts, Seen, Space};
 use crate::tally::Tally;
@@ -83,22 +83,22 @@ impl Check for ReadInParallel {
     }
 
     fn statement(&self) -> String {
-        format!("reads should be issued {} at a time (k_r)", self.concurrency)
+        format!("reads should be submitted {} at a time (k_r)", self.concurrency)
     }
 
     fn remedy(&self) -> String {
         let others = "from more connections or threads at once";
         match self.foreseeable {
-            0 => format!("issue reads {others}; none of these follows another, so no read-ahead helps"),
+            0 => format!("submit reads {others}; none of these is sequential, so read-ahead does not help"),
             count => format!(
-                "read ahead of scans, which {} of these belong to (in PostgreSQL effective_io_concurrency and \
-                 io_combine_limit, in MariaDB innodb_read_ahead_threshold); issue the others {others}",
+                "use read-ahead for scans, to which {} of these belong (PostgreSQL: effective_io_concurrency and \
+                 io_combine_limit; MariaDB: innodb_read_ahead_threshold); submit the others {others}",
                 grouped(count)
             ),
         }
     }
 
-    fn mend(&self, steps: &[Step]) -> Vec<Step> {
+    fn fix(&self, steps: &[Step]) -> Vec<Step> {
         let mut foreseen = Foresight::default();
         let marked = steps.iter().map(|step| {
             let reads = step.operation == Operation::Read && step.length > 0 && step.is_of_database();

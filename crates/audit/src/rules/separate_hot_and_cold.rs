@@ -1,11 +1,11 @@
-//! Rule 14: data that is overwritten soon is not written among data that stays.
+//! Rule 14: short-lived and long-lived data are written to different superblocks.
 //!
-//! What dies at one time should lie in one superblock, which is then erased without moving anything. Hot here is a page
-//! that was written before in the trace, cold one that is written for the first time. In each superblock's worth of
-//! writes the smaller of the two is what spoils it; from a tenth on it counts: below that the collection of a whole
-//! superblock costs less than a tenth more, and no drive's figure is as exact as that. It needs the superblock, if only
-//! about, and a drive that does not tell the two apart itself: one whose write amplification under skewed writes is not
-//! below that of uniform ones.
+//! Data that dies at one time should share a superblock, which is then erased without moving anything. Hot here is a
+//! page that the trace has written before; cold is one that it writes for the first time. In each superblock's worth of
+//! writes the smaller of the two parts violates the rule, from a tenth on: below that, GC of a whole superblock costs
+//! less than a tenth more, and no drive's figure is as exact as that. It needs the superblock, if only about, and a
+//! drive that does not separate the two itself: one whose write amplification under skewed writes is not below that of
+//! uniform ones.
 //!
 //! Source: the streams of NVMe and multi-stream SSDs, Kang et al., HotStorage 2014.
 
@@ -15,7 +15,7 @@ use flashwise_block::ByteSize;
 use flashwise_profile::DeviceProfile;
 
 use super::{Check, about, known};
-use crate::mend::keep_apart_what_stays;
+use crate::fix::keep_apart_what_stays;
 use crate::play::Step;
 use crate::request::{Seen, Space};
 use crate::tally::Tally;
@@ -42,7 +42,7 @@ pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String>
     let skewed = known(&p.write_amplification_skewed, "write amplification under skewed writes")?;
     let uniform = known(&p.write_amplification_uniform, "write amplification under uniform writes")?;
     if skewed < uniform {
-        return Err("the drive tells hot and cold data apart itself".to_owned());
+        return Err("the drive separates hot and cold data itself".to_owned());
     }
     let (pages, hot) = (BTreeSet::new(), Vec::new());
     Ok(Box::new(SeparateHotAndCold { superblock, pages, hot, hot_bytes: 0, bytes: 0 }))
@@ -86,16 +86,16 @@ impl Check for SeparateHotAndCold {
 
     fn statement(&self) -> String {
         let superblock = ByteSize(self.superblock);
-        format!("data that is overwritten soon should not share a superblock of {superblock} with data that stays")
+        format!("short-lived data should not share a superblock of {superblock} with long-lived data")
     }
 
     fn remedy(&self) -> String {
-        "put the log and what is updated often on a namespace or partition of their own, or write them with a lifetime hint \
-         (fcntl F_SET_RW_HINT) on a drive with streams or placement handles"
+        "put the log and frequently updated data on a separate namespace or partition, or write them with a lifetime \
+         hint (fcntl F_SET_RW_HINT) if the drive supports streams or placement handles"
             .to_owned()
     }
 
-    fn mend(&self, steps: &[Step]) -> Vec<Step> {
+    fn fix(&self, steps: &[Step]) -> Vec<Step> {
         keep_apart_what_stays(steps)
     }
 

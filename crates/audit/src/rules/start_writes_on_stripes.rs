@@ -1,15 +1,15 @@
 //! Rule 3: writes start on a stripe boundary.
 //!
-//! SQLite's write-ahead log breaks it by its form: a header of 32 bytes, then frames of a header of 24 bytes and a
-//! page, so that no page image begins on a boundary of anything (<https://www.sqlite.org/fileformat2.html#walformat>).
-//! Mended: each write starts at the next free stripe, as write-aligned-stripes does by keeping the headers apart.
+//! SQLite's write-ahead log violates it by its format: a header of 32 bytes, then frames of a header of 24 bytes and a
+//! page, so that no page image is aligned to anything (<https://www.sqlite.org/fileformat2.html#walformat>). Fixed:
+//! each write starts at the next free stripe, as write-aligned-stripes does by storing the headers separately.
 
 use flashwise_block::ByteSize;
 use flashwise_profile::DeviceProfile;
 use flashwise_trace::TraceRecord;
 
 use super::{Check, Each, PerRequest, known_size};
-use crate::mend::relocate;
+use crate::fix::relocate;
 use crate::play::Step;
 use crate::request::Seen;
 
@@ -38,12 +38,12 @@ impl PerRequest for StartWritesOnStripes {
     fn remedy(&self) -> String {
         let stripe = ByteSize(self.stripe);
         format!(
-            "start the log's page images, and runs of pages, at multiples of {stripe}: write-aligned-stripes, which keeps \
-             the log's frame headers in a place of their own"
+            "start the log's page images and runs of pages at multiples of {stripe} with the technique \
+             write-aligned-stripes, which stores the log's frame headers separately"
         )
     }
 
-    fn mend(&self, steps: &[Step]) -> Vec<Step> {
+    fn fix(&self, steps: &[Step]) -> Vec<Step> {
         relocate(steps, self.stripe, false)
     }
 }

@@ -1,15 +1,15 @@
-//! Rule 11: a flush closes at least one write unit.
+//! Rule 11: a flush follows at least one write unit of writes.
 //!
-//! A flush that comes before a unit is full makes the drive pad it and wait for the program. A *storm* is such flushes
-//! one after the other. The threshold is the unit itself: from there on a flush costs no padding. On a drive whose
-//! flushes cost nothing (power-loss protection) the rule is not applied. The first flush of a trace is left out: what
-//! it closes may lie before the recording.
+//! A flush before a unit is full makes the drive pad it and wait for the program. A *storm* is a series of such
+//! flushes, one after the other. The threshold is the unit itself: from there on a flush costs no padding. On a drive
+//! whose flushes cost nothing (power-loss protection) the rule is not applied. The first flush of a trace is left out:
+//! what precedes it may lie before the recording.
 
 use flashwise_block::{ByteSize, Nanos, Operation};
 use flashwise_profile::DeviceProfile;
 
 use super::{Check, known, known_size};
-use crate::mend::flush_by;
+use crate::fix::flush_by;
 use crate::play::Step;
 use crate::request::Seen;
 use crate::tally::Tally;
@@ -44,17 +44,18 @@ impl Check for SyncLessOften {
     }
 
     fn statement(&self) -> String {
-        format!("a flush, which takes {}, should close at least {} of writes", self.flush, ByteSize(self.unit))
+        format!("a flush (it takes {}) should follow at least {} of writes", self.flush, ByteSize(self.unit))
     }
 
     fn remedy(&self) -> String {
-        "commit several transactions with one flush: in SQLite longer transactions, or journal_mode=WAL with \
-         synchronous=NORMAL where the last commits may be lost; in PostgreSQL commit_delay or synchronous_commit=off; in \
-         MariaDB binlog_commit_wait_count or innodb_flush_log_at_trx_commit=2"
+        "commit several transactions with one flush. SQLite: longer transactions, or, if a power cut may lose the \
+         last commits, journal_mode=WAL with synchronous=NORMAL; PostgreSQL: commit_delay or, on the same condition, \
+         synchronous_commit=off; MariaDB: binlog_commit_wait_count or, on the same condition, \
+         innodb_flush_log_at_trx_commit=2"
             .to_owned()
     }
 
-    fn mend(&self, steps: &[Step]) -> Vec<Step> {
+    fn fix(&self, steps: &[Step]) -> Vec<Step> {
         flush_by(steps, self.unit)
     }
 }

@@ -1,14 +1,14 @@
 //! Rule 5: a write touches as few flash pages as its length allows.
 //!
-//! A page touched in part is read, changed and programmed anew. Mended: a write that would straddle a page begins at
-//! the next one, which is contain-write-in-flash-page.
+//! A page touched in part is read, changed and programmed again. Fixed: a write that would straddle a page starts at
+//! the next one, as the technique contain-write-in-flash-page does.
 
 use flashwise_block::ByteSize;
 use flashwise_profile::DeviceProfile;
 use flashwise_trace::TraceRecord;
 
 use super::{Check, Each, PerRequest, known_size, units_touched_in_vain};
-use crate::mend::relocate;
+use crate::fix::relocate;
 use crate::play::Step;
 use crate::request::Seen;
 
@@ -31,15 +31,18 @@ impl PerRequest for TouchFewPages {
     }
 
     fn statement(&self) -> String {
-        format!("writes should touch as few pages of {} as their length allows", ByteSize(self.page))
+        format!("writes should touch as few {} pages as their length allows", ByteSize(self.page))
     }
 
     fn remedy(&self) -> String {
         let page = ByteSize(self.page);
-        format!("start a write at the next multiple of {page} where it would straddle one: contain-write-in-flash-page")
+        format!(
+            "start a write that would straddle a multiple of {page} at that multiple, with the technique \
+             contain-write-in-flash-page"
+        )
     }
 
-    fn mend(&self, steps: &[Step]) -> Vec<Step> {
+    fn fix(&self, steps: &[Step]) -> Vec<Step> {
         relocate(steps, self.page, false)
     }
 }

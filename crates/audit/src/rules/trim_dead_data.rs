@@ -1,15 +1,15 @@
-//! Rule 12: what is dead is trimmed.
+//! Rule 12: dead data is trimmed.
 //!
-//! The drive goes on moving data that nobody needs until it is overwritten. Which data that is, a trace tells of
-//! journals, logs and temporary files: all of them die as a whole. Writes to them break the rule in a trace without a
-//! single trim; a trace with one is believed to trim what it should. It needs a drive on which trim brings something:
-//! write amplification falls by it (the figure *gain by trim*).
+//! The drive keeps moving dead data until it is overwritten or trimmed. A trace shows dead data of journals, logs and
+//! temporary files, which die as a whole. Writes to them violate the rule in a trace without a single trim; a trace
+//! with one is assumed to trim all dead data. The rule needs a drive that gains from trim: its write amplification
+//! drops (the figure *gain from trim*).
 
 use flashwise_profile::DeviceProfile;
 use flashwise_trace::FileRole;
 
 use super::{Check, known};
-use crate::mend::trim_before_reuse;
+use crate::fix::trim_before_reuse;
 use crate::play::Step;
 use crate::request::{Facts, Seen};
 use crate::tally::Tally;
@@ -24,9 +24,9 @@ struct TrimDeadData {
 }
 
 pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String> {
-    let gain = known(&profile.parameters.trim_gain, "gain by trim")?;
+    let gain = known(&profile.parameters.trim_gain, "gain from trim")?;
     if gain.is_nan() || gain < GAIN_MIN {
-        return Err("trim brings nothing on this drive".to_owned());
+        return Err("the drive gains nothing from trim".to_owned());
     }
     Ok(Box::new(TrimDeadData { gain, seen: Tally::new(0), trims: 0 }))
 }
@@ -57,27 +57,28 @@ impl Check for TrimDeadData {
     fn hidden(&self, facts: &Facts) -> Option<String> {
         match () {
             () if facts.is_above_page_cache => {
-                Some("the trace is above the file system, which sends the trims".to_owned())
+                Some("the trace was taken above the file system, which sends the trims".to_owned())
             }
-            () if facts.roles == 0 => Some("the trace does not tell which data is dead".to_owned()),
+            () if facts.roles == 0 => Some("the trace does not show which data is dead".to_owned()),
             () => None,
         }
     }
 
     fn statement(&self) -> String {
         format!(
-            "journals, logs and temporary files should be trimmed when they end (worth a factor of {:.2})",
+            "journals, logs and temporary files should be trimmed when deleted (lowers write amplification by a \
+             factor of {:.2})",
             self.gain
         )
     }
 
     fn remedy(&self) -> String {
-        "mount with discard, or run fstrim by its timer; in SQLite journal_mode=DELETE or TRUNCATE gives the room back to \
+        "mount with discard, or enable fstrim.timer; in SQLite, journal_mode=DELETE or TRUNCATE frees the space in \
          the file system, PERSIST does not"
             .to_owned()
     }
 
-    fn mend(&self, steps: &[Step]) -> Vec<Step> {
+    fn fix(&self, steps: &[Step]) -> Vec<Step> {
         trim_before_reuse(steps)
     }
 

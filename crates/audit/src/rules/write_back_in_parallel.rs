@@ -1,15 +1,15 @@
-//! Rule 8: dirty pages are written back as many at a time as the drive takes, k_w.
+//! Rule 8: dirty pages are written back k_w at a time, as many as the drive serves concurrently.
 //!
-//! A run is what is written to the database with no flush and no read between: nothing in it had to wait for anything
-//! else in it. The n-th write of a run could have been submitted together with the n − 1 before it, up to k_w of them;
-//! it breaks the rule if fewer are in flight. Source of k_w and of writing back in such batches: Papon and
-//! Athanassoulis, DaMoN 2021 (the model) and ICDE 2023 (ACE).
+//! A run is a series of database writes with no flush or read between: no write in it had to wait for any other. The
+//! n-th write of a run could have been submitted together with the n − 1 before it, up to k_w of them; it violates the
+//! rule if fewer are in flight. Source of k_w and of write-back in such batches: Papon and Athanassoulis, DaMoN 2021
+//! (the model) and ICDE 2023 (ACE).
 
 use flashwise_block::Operation;
 use flashwise_profile::DeviceProfile;
 
 use super::{Check, known_concurrency};
-use crate::mend::deepen;
+use crate::fix::deepen;
 use crate::play::Step;
 use crate::request::{Facts, Seen};
 use crate::tally::Tally;
@@ -52,12 +52,13 @@ impl Check for WriteBackInParallel {
     fn remedy(&self) -> String {
         let count = self.concurrency;
         format!(
-            "write back {count} pages at once (ACE in the buffer pool; in MariaDB innodb_use_native_aio=ON, \
-             innodb_flush_neighbors and innodb_write_io_threads; in PostgreSQL checkpoint_flush_after and io_method=io_uring)"
+            "write back {count} pages at once (ACE in the buffer pool; MariaDB: innodb_use_native_aio=ON, \
+             innodb_flush_neighbors and innodb_write_io_threads; PostgreSQL: checkpoint_flush_after and \
+             io_method=io_uring)"
         )
     }
 
-    fn mend(&self, steps: &[Step]) -> Vec<Step> {
+    fn fix(&self, steps: &[Step]) -> Vec<Step> {
         deepen(steps, self.concurrency)
     }
 }

@@ -1,19 +1,19 @@
-//! Rule 7: data is written once, not to a log or a double-write area first and to its place afterwards.
+//! Rule 7: data is written once, not first to a log or double-write area and then in place.
 //!
-//! Told by content where the trace has hashes: the same content twice at two places. Otherwise by files: page images in
-//! a rollback journal, a write-ahead log or InnoDB's double-write files, and later writes of as many bytes to the
-//! database; the images are the ones that break the rule. Short records of a log are no images and are left out. Images
-//! of pages that were never written to the database in the trace are not counted either.
+//! Recognised by content if the trace has hashes: the same content at two places. Otherwise by files: page images in a
+//! rollback journal, a write-ahead log or InnoDB's double-write files, and later writes of as many bytes to the
+//! database; the images violate the rule. Short records of a log are not images and are left out. Images of pages that
+//! were never written to the database in the trace are not counted either.
 //!
-//! It needs no figure of the drive: flash bytes are spent twice on any. Mended: the images are left out, which is what
-//! a drive that writes a page atomically allows.
+//! It needs no figure of the drive: any drive programs the data twice. Fixed: the images are left out, which is what a
+//! drive that writes a page atomically allows.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use flashwise_profile::DeviceProfile;
 
 use super::Check;
-use crate::mend::drop_broken;
+use crate::fix::drop_broken;
 use crate::play::Step;
 use crate::request::{Facts, Seen};
 use crate::tally::Tally;
@@ -88,21 +88,21 @@ impl Check for WriteOnce {
 
     fn hidden(&self, facts: &Facts) -> Option<String> {
         let tells = facts.roles > 0 || facts.contents > 0;
-        (!tells).then(|| "the trace tells neither files nor contents".to_owned())
+        (!tells).then(|| "the trace has neither file names nor content hashes".to_owned())
     }
 
     fn statement(&self) -> String {
-        "pages should be written once, not to a journal, log or double-write area and then to their place".to_owned()
+        "pages should be written once, not first to a journal, log or double-write area and then in place".to_owned()
     }
 
     fn remedy(&self) -> String {
-        "in SQLite journal_mode=WAL and a larger wal_autocheckpoint, so that a page goes to the database once for many \
-         commits; in PostgreSQL a longer checkpoint_timeout and max_wal_size, or wal_compression; in MariaDB \
-         innodb_doublewrite=OFF where drive and file system write a page atomically"
+        "SQLite: journal_mode=WAL and a larger wal_autocheckpoint, so that many commits write a page to the database \
+         only once; PostgreSQL: a longer checkpoint_timeout and a larger max_wal_size, or wal_compression; MariaDB: \
+         innodb_doublewrite=OFF if drive and file system write a page atomically"
             .to_owned()
     }
 
-    fn mend(&self, steps: &[Step]) -> Vec<Step> {
+    fn fix(&self, steps: &[Step]) -> Vec<Step> {
         drop_broken(steps)
     }
 }

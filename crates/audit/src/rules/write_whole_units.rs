@@ -1,14 +1,14 @@
 //! Rule 1: write lengths are multiples of the write unit.
 //!
-//! A drive programs whole units; what a flush closes before it is full is padded. Mended: short writes are gathered
-//! until they make a unit, and what closed them earlier waits, which is what larger transactions do.
+//! A drive programs whole units; a flush pads a unit that is not full. Fixed: short writes are gathered until they make
+//! a unit, and flushes in between wait, as larger transactions make them do.
 
 use flashwise_block::ByteSize;
 use flashwise_profile::DeviceProfile;
 use flashwise_trace::TraceRecord;
 
 use super::{Check, Each, PerRequest, known_size};
-use crate::mend::gather;
+use crate::fix::gather;
 use crate::play::Step;
 use crate::request::Seen;
 
@@ -37,12 +37,12 @@ impl PerRequest for WriteWholeUnits {
     fn remedy(&self) -> String {
         let unit = ByteSize(self.unit);
         format!(
-            "put more changes into one transaction, so that a commit writes {unit} at once (in SQLite BEGIN … COMMIT, in \
-             PostgreSQL commit_delay, in MariaDB binlog_commit_wait_count)"
+            "make transactions larger, so that a commit writes {unit} at once (SQLite: BEGIN … COMMIT; PostgreSQL: \
+             commit_delay; MariaDB: binlog_commit_wait_count)"
         )
     }
 
-    fn mend(&self, steps: &[Step]) -> Vec<Step> {
+    fn fix(&self, steps: &[Step]) -> Vec<Step> {
         gather(steps, self.unit)
     }
 }

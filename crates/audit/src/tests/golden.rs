@@ -6,7 +6,7 @@ use super::*;
 pub(crate) fn golden(rule: Rule, profile: &DeviceProfile, broken: &[TraceRecord], clean: &[TraceRecord]) -> Finding {
     let of = |records: &[TraceRecord]| {
         let audit = audited(profile, records, AuditOptions::WINDOW);
-        assert_eq!(audit.not_simulated.filter(|why| why != "no rule was broken"), None);
+        assert_eq!(audit.not_simulated.filter(|why| why != "no rule is violated"), None);
         audit.findings.into_iter().find(|f| f.rule == rule).unwrap()
     };
     assert_eq!(of(clean).violations, 0, "{rule:?}");

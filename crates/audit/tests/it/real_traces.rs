@@ -31,8 +31,8 @@ fn a_virtual_machine_writes_mostly_off_the_unit_and_its_costs_are_of_the_window(
     assert_eq!(counts(&audit, Rule::WriteWholeUnits), (50_345, 66_898));
     let simulated = audit.simulated.as_ref().unwrap();
     assert_eq!((simulated.window_requests, simulated.trace_requests), (5_000, 113_872));
-    assert!(why_open(&audit, Rule::WriteOnce).contains("neither files nor contents"));
-    assert!(why_open(&audit, Rule::ReadInParallel).contains("how long requests took"));
+    assert!(why_open(&audit, Rule::WriteOnce).contains("neither file names nor content hashes"));
+    assert!(why_open(&audit, Rule::ReadInParallel).contains("no completion times"));
 }
 
 #[test]

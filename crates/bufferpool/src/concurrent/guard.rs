@@ -36,7 +36,7 @@ impl<'a> Held<'a> {
         let Self { page, word, waiters, frames, frame, .. } = *self;
         // A page that is pinned has a frame.
         let fixed = word.hold(hold, waiters);
-        debug_assert_eq!(fixed, Fix::Held(frame), "page {} is held", page.0);
+        debug_assert_eq!(fixed, Fix::Held(frame), "page {} is pinned", page.0);
         Held { page, word, waiters, frames, frame, hold, place: None }
     }
 }

@@ -107,7 +107,7 @@ impl<D: BlockDevice + Send> DeviceStore<D> {
     pub fn new(device: D, page_bytes: usize) -> Result<Self, BlockError> {
         let (block, pages) = (device.info().logical_block, pages_of(device.info().capacity, page_bytes));
         if page_bytes == 0 || !ByteSize(page_bytes as u64).is_multiple_of(block) {
-            let message = format!("pages of {page_bytes} bytes: the device has blocks of {block}; take a multiple");
+            let message = format!("pages of {page_bytes} bytes: must be a multiple of the device's block, {block}");
             return Err(BlockError::Refused(message));
         }
         Ok(Self { device: Mutex::new(device), pages, page_bytes })
@@ -163,7 +163,7 @@ impl FileStore {
         let ring = FileDevice::on_direct_file(&file)?;
         let block = ring.info().logical_block;
         if page_bytes == 0 || !ByteSize(page_bytes as u64).is_multiple_of(block) {
-            let message = format!("pages of {page_bytes} bytes: direct I/O here goes by {block}; take a multiple");
+            let message = format!("pages of {page_bytes} bytes: must be a multiple of {block} for direct I/O here");
             return Err(BlockError::Refused(message));
         }
         Ok(Self { file, page_bytes, rings: Mutex::new(vec![ring]) })

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PolicyError {
     /// Nobody knows the name.
-    #[error("'{name}' is no policy; there are {known}")]
+    #[error("unknown policy '{name}': use one of {known}")]
     Unknown {
         /// As it was given.
         name: String,
@@ -17,7 +17,7 @@ pub enum PolicyError {
         known: String,
     },
     /// A parameter cannot be read or is out of its range.
-    #[error("{policy}: {key} = {value}: it must be {expected}")]
+    #[error("{policy}: {key} = {value}: must be {expected}")]
     Value {
         /// The policy.
         policy: String,
@@ -29,7 +29,7 @@ pub enum PolicyError {
         expected: String,
     },
     /// The policy has no such parameter.
-    #[error("{policy} has no parameter '{key}'; it has {known}")]
+    #[error("{policy}: unknown parameter '{key}': it has {known}")]
     NoSuchParameter {
         /// The policy.
         policy: String,
@@ -39,7 +39,7 @@ pub enum PolicyError {
         known: String,
     },
     /// The pool is larger than what a policy can number.
-    #[error("{policy}: {frames} frames are too many: {needed} {what} would be numbered, and at most {most} can be")]
+    #[error("{policy}: {frames} frames are too many: they need {needed} {what}, and at most {most} are supported")]
     TooLarge {
         /// The policy.
         policy: String,
@@ -53,7 +53,7 @@ pub enum PolicyError {
         most: u64,
     },
     /// A parameter is not written as KEY=VALUE.
-    #[error("'{text}' is no parameter: write NAME:KEY=VALUE,KEY=VALUE")]
+    #[error("'{text}': parameters are written NAME:KEY=VALUE,KEY=VALUE")]
     Syntax {
         /// As it was given.
         text: String,
@@ -181,7 +181,7 @@ mod tests {
         let message = parameters.finish().unwrap_err().to_string();
         assert_eq!(message, "2q has no parameter 'k'; it has in, out");
         let message = parameters.count("k", 2, 1..=2).unwrap_err().to_string();
-        assert_eq!(message, "2q: k = 3: it must be a whole number from 1 to 2");
+        assert_eq!(message, "2q: k = 3: must be a whole number from 1 to 2");
         assert_eq!(parameters.finish(), Ok(()));
         let message = Parameters::parse("2q", "in").unwrap_err().to_string();
         assert_eq!(message, "'in' is no parameter: write NAME:KEY=VALUE,KEY=VALUE");

@@ -193,7 +193,7 @@ fn a_write_that_fails_is_told_to_the_caller_and_the_page_stays_dirty() {
     (0..4).for_each(|page| pool.write(Page(page)).unwrap().fill(page as u8 + 1));
     pool.store().writes_until_failure.store(0, Ordering::SeqCst);
     let error = pool.read(Page(9)).unwrap_err();
-    assert_eq!(error.to_string(), "a write-back of 1 pages failed: write: Input/output error; they stay dirty");
+    assert_eq!(error.to_string(), "write-back of 1 pages failed: write: Input/output error; they stay dirty");
     assert_eq!(pool.store().page(0), vec![0; BYTES]);
     assert_eq!(pool.read(Page(0)).unwrap()[0], 1, "its bytes are still there");
     assert_eq!(pool.read(Page(9)).unwrap()[0], 0, "what was read beside it too");
@@ -361,7 +361,7 @@ fn what_cannot_be_made_or_asked_for_is_refused_in_words() {
     assert!(too_large.ends_with("is too large: a pool has at most 268,435,456 frames, the spare ones included"));
     let pool = pool_of(4, "lru", Ace::CLASSIC);
     let no_such = pool.read(Page(PAGES)).map(drop).unwrap_err().to_string();
-    assert_eq!(no_such, "there is no page 64: the pool was made for pages 0 to 63");
+    assert_eq!(no_such, "page 64 does not exist: the pool has pages 0 to 63");
 }
 
 /// A drive of few blocks, so that it collects garbage.

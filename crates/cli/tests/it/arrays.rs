@@ -171,5 +171,5 @@ fn a_grid_varies_the_array_and_its_members() {
         &place.read("grid.toml").replace("[\"raid0\", \"raid5\"]", "[\"raid10\"]\nmembers = [4, 5]"),
     );
     let line = place.fails(1, &["sweep", "grid.toml"]);
-    assert!(line.contains("members = 5: RAID-10 is made of pairs"), "{line}");
+    assert!(line.contains("members = 5: RAID-10 requires an even number"), "{line}");
 }

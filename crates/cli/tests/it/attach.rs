@@ -247,16 +247,16 @@ fn what_the_drive_did_is_told_in_words() {
     let ended = attach(&place, &["--time", "none", "--capture", "run.parquet"], job).expect(0);
     let text = ended.stdout;
     for words in [
-        "What Samsung SSD 960 EVO 500GB did",
+        "Activity of Samsung SSD 960 EVO 500GB",
         "simulated time",
-        "on the drive's clock",
+        "latency (simulated time)",
         "reads",
         "writes",
         "run.parquet",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    assert!(text.contains("what clients measured is the machine, not the drive"), "{text}");
+    assert!(text.contains("client measurements show this machine, not the drive"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 
@@ -265,7 +265,7 @@ fn a_command_that_fails_is_told_after_what_the_drive_did() {
     let place = Place::new();
     let ended = attach(&place, &["--time", "none"], "exit 7");
     assert_eq!(ended.code, 1);
-    assert!(ended.stdout.contains("What Samsung SSD 960 EVO 500GB did"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("Activity of Samsung SSD 960 EVO 500GB"), "{}", ended.stdout);
     assert_eq!(ended.stderr.trim(), "flashwise: sh: exit status: 7");
 }
 

@@ -141,7 +141,7 @@ fn a_watch_tells_a_block_at_each_interval_until_the_drive_ends() {
     let text = Ended::of(text).expect(0);
     let blocks = text.stdout.matches("Samsung SSD 960 EVO 500GB after").count();
     assert!(blocks >= 2 && !text.stdout.contains('\x1b'), "{}", text.stdout);
-    assert_eq!(text.stdout.matches("since the last look").count(), blocks - 1, "{}", text.stdout);
+    assert_eq!(text.stdout.matches("since the last sample").count(), blocks - 1, "{}", text.stdout);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_watch_on_a_terminal_is_drawn_again_at_the_same_place() {
         drawn += &String::from_utf8_lossy(&bytes[..count]);
     }
     let frames: Vec<_> = drawn.split("\x1b[H\x1b[J").collect();
-    assert!(frames.len() >= 4 && frames[0].is_empty() && frames[1].contains("takes reads and writes"), "{drawn:?}");
+    assert!(frames.len() >= 4 && frames[0].is_empty() && frames[1].contains("reads and writes"), "{drawn:?}");
     drive.end();
     // What it still draws must go somewhere, or it would wait for ever.
     let drain = std::thread::spawn(move || while terminal.read(&mut [0; 4096]).is_ok_and(|count| count > 0) {});
@@ -199,7 +199,7 @@ fn the_power_is_cut_where_the_drive_was_attached_for_it() {
     let document = place.run(&["attach", "cut", "ssd.sock", "-o", "json"]).expect(0).document();
     assert_eq!((&document["schema"], &document["lost_requests"]), (&"flashwise.attach-cut".into(), &0.into()));
     let text = place.run(&["attach", "cut", "ssd.sock"]).expect(0).stdout;
-    assert!(text.contains("The power was cut after") && text.contains("Nothing was under way."), "{text}");
+    assert!(text.contains("The power was cut after") && text.contains("No request was in flight."), "{text}");
     assert_eq!(client.execute(0), 0, "it serves on");
     let stat = place.run(&["device", "stat", "ssd.sock", "-o", "json"]).expect(0).document();
     assert_eq!(stat["power_cuts"], 2);
@@ -230,8 +230,8 @@ fn faults_begin_and_end_on_demand() {
     assert_eq!(document["faults"]["unreadable_bytes"], 4096, "what was wrong stays wrong");
     assert_eq!(client.execute(1), 1, "EPERM");
     let stat = place.run(&["device", "stat", "ssd.sock"]).expect(0).stdout;
-    assert!(stat.contains("read-only, as it was told") && stat.contains("4 KiB cannot be read"), "{stat}");
-    assert!(fault(&["--clear"]).expect(0).stdout.contains("Nothing goes wrong on demand."));
+    assert!(stat.contains("read-only: injected fault") && stat.contains("4 KiB cannot be read"), "{stat}");
+    assert!(fault(&["--clear"]).expect(0).stdout.contains("No fault is injected."));
     assert_eq!((client.execute(0), client.execute(1)), (0, 0));
     for (more, words) in [
         (&["--unreadable", "1:4k"][..], "whole logical blocks"),

@@ -158,7 +158,7 @@ fn without_block_events_the_way_out_is_told() {
     let place = Place::with_profile();
     let ended = audit(&place, &["--block", "/proc/self/status", "--", "true"]);
     assert_eq!(ended.code, 1);
-    assert!(ended.stderr.contains("neither a block device nor on one"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("neither a block device nor a file on one"), "{}", ended.stderr);
 }
 
 /// Waits until a command has made a file.
@@ -270,7 +270,7 @@ fn the_partitions_of_an_image_are_held_against_the_profile() {
         (&"mbr".into(), &Value::Array(vec![]))
     );
     assert_eq!(partitions["partitions"][0]["misplaced"][0]["remainder_bytes"], 63 * 512);
-    assert!(audit(&place, &["--target", "new.img"]).expect(0).stdout.contains("0 of 2 partitions begin off"));
+    assert!(audit(&place, &["--target", "new.img"]).expect(0).stdout.contains("0 of 2 partitions are misaligned"));
     // Beside a trace, whose rules are judged as ever.
     let header = "at_ns,operation,role,offset_bytes,length_bytes,latency_ns\n";
     place.write("t.csv", &format!("{header}0,write,database,0,65536,20000\n"));

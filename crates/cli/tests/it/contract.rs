@@ -127,7 +127,7 @@ fn bad_input_gets_one_line_that_says_what_and_where_and_the_right_exit_code() {
         (&["learn", "sim:nothing"][..], 2, "no preset is called 'nothing'"),
         (&["learn", "no-such-directory"], 2, "no-such-directory: no such directory"),
         (&["learn", "sim:./broken.toml"], 1, "./broken.toml: line 1"),
-        (&["learn", "sim:./impossible.toml"], 1, "flash.pages_per_block = 0: a block needs at least one page"),
+        (&["learn", "sim:./impossible.toml"], 1, "flash.pages_per_block = 0: must be at least 1"),
         (&["device", "check", "impossible.toml"], 1, "flash.pages_per_block = 0"),
         (&["device", "show", "nothing"], 2, "samsung-960-evo"),
         (&["learn", "a.db"], 5, "a.db: an existing file is never written to"),

@@ -72,7 +72,7 @@ fn an_unknown_tag_is_noted_with_its_line_and_what_is_no_configuration_is_refused
     let words = "note: ssd.xml: line 6: <Block_Choice> is unknown in <Device_Parameter_Set> and has no effect\n";
     assert!(imported.contains(words) && place.read("noted/device.toml").contains(&words[6..]), "{imported}");
     let line = place.fails(1, &["device", "import", "--disksim", "ssd.xml", "--directory", "out"]);
-    assert!(line.contains("ssd.xml: line 1: there is no block ssdmodel_ssd"), "{line}");
+    assert!(line.contains("ssd.xml: line 1: the block ssdmodel_ssd is missing"), "{line}");
     place.fails(2, &["device", "import", "--directory", "out"]);
 }
 

@@ -226,7 +226,7 @@ fn a_profile_of_another_drive_is_not_gone_on_from() {
     small_drive(&place);
     let before = place.read("p.toml");
     let line = place.fails(1, &[&LEARN[..], &["--resume", "p.toml", "--profile", "p.toml"]].concat());
-    assert!(line.contains("cannot go on from this profile") && line.contains("Samsung"), "{line}");
+    assert!(line.contains("cannot continue from this profile") && line.contains("Samsung"), "{line}");
     assert_eq!(place.read("p.toml"), before);
 }
 

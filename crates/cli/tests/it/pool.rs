@@ -99,7 +99,7 @@ fn what_makes_no_sense_is_told_in_a_line() {
     let mistakes: [(&[&str], i32, &str); 6] = [
         (&["--policy", "mru", "--frames", "9"], 2, "'mru' is no policy; there are lru, fifo, nru"),
         (&["--policy", "lru"], 2, "--frames"),
-        (&["--policy", "clock:bit=2", "--frames", "9"], 2, "clock: bit = 2: it must be a whole number from 0 to 1"),
+        (&["--policy", "clock:bit=2", "--frames", "9"], 2, "clock: bit = 2: must be a whole number from 0 to 1"),
         (&["--policy", "lru:k=2", "--frames", "9"], 2, "lru has no parameter 'k'; it has none"),
         (&["--frames", "0"], 2, "0 is not in 1.."),
         (&["--frames", "9", "--alpha", "0", "--kr", "1", "--kw", "1"], 2, "--alpha must be a number above 0"),
@@ -119,12 +119,10 @@ fn the_page_has_a_line_a_policy_over_the_sizes_and_bars_where_there_is_one_size(
         place.read("page.html")
     };
     let lines = page("10,20,29");
-    for words in
-        ["Misses", "Pages that were written back", "arc, COW-X(8)", "lru, 20 frames: ", "<polyline", "Each pool"]
-    {
+    for words in ["Misses", "Pages written back", "arc, COW-X(8)", "lru, 20 frames: ", "<polyline", "All pools"] {
         assert!(lines.contains(words), "{words} is not on the page");
     }
-    assert!(!lines.contains("Cost by the model"), "nobody asked for costs");
+    assert!(!lines.contains("Modelled cost"), "nobody asked for costs");
     let bars = page("10");
     assert!(!bars.contains("<polyline") && bars.contains("<rect"), "one size has no line");
     assert_eq!(place.run(&["pool", "round.pages", "--frames", "9", "--html", "round.pages"]).expect(5).stdout, "");

@@ -68,7 +68,7 @@ fn a_trace_is_replayed_as_its_first_bytes_tell() {
     assert_eq!((&document["flows"][0]["name"], &document["total"]["requests"]), (&"small.trace".into(), &3.into()));
     place.write("blocks.txt", "0.0 0 0 8 0\n");
     let told = replay(&["blocks.txt"]).expect(0).stderr;
-    assert!(told.contains("blocks.txt: read as disksim: ") && told.contains("bit 0 is taken for a read"), "{told}");
+    assert!(told.contains("blocks.txt: read as disksim: ") && told.contains("bit 0 means a read"), "{told}");
     assert_eq!(replay(&["blocks.txt", "--trace-format", "disksim"]).expect(0).stderr, "");
     place.write("words.txt", "once upon a time\n");
     let line = place.fails(1, &["simulate", "micron-m500", "words.txt"]);
@@ -180,7 +180,7 @@ fn what_cannot_be_simulated_gets_one_line_with_the_way_out() {
         (2, &["simulate", "samsung-960-evo", "mix.toml", "--fold"], "--fold"),
         (2, &["simulate", "samsung-960-evo", "mix.toml", "--rw", "read"], "cannot be used"),
         (2, &["simulate", "samsung-960-evo", "mix.toml", "--bs", "4k"], "cannot be used"),
-        (2, &["simulate", "samsung-960-evo", "mix.toml", "--interval", "1ns"], "take a longer one"),
+        (2, &["simulate", "samsung-960-evo", "mix.toml", "--interval", "1ns"], "use a longer interval"),
         (1, &["simulate", "samsung-960-evo", "--rw", "read", "--requests", "1", "--bs", "4m"], "2 MiB at once"),
         (1, &["simulate", "samsung-960-evo", "mix.toml", "--report", "/proc/none"], "/proc/none"),
     ] {

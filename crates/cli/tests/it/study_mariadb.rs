@@ -133,8 +133,8 @@ fn pages_are_hot_where_they_are_written_in_halves_and_padding_saves_what_lengths
     let selects = rows(&document, &columns);
     let gain = |name: &str| number(&selects.iter().find(|row| row[0] == name).unwrap()[4]);
     // A page in two halves is on two channels; one in one piece is not, wherever it lies.
-    assert!((35.0..=75.0).contains(&gain("placed, halved writes")), "{selects:?}");
-    assert!((35.0..=75.0).contains(&gain("halved writes")), "{selects:?}");
+    assert!((35.0..=75.0).contains(&gain("placed, split writes")), "{selects:?}");
+    assert!((35.0..=75.0).contains(&gain("split writes")), "{selects:?}");
     assert!(gain("placed").abs() < 10.0, "{selects:?}");
 
     let columns = ["setting", "bytes", "in the trace", "plain", "padded", "saved, %", "longer, %"];

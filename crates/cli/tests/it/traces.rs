@@ -27,7 +27,7 @@ fn info_tells_what_a_trace_was_taken_for_and_what_it_asks_for() {
     let document = place.run(&["trace", "info", "t.mqsim", "-o", "json"]).expect(0).document();
     assert_eq!(document["schema"], "flashwise.trace-info");
     assert_eq!((&document["format"], &document["compression"]), (&"mqsim".into(), &"none".into()));
-    assert!(document["format_reason"].as_str().unwrap().contains("1 is taken for a read"));
+    assert!(document["format_reason"].as_str().unwrap().contains("1 means a read"));
     assert_eq!(document["summary"]["requests"], 3);
     assert_eq!(document["summary"]["bytes_written"], 12_288);
     assert_eq!(document["summary"]["duration_ns"], 2_000_000);
@@ -217,7 +217,7 @@ fn the_files_of_blktrace_are_one_trace_for_every_verb() {
         assert!(place.read("a.csv").contains(",write,unknown,4096,4096,80000"), "{}", place.read("a.csv"));
         std::fs::remove_file(place.path("a.csv")).unwrap();
         let told = place.run(&["audit", name, "--profile", "p.toml"]).expect(3).stderr;
-        assert!(told.contains("read as blktrace: files of blktrace, one for each CPU, merged by time"), "{told}");
+        assert!(told.contains("read as blktrace: blktrace files, one per CPU, merged by time"), "{told}");
     }
     for name in ["t", "t/sda.blktrace.1"] {
         let document = place.run(&["simulate", "samsung-960-evo", name, "-o", "json"]).expect(0).document();
@@ -227,7 +227,7 @@ fn the_files_of_blktrace_are_one_trace_for_every_verb() {
     std::fs::create_dir(place.path("t/empty")).unwrap();
     for verb in [&["simulate", "samsung-960-evo", "t/empty"][..], &["trace", "replay", "t/empty"]] {
         let told = place.run(verb).expect(1).stderr;
-        assert!(told.contains("a folder without files of blktrace"), "{told}");
+        assert!(told.contains("a directory without blktrace files"), "{told}");
     }
 }
 
@@ -248,7 +248,7 @@ fn a_replay_on_a_block_device_tells_its_error_and_writes_only_with_consent() {
         "{read}"
     );
     let text = place.run(&["trace", "replay", "reads.mqsim", name]).expect(0).stdout;
-    assert!(text.contains("Requests were issued later than their times by"), "{text}");
+    assert!(text.contains("Requests were submitted late by"), "{text}");
 
     // Writes: not without consent, not with half of it, not beyond the region.
     let refused = place.run(&["trace", "replay", "t.mqsim", name]);

@@ -30,7 +30,10 @@ fn settings_follow_from_the_profile_alone_and_go_into_an_option_file() {
 
     let text = place.run(&[&PLAN[..], &["--cnf-out", "drive.cnf"]].concat()).expect(0).stdout;
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("documented defaults of MariaDB 10.11") && words.contains("For an option file"), "{text}");
+    assert!(
+        words.contains("documented defaults of MariaDB 10.11") && words.contains("Lines for an option file"),
+        "{text}"
+    );
     let file = place.read("drive.cnf");
     let lines: Vec<&str> = file.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
     assert_eq!(lines[..2], ["[mariadbd]", "innodb_flush_neighbors = 0"]);

@@ -33,7 +33,7 @@ fn settings_follow_from_the_profile_alone_and_go_into_a_file_for_psql() {
 
     let text = place.run(&[&PLAN[..], &["--sql-out", "tune.sql", "--skip", "commit_delay"]].concat()).expect(0).stdout;
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("documented defaults of PostgreSQL 17") && words.contains("For psql"), "{text}");
+    assert!(words.contains("documented defaults of PostgreSQL 17") && words.contains("Statements for psql"), "{text}");
     let sql = place.read("tune.sql");
     let statements: Vec<&str> = sql.lines().filter(|line| !line.starts_with("--") && !line.is_empty()).collect();
     assert!(statements.iter().all(|line| line.ends_with(';')) && !sql.contains("commit_delay"), "{sql}");

@@ -284,7 +284,7 @@ fn a_configuration_that_cannot_be_is_told_with_its_key_and_one_that_is_none_with
     place.write("misspelt.toml", &preset.replace("pages_per_block", "pages_per_blok"));
     place.write("broken.toml", &preset.replace("[flash]", "[flash"));
     for (file, words) in [
-        ("impossible.toml", "flash.pages_per_block = 0: a block needs at least one page"),
+        ("impossible.toml", "flash.pages_per_block = 0: must be at least 1"),
         ("misspelt.toml", "pages_per_blok"),
         ("broken.toml", "broken.toml: line "),
         ("missing.toml", "missing.toml: No such file"),

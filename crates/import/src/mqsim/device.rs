@@ -48,12 +48,12 @@ impl Ssd {
         let lane = host.number("PCIe_Lane_Bandwidth", 1.0)?;
         let lanes = host.number("PCIe_Lane_Count", 4.0)?;
         let sata_delay_ns = host.count("SATA_Processing_Delay", 400_000)?;
-        let why = "results always have a time series; see --interval";
+        let why = "results always contain a time series; see --interval";
         no_effect(notes, &host, &["Enable_ResponseTime_Logging", "ResponseTime_Logging_Period_Length"], why)?;
         host.finish(notes);
         let payload = PCIE_PAYLOAD as f64 / PCIE_MESSAGE as f64;
         let link_bytes_per_s = floor(lanes * lane * 1e9 * payload).ok_or_else(|| {
-            host.refused("PCIe_Lane_Count", &lanes, "lanes that together move less than 2^63 bytes a second")
+            host.refused("PCIe_Lane_Count", &lanes, "lanes that transfer less than 2^63 bytes/s in total")
         })?;
         let mut ssd = Self {
             keys: Vec::new(),
@@ -108,9 +108,8 @@ impl Ssd {
         let mut bytes = 1_u64;
         for (section, tag, count) in levels {
             let all = bytes.checked_mul(count.max(1)).filter(|&bytes| bytes <= COUNT_MAX);
-            bytes = all.ok_or_else(|| {
-                section.refused(tag, &count, "so few that the drive has less than 2^63 bytes with the counts before it")
-            })?;
+            bytes = all
+                .ok_or_else(|| section.refused(tag, &count, "a count with which the drive has less than 2^63 bytes"))?;
         }
         Ok(())
     }
@@ -139,7 +138,12 @@ impl Ssd {
         let (rate, burst) =
             (device.count("Data_Cache_DRAM_Data_Rate", 800)?, device.count("Data_Cache_DRAM_Data_Busrt_Size", 1)?);
         let row_bytes = device.count("Data_Cache_DRAM_Row_Size", 8192)?;
-        no_effect(notes, device, &["Data_Cache_DRAM_tRP"], "the next row is made ready beside the present one's data")?;
+        no_effect(
+            notes,
+            device,
+            &["Data_Cache_DRAM_tRP"],
+            "the next row is opened while data of the present one is transferred",
+        )?;
         if !self.has_cache {
             return Ok(());
         }
@@ -150,11 +154,7 @@ impl Ssd {
         let transfers = transfers_per_s("Data_Cache_DRAM_Data_Rate", rate, device, notes)?;
         let bytes_per_s = transfers.checked_mul(2).and_then(|per_s| per_s.checked_mul(burst.max(1)));
         let bytes_per_s = bytes_per_s.filter(|&rate| rate <= COUNT_MAX).ok_or_else(|| {
-            device.refused(
-                "Data_Cache_DRAM_Data_Busrt_Size",
-                &burst,
-                "a burst that moves less than 2^63 bytes a second",
-            )
+            device.refused("Data_Cache_DRAM_Data_Busrt_Size", &burst, "a burst that transfers less than 2^63 bytes/s")
         })?;
         self.dram = [access_ns, row_bytes, bytes_per_s];
         Ok(())
@@ -183,14 +183,12 @@ impl Ssd {
             return Ok(());
         }
         if shared {
-            notes.tell(
-                "<CMT_Sharing_Mode> = SHARED: MQSim gives each flow a table of <CMT_Capacity>, and so does the drive",
-            );
+            notes.tell("<CMT_Sharing_Mode> = SHARED: as in MQSim, each flow has a table of <CMT_Capacity>");
         }
         let address_bits = (self.physical_pages() as f64).log2();
         let sectors = (self.page_bytes / SECTOR) as f64;
         let entry_bytes = |bits: f64| {
-            let wrong = || device.refused("CMT_Capacity", &capacity, "the size of a table whose entries have a size");
+            let wrong = || device.refused("CMT_Capacity", &capacity, "a table size, with the size of an entry given");
             floor((bits / 8.0).ceil()).ok_or_else(wrong)
         };
         let cached = entry_bytes(2.0 * address_bits + sectors)?;
@@ -217,7 +215,7 @@ impl Ssd {
         let policy = device.nearest_choice("GC_Block_Selection_Policy", "random-greedy", &policies, notes)?;
         if policy == "random" {
             notes.tell(
-                "<GC_Block_Selection_Policy>: the three random policies are one here, which takes full blocks only",
+                "<GC_Block_Selection_Policy>: the three random policies are the same here, and choose full blocks only",
             );
         }
         self.set("ftl.gc.policy", policy);
@@ -243,15 +241,16 @@ impl Ssd {
     }
 
     fn read_wear_levelling(&mut self, device: &Section<'_>, notes: &mut Notes) -> Result<(), ImportError> {
-        let why = "MQSim ignores the tag and always takes the least erased block";
+        let why = "MQSim ignores the tag and always uses the least erased block";
         no_effect(notes, device, &["Dynamic_Wearleveling_Enabled"], why)?;
         self.set("ftl.wear_levelling.dynamic", "least-erased");
         let (is_static, threshold) =
             (device.flag("Static_Wearleveling_Enabled", true)?, device.count("Static_Wearleveling_Threshold", 100)?);
         if is_static {
             notes.tell(format!(
-                "<Static_Wearleveling_Enabled>: MQSim compares block numbers instead of erase counts and so hardly ever \
-                 levels; none is set here. As it was meant: ftl.wear_levelling.static = \"threshold\", threshold = {threshold}"
+                "<Static_Wearleveling_Enabled>: MQSim compares block numbers instead of erase counts and so hardly \
+                 ever levels; it is off here. To level by erase counts, set ftl.wear_levelling.static = \
+                 \"threshold\", threshold = {threshold}"
             ));
         }
         Ok(())
@@ -262,7 +261,7 @@ impl Ssd {
         let (width, rate) = (device.count("Flash_Channel_Width", 1)?, device.count("Channel_Transfer_Rate", 333)?);
         let transfers = transfers_per_s("Channel_Transfer_Rate", rate, device, notes)?;
         let bytes_per_s = width.checked_mul(transfers).filter(|rate| (1..=COUNT_MAX).contains(rate));
-        let right = "a width in bytes, at least 1, that moves less than 2^63 bytes a second";
+        let right = "a width in bytes, at least 1, that transfers less than 2^63 bytes/s";
         let bytes_per_s = bytes_per_s.ok_or_else(|| device.refused("Flash_Channel_Width", &width, right))?;
         self.set_count("flash.channel_bytes_per_s", bytes_per_s);
         Ok(())
@@ -334,12 +333,12 @@ impl Ssd {
         self.set("flash.interleave", false);
         self.set("flash.multi_plane", true);
         self.set("flash.programs_in_order", false);
-        let why = "MQSim never suspends, whatever this says; flash.suspension lets reads interrupt";
+        let why = "MQSim never suspends, whatever this is set to; flash.suspension lets reads interrupt";
         let suspension = ["CMD_Suspension_Support", "Suspend_Erase_Time", "Suspend_Program_Time"];
         no_effect(notes, flash, &suspension, why)?;
         let why = "blocks are never retired; ftl.bad_blocks.erasures_max would";
         no_effect(notes, flash, &["Block_PE_Cycles_Limit"], why)?;
-        no_effect(notes, flash, &["Page_Metadat_Capacity"], "it moves no bytes in MQSim either")
+        no_effect(notes, flash, &["Page_Metadat_Capacity"], "it has no effect in MQSim either")
     }
 
     fn read_rest(&mut self, device: &Section<'_>, notes: &mut Notes) -> Result<(), ImportError> {
@@ -353,7 +352,7 @@ impl Ssd {
             "Preferred_suspend_erase_time_for_write",
             "Preferred_suspend_write_time_for_read",
         ];
-        no_effect(notes, device, &times, "MQSim never suspends, whatever this says")
+        no_effect(notes, device, &times, "MQSim never suspends, whatever this is set to")
     }
 
     fn physical_pages(&self) -> u64 {
@@ -374,8 +373,8 @@ impl Ssd {
         if kept != self.counts() {
             let [channels, chips, dies, planes] = kept;
             notes.tell(format!(
-                "<Channel_IDs> and the like: only the part of the drive that the flows are on is imported, {channels} \
-                 channels of {chips} chips of {dies} dies of {planes} planes; the rest has nothing to do"
+                "<Channel_IDs> etc.: only the part of the drive that the flows use is imported, {channels} channels \
+                 of {chips} chips of {dies} dies of {planes} planes; the rest is idle"
             ));
         }
         [self.channels, self.chips, self.dies, self.planes] = kept;
@@ -410,8 +409,8 @@ impl Ssd {
         let others = free.saturating_sub(1);
         if free < wanted || victims < CONCURRENT_VICTIMS {
             notes.tell(format!(
-                "<Overprovisioning_Ratio>: beside the data a plane has room for {free} free blocks and {victims} victims at \
-                 a time, not for MQSim's {wanted} and {CONCURRENT_VICTIMS}; its garbage collection will differ"
+                "<Overprovisioning_Ratio>: besides its data a plane has space for {free} free blocks and {victims} \
+                 victims at a time, not for MQSim's {wanted} and {CONCURRENT_VICTIMS}: garbage collection will differ"
             ));
         }
         keys.set_count("ftl.gc.free_superblocks", free);
@@ -457,7 +456,7 @@ impl Ssd {
             keys.set_count(path, value);
         }
         if !shares.domains.is_empty() {
-            notes.tell("<Channel_IDs> and the like: each flow has a domain of its own (ftl.domains)");
+            notes.tell("<Channel_IDs> etc.: each flow has its own domain (ftl.domains)");
             let domains = toml::Value::try_from(&shares.domains);
             keys.set("ftl.domains", domains.map_err(|e| ImportError::Unwritable(e.to_string()))?);
         }
@@ -488,8 +487,8 @@ impl Ssd {
             keys.set_count("host.command_issue_ns", self.sata_delay_ns);
             keys.set_count("host.command_latency_ns", self.sata_delay_ns.saturating_add(24));
             notes.tell(
-                "<HostInterface_Type> = SATA: MQSim's SATA is its PCIe link with <SATA_Processing_Delay> before and after \
-                 each request; the delay before is taken over, the one after it is not",
+                "<HostInterface_Type> = SATA: MQSim's SATA is its PCIe link with <SATA_Processing_Delay> before and \
+                 after each request; only the delay before is imported",
             );
         }
     }
@@ -520,7 +519,7 @@ impl Ssd {
         }
         if self.has_cache && matches!(caching, Caching::Read | Caching::Both) {
             keys.set_count("controller.read_cache.bytes", cache_bytes);
-            notes.tell("a read cache beside the write cache: MQSim has one cache of this size for both");
+            notes.tell("a read cache and a write cache of this size each: MQSim has one cache of this size for both");
         }
     }
 }
@@ -533,16 +532,15 @@ fn transfers_per_s(tag: &'static str, rate: u64, section: &Section<'_>, notes: &
     };
     let Some(per_s) = 1_000_000_000_u64.checked_div(whole_ns) else {
         notes.tell(format!(
-            "<{tag}> = {rate}: MQSim, which counts whole nanoseconds, would take no time for a transfer; here \
-                            it takes what the rate says"
+            "<{tag}> = {rate}: MQSim counts whole nanoseconds, so a transfer takes no time there; here it takes its \
+             time at this rate"
         ));
         let per_s = rate.checked_mul(1_000_000).filter(|&per_s| per_s <= COUNT_MAX);
         return per_s.ok_or_else(|| section.refused(tag, &rate, "a rate of less than 2^63 transfers a second"));
     };
     if per_s.abs_diff(rate.saturating_mul(1_000_000)) > per_s / 100 {
         notes.tell(format!(
-            "<{tag}> = {rate}: MQSim counts whole nanoseconds, {whole_ns} for a transfer, and so does the drive: \
-             {} MT/s",
+            "<{tag}> = {rate}: as in MQSim, a transfer takes whole nanoseconds, {whole_ns}: {} MT/s",
             per_s / 1_000_000
         ));
     }

@@ -32,7 +32,7 @@ pub type RequestsOf<'a> = &'a dyn Fn(&Path) -> Result<u64, String>;
 /// # Errors
 /// As there, and where a share of a trace is to be executed.
 pub fn import(device: (&str, &str), workload: Option<(&str, &str)>) -> Result<Imported, ImportError> {
-    import_counting(device, workload, &|_| Err("nobody has looked at it".to_owned()))
+    import_counting(device, workload, &|_| Err("not supported".to_owned()))
 }
 
 /// Reads `ssdconfig.xml` and, where given, `workload.xml`; each is a name for messages and a text. `requests_of` is
@@ -58,8 +58,8 @@ pub fn import_counting(
     };
     if shares.is_cut {
         notes.tell(format!(
-            "<Overprovisioning_Ratio>: MQSim offers more than leaves garbage collection the free blocks that it needs; \
-             here {} bytes are offered",
+            "<Overprovisioning_Ratio>: MQSim's capacity leaves garbage collection too few free blocks; here the \
+             capacity is {} bytes",
             shares.capacity_bytes()
         ));
     }
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!((trace.region_start_bytes, trace.region_bytes), (device.ftl.domains[0].capacity_bytes, Some(own)));
         let apart = device.capacity_bytes.abs_diff(whole.device.capacity_bytes);
         assert!(apart <= 8 * 4096, "as much as side by side on all of it, but for whole rows: {apart}");
-        assert!(notes.iter().any(|note| note.contains("domain of its own")), "{notes:?}");
+        assert!(notes.iter().any(|note| note.contains("its own domain")), "{notes:?}");
     }
 
     #[test]
@@ -267,7 +267,7 @@ mod tests {
             text.replace("<Working_Set_Percentage>50<", &format!("<Working_Set_Percentage>{used}<"))
         };
         let Imported { device, notes, .. } = imports(&with_sets("50")).unwrap();
-        assert!(notes.iter().any(|note| note.contains("only what the working sets may use")), "{notes:?}");
+        assert!(notes.iter().any(|note| note.contains("the capacity is what the working sets use")), "{notes:?}");
         let [first, second] = &device.ftl.domains[..] else { panic!("{:?}", device.ftl.domains) };
         assert_eq!((&first.channels, &second.channels), (&Some(vec![0]), &None));
         let of_plane = 128 * 32 * 4096 * 4 / 5;
@@ -285,13 +285,13 @@ mod tests {
         let (start, end) = (two.find("  <IO_Scenario>").unwrap(), two.rfind("</MQSim_IO_Scenarios>").unwrap());
         let again = two[start..end].replace(&on("0"), &on("0,1"));
         let apart = imports(&format!("{}{again}{}", &two[..end], &two[end..])).unwrap();
-        let note = apart.notes.iter().find(|note| note.contains("that of line 3 in another scenario"));
+        let note = apart.notes.iter().find(|note| note.contains("of line 3 in another scenario"));
         assert!(note.is_some_and(|note| note.contains("one by one")), "{:?}", apart.notes);
-        assert!(apart.device.ftl.domains.is_empty() && apart.workloads.len() == 2, "all flows are on all of it");
+        assert!(apart.device.ftl.domains.is_empty() && apart.workloads.len() == 2, "all flows use the whole drive");
         let beyond = imports(&with_tags(&on("0,2"), "")).unwrap_err();
         assert_eq!(beyond, "work.xml: line 3: <Channel_IDs> names 2, which the drive does not have");
         let words = imports(&with_tags(&on("0-1"), "")).unwrap_err();
-        assert!(words.contains("it should be numbers from 0 on with commas between"), "{words}");
+        assert!(words.contains("it should be numbers from 0 on, separated by commas"), "{words}");
     }
 
     #[test]
@@ -363,11 +363,11 @@ mod tests {
         for (rate, bytes_per_s) in [("1200", 1_200_000_000), ("3600", 3_600_000_000), ("1200.0", 1_200_000_000)] {
             let (is, note) = of(rate);
             assert_eq!(is, bytes_per_s);
-            assert!(note.contains("would take no time for a transfer"), "{note}");
+            assert!(note.contains("a transfer takes no time there"), "{note}");
         }
         let (is, note) = of("400");
         assert_eq!(is, 500_000_000, "2 ns, as in MQSim");
-        assert!(note.ends_with("2 for a transfer, and so does the drive: 500 MT/s"), "{note}");
+        assert!(note.ends_with("a transfer takes whole nanoseconds, 2: 500 MT/s"), "{note}");
     }
 
     #[test]
@@ -393,7 +393,9 @@ mod tests {
         };
         let imported = of("32").unwrap();
         assert_eq!(imported.device.capacity_bytes, 8 * 26 * 32 * 4096, "six of a plane's 32 blocks hold no data");
-        assert!(imported.notes.iter().any(|note| note.starts_with("<Overprovisioning_Ratio>: MQSim offers more")));
+        assert!(
+            imported.notes.iter().any(|note| note.starts_with("<Overprovisioning_Ratio>: MQSim's capacity leaves"))
+        );
         assert!(of("8").unwrap_err().to_string().contains("capacity_bytes"));
     }
 

@@ -28,7 +28,7 @@ impl Part {
             // A comma may stand behind the last number too.
             let numbers = text.split(',').map(str::trim).filter(|number| !number.is_empty()).map(str::parse);
             let numbers: Result<BTreeSet<u64>, _> = numbers.collect();
-            *level = Some(numbers.map_err(|_| flow.refused(tag, &text, "numbers from 0 on with commas between"))?);
+            *level = Some(numbers.map_err(|_| flow.refused(tag, &text, "numbers from 0 on, separated by commas"))?);
         }
         Ok(part)
     }
@@ -130,8 +130,8 @@ impl Shares {
             return whole;
         }
         notes.tell(
-            "<Channel_IDs> and the like: MQSim promises a plane that flows share more than it holds; only what the working \
-             sets may use is offered",
+            "<Channel_IDs> etc.: MQSim overcommits planes that flows share; here the capacity is what the working \
+             sets use",
         );
         Self::with_domains_of(ssd, flows, |own, _, used| floor((own as f64 * used).ceil()).unwrap_or(own))
     }

@@ -65,7 +65,9 @@ impl Scenarios {
         let mut scenarios = Vec::new();
         for scenario in root.children() {
             if scenario.name() != "IO_Scenario" {
-                return Err(scenario.wrong(format!("<{}> is unknown here; is <IO_Scenario> meant?", scenario.name())));
+                return Err(
+                    scenario.wrong(format!("<{}> is unknown here; did you mean <IO_Scenario>?", scenario.name()))
+                );
             }
             let mut flows = Vec::new();
             for child in scenario.children() {
@@ -73,7 +75,7 @@ impl Scenarios {
             }
             if flows.len() > FLOWS_MAX {
                 return Err(
-                    scenario.wrong(format!("a scenario of {} flows; at most {FLOWS_MAX} are read", flows.len()))
+                    scenario.wrong(format!("a scenario has {} flows; at most {FLOWS_MAX} are supported", flows.len()))
                 );
             }
             if flows.is_empty() {
@@ -82,7 +84,7 @@ impl Scenarios {
             scenarios.push(flows);
         }
         if scenarios.len() > 1 {
-            notes.tell("the scenarios, which MQSim runs one after the other, are a workload each");
+            notes.tell("each scenario, which MQSim runs one after the other, becomes a workload");
         }
         Ok(Self { file: file.to_owned(), scenarios })
     }
@@ -95,7 +97,7 @@ impl Scenarios {
         if !ssd.interface_is_nvme {
             // MQSim's SATA drive does not ask its flows.
             if flows.any(|flow| flow.part.counts(counts) != counts) {
-                notes.tell("<Channel_IDs> and the like: MQSim ignores them where <HostInterface_Type> is SATA");
+                notes.tell("<Channel_IDs> etc.: MQSim ignores them if <HostInterface_Type> is SATA");
             }
             return Ok(Shares::even(ssd, most));
         }
@@ -110,9 +112,9 @@ impl Scenarios {
         for (flow, same) in self.scenarios.iter().flat_map(|flows| flows.iter().zip(longest)) {
             if !flow.part.is_same(&same.part, counts) {
                 notes.tell(format!(
-                    "<Channel_IDs> and the like: the flow of line {} is on another part of the drive than that of line {} \
-                     in another scenario, and a drive is divided once; here all flows are on all of it; imported one by \
-                     one, the scenarios have a drive each",
+                    "<Channel_IDs> etc.: the flows of line {} and of line {} in another scenario use different parts \
+                     of the drive, but a drive has one partition into domains; here all flows use the whole drive. \
+                     Import the scenarios one by one to get a drive for each",
                     flow.line, same.line
                 ));
                 return Ok(Shares::even(ssd, most));
@@ -193,7 +195,7 @@ impl FlowTags {
         let priority = flow.choice("Priority_Class", Priority::High, &priorities)?;
         let caching = flow.choice("Device_Level_Data_Caching_Mode", Caching::Write, &cachings)?;
         let part = Part::read(flow)?;
-        let why = "it counts only for preconditioning; flashwise fills the whole drive";
+        let why = "only used for preconditioning; flashwise fills the whole drive";
         no_effect(notes, flow, &["Initial_Occupancy_Percentage"], why)?;
         let (kind, seed) = if is_synthetic {
             (FlowKind::Synthetic(SyntheticTags::read(flow, notes)?), flow.count("Seed", 1)?)
@@ -212,13 +214,15 @@ impl FlowTags {
         let requests = match (percent < 100.0, repeat) {
             (true, 1) => Self::share_of_trace(flow, &path, percent, requests_of, notes)?,
             (true, _) => {
-                notes.tell("<Percentage_To_Be_Executed>: MQSim ignores it where a trace is replayed more than once");
+                notes.tell("<Percentage_To_Be_Executed>: MQSim ignores it if a trace is replayed more than once");
                 None
             }
             (false, _) => None,
         };
-        no_effect(notes, flow, &["Time_Unit"], "MQSim takes the times of a trace as ns, whatever this says")?;
-        notes.tell("traces: a place behind the end of what the flow may address is taken modulo its size, as in MQSim (trace.fold)");
+        no_effect(notes, flow, &["Time_Unit"], "MQSim reads the times of a trace as ns, whatever this is set to")?;
+        notes.tell(
+            "traces: addresses past the end of the flow's range are taken modulo its size, as in MQSim (trace.fold)",
+        );
         Ok(FlowKind::Trace { path, repeat, requests })
     }
 
@@ -301,7 +305,7 @@ impl SyntheticTags {
         let size = match flow.choice("Request_Size_Distribution", false, &[("FIXED", false), ("NORMAL", true)])? {
             false => Size::fixed(bytes("Average_Request_Size", sectors)?),
             true => {
-                notes.tell("<Variance_Request_Size> is taken as the standard deviation, in sectors");
+                notes.tell("<Variance_Request_Size> is used as the standard deviation, in sectors");
                 Size::Normal {
                     mean_bytes: bytes("Average_Request_Size", sectors)?,
                     deviation_bytes: bytes("Variance_Request_Size", variance)?,
@@ -313,9 +317,9 @@ impl SyntheticTags {
         let pacing = Self::read_pacing(flow, sectors)?;
         let (stop_ns, total) = (flow.count("Stop_Time", 0)?, flow.count("Total_Requests_To_Generate", 0)?);
         if stop_ns > 0 && total > 0 {
-            notes.tell("<Total_Requests_To_Generate>: MQSim ignores it beside a <Stop_Time>");
+            notes.tell("<Total_Requests_To_Generate>: MQSim ignores it if there is a <Stop_Time>");
         }
-        no_effect(notes, flow, &["Intensity"], "MQSim ignores it; <Bandwidth> is read instead")?;
+        no_effect(notes, flow, &["Intensity"], "MQSim ignores it and uses <Bandwidth>")?;
         Ok(Self {
             working_set_percent: flow.number("Working_Set_Percentage", 100.0)?.min(100.0),
             read_percent: flow.number("Read_Percentage", 0.0)?.min(100.0),

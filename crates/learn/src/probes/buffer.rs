@@ -184,8 +184,8 @@ pub(crate) fn probe(
     progress: &mut dyn Progress,
 ) -> Result<WriteBuffer, LearnError> {
     let mut length = FIRST;
-    let recipe = "16 KiB writes in order into an idle drive, 16 in flight, without a flush, in bursts of 16 MiB, 64 MiB \
-                  and so on, until a longer one shows no larger buffer";
+    let recipe = "sequential 16 KiB writes to an idle drive, 16 in flight, no flush, in bursts of 16 MiB, 64 MiB and \
+                  so on until a longer burst shows no larger buffer";
     let (count, last) = match prober.effort {
         Effort::Thorough => (BURSTS, LAST),
         Effort::Quick => (BURSTS_QUICK, LAST_QUICK),
@@ -246,12 +246,12 @@ struct Bursts {
 const SIZE_DOUBTS: [Doubt<Bursts>; 3] = [
     doubt(
         "garbage collection ran during a burst",
-        Says::Instead("the most that was acknowledged and not programmed, while the drive moved data as well"),
+        Says::Instead("the largest amount acknowledged and not yet programmed, but garbage collection ran as well"),
         |bursts| bursts.any(Unclear::Moved),
     ),
     doubt(
         "a flush leaves data in the buffer",
-        Says::Instead("what a flush leaves in the buffer has to be added, and is not known"),
+        Says::Instead("a flush leaves an unknown amount in the buffer, which is not included"),
         |bursts| bursts.any(Unclear::Kept),
     ),
     doubt("bursts differ", Says::Nothing, |bursts| {
@@ -280,7 +280,7 @@ impl Bursts {
     /// The smallest and the largest size.
     fn range(&self) -> (f64, f64) {
         let mut sizes = self.sizes();
-        // One late answer makes one burst odd.
+        // One late completion makes one burst an outlier.
         sizes.sort_unstable_by(f64::total_cmp);
         let odd = usize::from(sizes.len() >= BURSTS);
         let sizes = &sizes[odd..sizes.len() - odd];
@@ -288,7 +288,7 @@ impl Bursts {
         (spread(f64::min, f64::MAX), spread(f64::max, 0.0))
     }
 
-    /// Whether the drive said in each burst what it had not programmed yet, and that was more than a write.
+    /// Whether the drive reported in each burst how much it had not programmed yet, and that was more than one write.
     fn all_held(&self) -> bool {
         self.readings.iter().all(|reading| reading.is_held && reading.bytes > WRITE.bytes() as f64)
     }
@@ -298,34 +298,34 @@ impl Bursts {
         let starts_slow = start <= (1.0 - SLOWER_SHARE_MIN) * self.interface;
         let is_small = !self.all_show && !self.readings.is_empty() && self.size() <= Self::IN_FLIGHT;
         if is_small && starts_slow && self.all_held() {
-            // Less than what is in flight is full from the first moment on, and the writes run at the pace of the
+            // A buffer smaller than the bytes in flight is full from the start, and writes run at the speed of the
             // flash.
             let reason =
-                "from the start the flash sets the pace, and so much is acknowledged that is not programmed yet";
+                "writes run at flash speed from the start; this is the amount acknowledged and not yet programmed";
             return (self.figure(), reason.to_owned());
         }
         if !self.all_show && starts_slow {
-            let reason =
-                "writes run at one speed from the start, and reads are faster: the flash sets the pace at once";
+            let reason = "writes run at flash speed from the start, slower than reads";
             return (Figure::absent(), reason.to_owned());
         }
         let is_a_write = |reading: &Reading| reading.is_held && reading.bytes <= WRITE.bytes() as f64;
         if !self.readings.is_empty() && self.readings.iter().all(is_a_write) {
-            return (Figure::absent(), "what is acknowledged is programmed already".to_owned());
+            return (Figure::absent(), "all acknowledged data is already programmed".to_owned());
         }
         if !self.all_show {
             let longest = self.longest;
             let reason = format!(
-                "up to {longest} the speed does not fall: no buffer, one as fast as the flash, or a larger one"
+                "no drop in speed within {longest}: there is no buffer, or flash as fast as the buffer, or a larger \
+                 buffer"
             );
             return (Figure::unknown(), reason);
         }
         if self.size() < 2.0 * Self::IN_FLIGHT && self.sizes().iter().all(|&size| size < Self::IN_FLIGHT) {
-            return (Figure::absent(), "the flash sets the pace from the start".to_owned());
+            return (Figure::absent(), "writes run at flash speed from the start".to_owned());
         }
         let plain = match self.all_held() {
-            true => "the most that was acknowledged and not programmed",
-            false => "the long-run line, drawn back to the start of the burst, ends there",
+            true => "the largest amount acknowledged and not yet programmed",
+            false => "the long-run line, extended back to the start of the burst, meets the axis there",
         };
         (self.figure(), applying(&SIZE_DOUBTS, self).reason(plain))
     }

@@ -153,13 +153,13 @@ fn read_cache(
     progress: &mut dyn Progress,
 ) -> Result<Figure<u64>, LearnError> {
     const NAME: &str = "reading again";
-    let recipe = "4 KiB reads of n scattered blocks, one at a time, and of the same ones again; n by bisection";
+    let recipe = "4 KiB reads of n scattered blocks, one at a time, then of the same blocks again; bisection over n";
     let mut seen = 0;
     for _ in 0..4 {
         seen += u32::from(again_at_hand(prober, flash, BLOCK * 64, FEWEST)?.0);
     }
     if seen < 3 {
-        let reason = "blocks that were just read take as long as others".to_owned();
+        let reason = "blocks just read take as long as others".to_owned();
         draft.because("read_cache_bytes", Because { recipe, reason, curve: None });
         return Ok(Figure::absent());
     }
@@ -178,30 +178,30 @@ fn read_cache(
     curve.sort_by(|a, b| a.x.total_cmp(&b.x));
     draft.keep(ProbeCurve {
         name: NAME.to_owned(),
-        x: "read before, MiB".to_owned(),
-        y: "latency of reading again, ns".to_owned(),
+        x: "read so far, MiB".to_owned(),
+        y: "latency of the second read, ns".to_owned(),
         points: curve,
         fit: Vec::new(),
     });
     let bytes = (spacing * search.low).bytes();
-    let reason = format!("{} blocks of {spacing} are at hand, {} are not", search.low, search.high);
+    let reason = format!("{} blocks of {spacing} are cached, {} are not", search.low, search.high);
     draft.because("read_cache_bytes", Because { recipe, reason, curve: Some(NAME) });
     let evidence = Searched { found: &search, most, is_at_hand_at_times: false };
     Ok(if !applying(&Searched::SEARCH_DOUBTS, &evidence).is_empty() {
         Figure::inconclusive(bytes, bytes, prober.region().bytes())
     } else {
         let (low, high) = widened(bytes as f64, bytes as f64, (spacing * search.high).bytes() as f64);
-        // What else the drive has at hand, as a buffer for what it moves, answers too.
+        // Other memory of the drive, such as a buffer for the data that GC moves, serves reads too.
         Figure::certain(bytes, (low - BESIDE_SHARE * bytes as f64) as u64, high as u64)
     })
 }
 
-/// What a search by bisection has come to.
+/// The result of a search by bisection.
 struct Searched<'a> {
     found: &'a Search,
-    /// The largest number that was looked for.
+    /// The largest number that was tried.
     most: u64,
-    /// Whether what was not at hand mostly was at times.
+    /// Whether blocks that were mostly not cached were so at times.
     is_at_hand_at_times: bool,
 }
 
@@ -209,7 +209,7 @@ impl Searched<'_> {
     /// Why a read cache and a read-ahead may be inconclusive.
     const SEARCH_DOUBTS: [Doubt<Self>; 2] = [
         doubt("as large as the probe can see", Says::Nothing, |searched| searched.found.high == searched.most),
-        doubt("at hand now and then", Says::Then(", or not mostly"), |searched| searched.is_at_hand_at_times),
+        doubt("cached at times", Says::Then(", though not always"), |searched| searched.is_at_hand_at_times),
     ];
 }
 
@@ -298,8 +298,8 @@ fn read_ahead(
     progress: &mut dyn Progress,
 ) -> Result<Figure<u64>, LearnError> {
     const NAME: &str = "reading ahead";
-    let recipe = "16 reads of 4 KiB in order, a pause, one read at a distance, at first beside one with nothing before it; \
-                  the distance by bisection";
+    let recipe = "16 sequential 4 KiB reads, a pause, then one read at a distance; compared with a read without \
+                  predecessors; bisection over the distance";
     let tries = if prober.effort == Effort::Quick { TRIES / 2 } else { TRIES };
     // One after the other: where a run was not long ago, it is in the cache, and nothing is read ahead.
     let section = AHEAD_MAX * 2;
@@ -327,7 +327,7 @@ fn read_ahead(
         next = with_nothing_before(prober, tries)?.are_slower_than(&latencies);
     }
     if !next && flash.share_at_hand(&latencies) >= SOME_SHARE {
-        let reason = "the next block is at hand now and then, and not mostly".to_owned();
+        let reason = "the next block is read ahead at times, but mostly not".to_owned();
         draft.because("read_ahead_bytes", Because { recipe, reason, curve: None });
         return Ok(Figure::unknown());
     }
@@ -358,7 +358,7 @@ fn read_ahead(
     let bytes = (BLOCK * search.low).bytes();
     let evidence = Searched { found: &search, most, is_at_hand_at_times: at_times };
     let doubts = applying(&Searched::SEARCH_DOUBTS, &evidence);
-    let plain = format!("{} are at hand after the last read, {} are not", BLOCK * search.low, BLOCK * search.high);
+    let plain = format!("{} are read ahead after the last read, {} are not", BLOCK * search.low, BLOCK * search.high);
     draft.because("read_ahead_bytes", Because { recipe, reason: doubts.reason(plain), curve: Some(NAME) });
     Ok(if !doubts.is_empty() {
         Figure::inconclusive(bytes, bytes, AHEAD_MAX.bytes())

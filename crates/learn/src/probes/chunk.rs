@@ -218,12 +218,12 @@ impl ReadOff<'_> {
         doubt(
             "reads of another length",
             Says::Then(
-                "; reads of another length repeat with another one, and which of the two is the chunk is not known",
+                "; reads of another length repeat with another period, and it is unknown which of the two is the chunk",
             ),
             |read_off| read_off.has_a_rival,
         ),
         // Of pages of several speeds, one border lies between slow ones and another between fast ones.
-        doubt("a border of pages of several speeds", Says::Nothing, |read_off| {
+        doubt("a boundary of pages of several speeds", Says::Nothing, |read_off| {
             read_off.longer.is_some() && read_off.has_pages_of_several_speeds()
         }),
     ];
@@ -243,20 +243,20 @@ impl ChunkEvidence<'_> {
     /// Why a chunk and its hot location may be inconclusive, by what else repeats as they do. The first that applies is
     /// enough.
     pub(super) const OTHER_EXPLANATION_DOUBTS: [Doubt<Self>; 7] = [
-        doubt("a chunk of more blocks", Says::Then("; chunks of more blocks would not have shown"), |evidence| {
+        doubt("a chunk of more blocks", Says::Then("; longer chunks would not have been detected"), |evidence| {
             evidence.is_of_blocks() && !evidence.coarse_would_show
         }),
-        doubt("pages on one channel", Says::Then("; so may pages on one channel"), |evidence| {
+        doubt("pages on one channel", Says::Then("; pages on one channel could show the same"), |evidence| {
             evidence.is_of_blocks() && channels::moves_one_by_one(&evidence.sweeps[evidence.shown_by])
         }),
         doubt(
             "a row of chunks",
-            Says::Then("; but reads within such a chunk move their data as several channels do"),
+            Says::Then("; but reads within such a chunk are transferred as by several channels"),
             |evidence| channels::lies_on_several(evidence.sweeps, evidence.bytes()),
         ),
         doubt(
             "little is saved",
-            Says::Then("; but the best place saves much less than two channels that share a read would"),
+            Says::Then("; but the best start saves much less than sharing a read between two channels would"),
             |evidence| {
                 let saved = channels::share_saved(evidence.sweeps, evidence.bytes());
                 saved.is_some_and(|saved| saved < channels::SAVES_LITTLE_SHARE)
@@ -268,7 +268,7 @@ impl ChunkEvidence<'_> {
                 (is_long || single.sweep.turn != single.sweep.window) && single.has_several_speeds()
             })
         }),
-        doubt("little is spared", Says::Then(ROWS_OF_PAGES), |evidence| {
+        doubt("little of a long read is saved", Says::Then(ROWS_OF_PAGES), |evidence| {
             spares_little(evidence.sweeps, evidence.shown_by)
         }),
         doubt("single blocks repeat alike", Says::Then(ROWS_OF_PAGES), |evidence| {
@@ -277,8 +277,8 @@ impl ChunkEvidence<'_> {
     ];
 }
 
-/// Pages of several speeds repeat as well, with rows of them.
-const ROWS_OF_PAGES: &str = "; so may rows of pages of several speeds";
+/// Rows of pages of several speeds repeat as well.
+const ROWS_OF_PAGES: &str = "; rows of pages of several speeds could show the same";
 
 impl ChunkEvidence<'_> {
     fn bytes(&self) -> ByteSize {

@@ -108,11 +108,11 @@ const GAIN_DOUBTS: [Doubt<Gain>; 2] = [
         "less is programmed, and it takes as long",
         Says::InsteadOf(|gain| {
             let programs = gain.programs.map(programs_reason).unwrap_or_default();
-            format!("{programs}, and writes {:.2} times as fast", gain.ratio)
+            format!("{programs}, and writes are {:.2} times as fast", gain.ratio)
         }),
         |gain| gain.is_no_faster() && gain.programs.is_some(),
     ),
-    doubt("it may be none", Says::Nothing, |gain| gain.times.low.is_some_and(|low| low <= 1.0)),
+    doubt("the interval includes no gain", Says::Nothing, |gain| gain.times.low.is_some_and(|low| low <= 1.0)),
 ];
 
 /// Why it may be inconclusive that there is no gain.
@@ -121,7 +121,7 @@ const NO_GAIN_DOUBTS: [Doubt<Gain>; 1] = [doubt_of_either("a gain would not have
 })];
 
 fn programs_reason(less: f64) -> String {
-    format!("the highest dose makes the flash program {less:.3} times as much as none")
+    format!("at the highest dose the flash programs {less:.3} times as much as at dose 0")
 }
 
 impl Gain {
@@ -134,7 +134,7 @@ impl Gain {
         if let Some(less) = self.programs.filter(|less| (1.0 / less) < 1.0 + CHANGES_SHARE) {
             return (Figure::absent(), programs_reason(less), None);
         }
-        let faster = format!("the highest dose makes writes {:.2} times as fast as none", self.ratio);
+        let faster = format!("at the highest dose writes are {:.2} times as fast as at dose 0", self.ratio);
         if self.is_no_faster() && self.programs.is_none() {
             let doubts = applying(&NO_GAIN_DOUBTS, self);
             return (doubts.judge(Figure::absent()), doubts.reason(faster), None);

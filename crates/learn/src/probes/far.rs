@@ -71,7 +71,10 @@ pub(super) fn probe(
     let (volumes, units) = add(found, &selects, &others);
     volumes.set(draft);
     draft.set(key!(parallel_units), units.count);
-    let more = format!("with any of bits {selects:?} of the address changed, reads never wait for those of the region");
+    let more = format!(
+        "reads whose address differs from the region's in any of the bits {selects:?} never wait for reads of the \
+         region"
+    );
     for key in ["parallel_units", "internal_volumes", "internal_volume_bits"] {
         draft.add_to_reason(key, &more);
     }

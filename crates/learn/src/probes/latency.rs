@@ -81,7 +81,7 @@ pub(crate) fn probe_asymmetry(
             figure = both(figure, again);
         }
         let reason = "median write latency ÷ median read latency".to_owned();
-        let recipe = "random requests of one length over the filled region, one at a time; reads, then writes";
+        let recipe = "random requests of one length over the filled region, one at a time: reads, then writes";
         draft.settle(key, figure, Because { recipe, reason, curve: None });
     }
     Ok(())
@@ -243,17 +243,17 @@ pub(crate) fn probe_durability(
     let [write, durable, empty, one] = &samples;
     let ns = |values: &[f64]| format!("{}", Nanos(median(values.to_vec()) as u64));
     let because = |reason| Because { recipe: FOUR_CASES, reason, curve: None };
-    let of_flush = format!("a flush of one block takes {}, of nothing {}", ns(one), ns(empty));
-    let of_durable = format!("a durable write takes {}, another {}", ns(durable), ns(write));
-    let of_both = "making a write durable costs nothing where nothing could be lost".to_owned();
+    let of_flush = format!("a flush after one write takes {}, without a write {}", ns(one), ns(empty));
+    let of_durable = format!("a durable write takes {}, a plain write {}", ns(durable), ns(write));
+    let of_both = "a drive with power-loss protection makes writes durable at no cost".to_owned();
     draft.settle(key!(flush_ns), durability.flush, because(of_flush));
     draft.settle(key!(durable_write_ns), durability.durable_write, because(of_durable));
     draft.settle(key!(power_loss_protected), durability.protection(), because(of_both));
     Ok(durability)
 }
 
-const FOUR_CASES: &str =
-    "on an idle drive, in random order: a 4 KiB write, a durable one, a flush of nothing, a flush of one block";
+const FOUR_CASES: &str = "on an idle drive, in random order: a plain 4 KiB write, a durable one, a flush without a \
+                          write, a flush after one write";
 
 /// Measures what durability costs anywhere on a drive that is full: of a small region a drive may have at hand what it
 /// needs to know of it. An interval then holds both, and is no longer certain where they are too far apart.
@@ -275,7 +275,7 @@ pub(crate) fn probe_durability_everywhere(
     for (key, here, elsewhere) in both {
         draft.set(key, in_both(here, elsewhere));
         if let Some(ns) = elsewhere.value {
-            draft.add_to_reason(key.name, &format!("anywhere on the full drive that adds {}", Nanos(ns)));
+            draft.add_to_reason(key.name, &format!("across the whole full drive it adds {}", Nanos(ns)));
         }
     }
     Ok(())

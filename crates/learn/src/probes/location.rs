@@ -95,8 +95,8 @@ pub(crate) fn probe_locations(
         None => Found::nothing(&candidate),
     };
     let found = found.with_other_explanations(&candidate).with_origin(prober.origin());
-    let recipe = "reads of 4 to 128 KiB, start moved in steps of 4 KiB (or one block) from random aligned bases, in \
-                  random order";
+    let recipe = "reads of 4 to 128 KiB in random order, start offset in steps of 4 KiB (or one block) from random \
+                  aligned bases";
     let Found { chunk, chunk_reason, hot, hot_reason, leads, .. } = found;
     draft.curves.location = candidate.profiles.sweeps.iter().map(Swept::curve).collect();
     draft.settle(key!(chunk_bytes), chunk, Because { recipe, reason: chunk_reason, curve: None });
@@ -217,11 +217,11 @@ const NO_CHUNK_DOUBTS: [Doubt<Candidate>; 5] = [
         candidate.single_blocks.would_not_show
     }),
     doubt_of_either("rows of chunks", Says::Nothing, |candidate| candidate.of_more_than_chunks),
-    doubt_of_either("some places are odd", Says::Nothing, |candidate| {
+    doubt_of_either("some starts are outliers", Says::Nothing, |candidate| {
         let sweeps = &candidate.profiles.sweeps;
         chunk::show_in_places(&sweeps[..COARSE_READS.len().min(sweeps.len())])
     }),
-    doubt_of_either("a cache answers", Says::Nothing, |candidate| candidate.single_blocks.come_from_a_cache),
+    doubt_of_either("a cache serves the reads", Says::Nothing, |candidate| candidate.single_blocks.come_from_a_cache),
 ];
 
 /// The sweeps by turns, their effects, and which of them tells the chunk, where they tell one that the window does not.
@@ -278,7 +278,7 @@ fn comes_from_a_cache(swept: &Swept, earlier: &Swept) -> bool {
 const FROM_A_CACHE_SHARE: f64 = 0.9;
 
 fn reason_of(effect: Effect) -> String {
-    format!("the curve repeats, and its phases differ by {:.1} %", effect.share * 100.0)
+    format!("latency repeats over the start offset, with phases that differ by {:.1} %", effect.share * 100.0)
 }
 
 // ---- figures --------------------------------------------------------------------------------------------------------
@@ -304,7 +304,7 @@ impl HotEvidence<'_> {
     /// Why a hot location may be inconclusive, beside whatever makes its chunk inconclusive (`chunk.rs`, `page.rs`): of
     /// a period that is not certain no place in it is.
     const HOT_DOUBTS: [Doubt<Self>; 1] =
-        [doubt("one die", Says::Then(", no more than the later of two dies does"), |evidence| {
+        [doubt("one die", Says::Then(", no more than waiting for the slower of two dies explains"), |evidence| {
             leads_as_one_die(evidence.swept, evidence.hot)
         })];
 }
@@ -318,7 +318,7 @@ impl Found {
     /// No curve repeats.
     fn nothing(candidate: &Candidate) -> Self {
         let doubts = applying(&NO_CHUNK_DOUBTS, candidate);
-        let reason = doubts.reason("no curve repeats");
+        let reason = doubts.reason("latency does not repeat over the start offset");
         Self {
             shown_by: candidate.shown_by,
             chunk: doubts.judge(Figure::absent()),
@@ -427,9 +427,9 @@ fn read_off_hot_location(
             (read_off_hot(&sweeps[long], chunk, prober), reason_of(effect))
         }
         Some(long) if sweeps[long].would_show() && chunk.known().is_some() => {
-            (Figure::absent(), "reads as long as a chunk take the same wherever they start".to_owned())
+            (Figure::absent(), "reads as long as a chunk take the same time at every start offset".to_owned())
         }
-        Some(_) => (Figure::unknown(), "reads as long as a chunk could not be told apart".to_owned()),
+        Some(_) => (Figure::unknown(), "reads as long as a chunk are too noisy to compare start offsets".to_owned()),
         None => (read_off_hot(&sweeps[shown_by], chunk, prober), reason_of(effect)),
     };
     draft.set(key!(hot_location), hot);
@@ -451,15 +451,15 @@ pub(crate) fn probe_survival(
     draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
 ) -> Result<(), LearnError> {
-    let recipe = "the region is overwritten in 4 KiB writes in random order, then the location profile of the chunk is \
-                  taken again";
+    let recipe = "the region is overwritten with 4 KiB writes in random order, then the location profile is measured \
+                  again";
     let (figure, reason) = match (locations.chunk.value, locations.hot.value) {
         _ if locations.hot.verdict == Verdict::Absent => (Figure::absent(), "there are no hot locations".to_owned()),
         (Some(chunk), Some(hot)) => {
             prober.scatter_region(progress)?;
             survives(prober, locations, (chunk, hot), draft, progress)?
         }
-        _ => (Figure::unknown(), "the hot locations are not known".to_owned()),
+        _ => (Figure::unknown(), "the hot locations are unknown".to_owned()),
     };
     let because = Because { recipe, reason, curve: Some(AFTER_WRITES) };
     draft.settle(key!(hot_location_survives_writes), figure, because);
@@ -508,11 +508,11 @@ fn survives(
         fit: Vec::new(),
     });
     let Some(stays) = stays else {
-        return Ok((Figure::unknown(), "the location profile of before is not there".to_owned()));
+        return Ok((Figure::unknown(), "the location profile from before the writes is missing".to_owned()));
     };
     let percent = |lead: f64| 100.0 * lead;
     let reason = format!(
-        "the hot locations were {:.1} % faster than the mean before, and are {:.1} % faster after",
+        "hot locations were {:.1} % faster than the mean before the writes and {:.1} % after",
         percent(stays.before),
         percent(stays.now)
     );

@@ -35,7 +35,7 @@ struct PageEvidence<'a> {
 impl PageEvidence<'_> {
     /// Why a page may be inconclusive.
     const PAGE_DOUBTS: [Doubt<Self>; 3] = [
-        doubt("dies", Says::Then(", by no more than the later of two dies does"), |evidence| {
+        doubt("dies", Says::Then(", by no more than waiting for the slower of two dies explains"), |evidence| {
             let period = evidence.page.map(|page| (page / evidence.swept.sweep.step.bytes()) as usize);
             period.is_some_and(|period| may_be_of_dies(evidence.swept, evidence.level, period))
         }),
@@ -53,7 +53,7 @@ impl PageEvidence<'_> {
         [doubt("a page is longer", Says::Then(CHUNK_WITHIN_PAGE), is_longer_than_the_chunk)];
 }
 
-const CHUNK_WITHIN_PAGE: &str = "; but a chunk holds whole pages, and that chunk is shorter than this page";
+const CHUNK_WITHIN_PAGE: &str = "; but a chunk holds whole pages, and the chunk found is shorter than the page found";
 
 /// Chunks hold whole pages: where a page is longer than the chunk, one of the two is something else, and which one is
 /// not known.
@@ -76,10 +76,10 @@ pub(crate) fn probe_page(
     let locations = without_a_chunk_of_pages(locations, page.value, draft);
     let evidence = PageEvidence { swept: &swept, level, page: page.value, chunk: locations.chunk };
     let doubts = applying(&PageEvidence::PAGE_DOUBTS, &evidence);
-    let recipe = "reads of two blocks, start moved block by block from random aligned bases, in random order";
+    let recipe = "reads of two blocks in random order, start offset block by block from random aligned bases";
     let reason = match page.value {
-        Some(_) => doubts.reason("the one start in each page from which two are touched stands out"),
-        None => "no start stands out".to_owned(),
+        Some(_) => doubts.reason("the one start in each page from which a read crosses into the next page is slower"),
+        None => "no start offset is slower".to_owned(),
     };
     draft.settle(key!(page_bytes), doubts.judge(page), Because { recipe, reason, curve: None });
     draft.curves.location.push(swept.curve());
@@ -146,9 +146,9 @@ fn without_a_chunk_of_pages(locations: Locations, page: Option<u64>, draft: &mut
     let unknown = Locations { chunk: Figure::unknown(), hot: Figure::unknown(), leads: Vec::new() };
     draft.set(key!(chunk_bytes), unknown.chunk);
     draft.set(key!(hot_location), unknown.hot);
-    let recipe = "reads of single blocks, start moved block by block, beside reads of two blocks";
+    let recipe = "reads of single blocks, start offset block by block, compared with reads of two blocks";
     for key in ["chunk_bytes", "hot_location"] {
-        let reason = "what repeats are pages; chunks of them could not be told apart".to_owned();
+        let reason = "pages repeat; chunks of that length could not be distinguished from them".to_owned();
         draft.because(key, Because { recipe, reason, curve: None });
     }
     unknown

@@ -102,7 +102,7 @@ pub(crate) fn probe_durable_writes(
         true => behind_a_buffer(prober, buffer, progress)?.unwrap_or(told),
         false => told,
     };
-    let recipe = "durable writes of one block to 256 KiB at random sections, one at a time, lengths in random order";
+    let recipe = "durable writes of one block to 256 KiB at random offsets, one at a time, lengths in random order";
     draft.settle(key!(write_unit_bytes), write_unit, Because { recipe, reason, curve: None });
     draft.curves.durable_write = std::iter::zip(&lengths, &points)
         .map(|(length, point)| DurableWritePoint { write_bytes: length.bytes(), latency_ns: point.interval() })
@@ -145,7 +145,7 @@ impl Staircase<'_> {
             first_stair(self.lengths, points).map(|length| length.bytes())
         });
         let reason = match unit.value {
-            Some(_) => "the longest write before the first step of the staircase",
+            Some(_) => "the longest write before the first step in latency",
             None => "latency grows with length without a step",
         };
         (unit, reason.to_owned())
@@ -167,7 +167,7 @@ fn programmed_by_length(
     let mut told = Vec::with_capacity(visits.len());
     for (n, &i) in visits.iter().enumerate() {
         if n.is_multiple_of(100) {
-            prober.advance(progress, "what durable writes program", n as f64 / visits.len() as f64)?;
+            prober.advance(progress, "bytes programmed by durable writes", n as f64 / visits.len() as f64)?;
         }
         let offset = prober.random_multiple(lengths[i]);
         let before = prober.programmed();
@@ -227,7 +227,7 @@ fn behind_a_buffer(
     let bytes = (8 * held).clamp(BEHIND_BYTES.0.bytes(), BEHIND_BYTES.1.bytes());
     let mut wasted = Vec::with_capacity(lengths.len());
     for (n, &length) in lengths.iter().rev().chain(lengths.last()).rev().enumerate() {
-        prober.advance(progress, "short writes behind a buffer", n as f64 / lengths.len() as f64)?;
+        prober.advance(progress, "short writes into a buffer", n as f64 / lengths.len() as f64)?;
         let count = (bytes / length.max(STEP).bytes()) as usize;
         let before = prober.programmed();
         let mut place = anywhere(prober.region(), length);
@@ -264,10 +264,13 @@ fn unit_of(lengths: &[ByteSize], wasted: &[f64]) -> Option<(Figure<u64>, String)
     let first = wasted.iter().rposition(|&ratio| ratio > THRIFTY_WA).map_or(0, |last| last + 1);
     let unit = lengths.get(first)?.bytes();
     if first == 0 {
-        return Some((Figure::absent(), "short writes end in a buffer, and are programmed without waste".to_owned()));
+        return Some((
+            Figure::absent(),
+            "a buffer takes short writes, and they are programmed without padding".to_owned(),
+        ));
     }
     let reason = format!(
-        "short writes end in a buffer; those of {} program {:.2} times as much, those of {} {:.2} times",
+        "a buffer takes short writes; writes of {} program {:.2} times their bytes, writes of {} {:.2} times",
         lengths[first - 1],
         wasted[first - 1],
         ByteSize(unit),
@@ -278,7 +281,7 @@ fn unit_of(lengths: &[ByteSize], wasted: &[f64]) -> Option<(Figure<u64>, String)
 
 /// Why a write unit behind a buffer may be inconclusive, by what shorter writes program for each byte. One that a
 /// staircase shows is certain by the same estimate on resampled writes, one that a drive counts always.
-const UNIT_DOUBTS: [Doubt<[f64]>; 1] = [doubt("some shorter writes waste little", Says::Nothing, |wasted| {
+const UNIT_DOUBTS: [Doubt<[f64]>; 1] = [doubt("some shorter writes are padded little", Says::Nothing, |wasted| {
     !wasted.iter().all(|&ratio| ratio >= WASTEFUL_WA)
 })];
 
@@ -308,7 +311,7 @@ fn counted_unit(lengths: &[ByteSize], waste: &[(usize, u64)]) -> Option<(Figure<
     let bearable = |written: u64| (1.0 + WASTE_SHARE) * written as f64;
     let one_block = typical(waste, 0) as f64;
     if programmed as f64 <= bearable(written) && one_block <= bearable(lengths[0].bytes()) {
-        return Some((Figure::absent(), "no length is programmed with waste".to_owned()));
+        return Some((Figure::absent(), "writes of every length are programmed without padding".to_owned()));
     }
     let needed: Vec<u64> = (0..lengths.len()).map(|i| least(waste, i)).collect();
     let is_tight = |i: usize| needed[i] > 0 && needed[i] as f64 <= (1.0 + TIGHT_SHARE) * lengths[i].bytes() as f64;
@@ -321,14 +324,16 @@ fn counted_unit(lengths: &[ByteSize], waste: &[(usize, u64)]) -> Option<(Figure<
     match tight {
         Some(i) => {
             let unit = lengths[i].bytes();
-            let reason =
-                format!("whole multiples of {} are programmed as they are, shorter ones with waste", lengths[i]);
+            let reason = format!(
+                "whole multiples of {} are programmed without padding, shorter writes with padding",
+                lengths[i]
+            );
             Some((Figure::certain(unit, unit, unit), reason))
         }
         None => {
             let unit = needed[0];
             let longer = unit > lengths.last().map_or(0, |longest| longest.bytes());
-            let reason = format!("one block makes the flash program {}", ByteSize(unit));
+            let reason = format!("a write of one block programs {}", ByteSize(unit));
             longer.then(|| (Figure::certain(unit, unit, unit), reason))
         }
     }
@@ -387,14 +392,14 @@ const STRIPE_DOUBTS: [Doubt<StripeEvidence>; 2] = [
     doubt(
         "shorter than the write unit",
         Says::Instead(
-            "longer pieces read back no faster, the next shorter ones, which are parts of what is programmed at once, \
-             slower",
+            "data written in longer pieces reads back no faster, in the next shorter pieces slower, but those are \
+             parts of one write unit",
         ),
         |evidence| evidence.stripe.zip(evidence.write_unit).is_some_and(|(stripe, unit)| stripe < unit),
     ),
     doubt_of_either(
-        "what came before decides",
-        Says::Then("; but written once more, behind a single block, they read back otherwise"),
+        "it depends on the write before",
+        Says::Then("; but the same pieces, written again after a single block, read back differently"),
         |evidence| evidence.depends_on_what_came_before,
     ),
 ];
@@ -427,10 +432,10 @@ pub(crate) fn probe_read_back(
         evidence.depends_on_what_came_before = stripe != evidence.stripe;
     }
     let doubts = applying(&STRIPE_DOUBTS, &evidence);
-    let recipe = "areas written in durable pieces of 1 to 512 KiB each, read back in large reads, one at a time";
+    let recipe = "areas written in durable pieces of 1 to 512 KiB each, then read in large reads, one at a time";
     let reason = doubts.reason(match stripe.value {
-        Some(_) => "longer pieces read back no faster, the next shorter ones slower",
-        None => "how long the pieces were makes no lasting difference",
+        Some(_) => "data written in longer pieces reads back no faster, in the next shorter pieces slower",
+        None => "the length of the pieces makes no lasting difference",
     });
     draft.settle(key!(stripe_bytes), doubts.judge(stripe), Because { recipe, reason, curve: None });
     let read_bytes = READ_BACK_MAX.min(prober.longest()).bytes();

@@ -254,7 +254,7 @@ const CONCURRENCY_DOUBTS: [Doubt<KneeEvidence>; 2] = [
 ];
 
 const LENGTHS: [ByteSize; 2] = [ByteSize::kib(4), ByteSize::kib(8)];
-const KNEE: &str = "where the two fitted segments meet";
+const KNEE: &str = "the depth at which the two fitted segments meet";
 
 /// k_r at 4 and 8 KiB.
 pub(crate) fn probe_reads(
@@ -265,7 +265,8 @@ pub(crate) fn probe_reads(
 ) -> Result<Reads, LearnError> {
     let mut reads = Reads::default();
     reads.complete(prober, sizes, progress)?;
-    let recipe = "random reads of one length over the filled region, one job, 1 to 256 in flight in random order";
+    let recipe = "random reads of one length over the filled region, one job, 1 to 256 in flight, depths in random \
+                  order";
     for (length, key) in std::iter::zip(LENGTHS, [key!(read_concurrency_4k), key!(read_concurrency_8k)]) {
         if let Some(reads) = reads.of(length) {
             let concurrency = reads.throughput.concurrency(&mut prober.random);
@@ -355,7 +356,7 @@ struct AsymmetryEvidence {
 /// Why α may be inconclusive, beside an interval wider than [`INTERVAL_SHARE_MAX`].
 const ASYMMETRY_DOUBTS: [Doubt<AsymmetryEvidence>; 1] = [doubt(
     "garbage collection ran",
-    Says::Then(", which the drive collects for: it has no fresh state"),
+    Says::Then(", but garbage collection ran: the drive has no fresh state"),
     |evidence| evidence.is_moved_for,
 )];
 
@@ -456,8 +457,9 @@ fn keep_curve(draft: &mut ProfileDraft, curve: ThroughputCurve) {
     draft.curves.throughput.push(curve);
 }
 
-const WRITES_RECIPE: &str = "random writes of one length over the region, one job, 1 to 256 in flight in random order, after \
-                      the write buffer was filled, and where the whole drive may be worn, all of its flash was used";
+const WRITES_RECIPE: &str = "random writes of one length over the region, one job, 1 to 256 in flight, depths in \
+                             random order, with the write buffer filled (and, with --whole-drive, all flash used) \
+                             before";
 
 #[cfg(test)]
 mod tests {

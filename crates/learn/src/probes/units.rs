@@ -67,8 +67,8 @@ const IN_A_BUFFER_SHARE: f64 = 0.7;
 const NAME: &str = "pairs of reads";
 /// Write amplification of single blocks on a fresh drive from which on they lie where the padding leaves them.
 const PADDED_WA: f64 = 1.5;
-const RECIPE: &str = "pairs of 4 KiB reads of blocks written in random order, or in order where single ones are padded, \
-                      each alone and both at once: what the second adds to the first, as a share of itself";
+const RECIPE: &str = "pairs of 4 KiB reads of blocks written in random order (or sequentially if single blocks are \
+                      padded), each alone and both at once; the time that the second adds, as a share of its own";
 /// Time in which a drive ends what it does in the background.
 pub(crate) const AFTERMATH: Nanos = Nanos(500_000_000);
 
@@ -265,7 +265,7 @@ fn count(
             let region = Places { from: ByteSize(0), bytes: prober.region() };
             classes(prober, region, (reading, border), (about as usize, on_flash_ns), progress)?
         }
-        None => (Figure::unknown(), "the times of pairs do not fall into two heaps".to_owned()),
+        None => (Figure::unknown(), "the times of pairs do not form two groups".to_owned()),
     };
     Ok(Counted { units, reason, conflicts })
 }
@@ -429,7 +429,7 @@ struct SharedUnits {
 const SHARE_DOUBTS: [Doubt<SharedUnits>; 3] = [
     doubt(
         "units differ in size",
-        Says::Then(", some blocks more often than others: units hold unequal shares"),
+        Says::Then(", some blocks more often than others: units hold unequal amounts of data"),
         SharedUnits::is_uneven,
     ),
     doubt("units that differ in size would not show", Says::Nothing, |of| of.noise >= UNEVENNESS_MAX),
@@ -537,12 +537,12 @@ fn classes(
         if block.alone_ns < on_flash_ns {
             buffered += 1;
             if buffered > BUFFERED_MAX {
-                return Ok((Figure::unknown(), "a buffer answers, where the flash was expected to".to_owned()));
+                return Ok((Figure::unknown(), "a buffer serves the reads, not the flash".to_owned()));
             }
             continue;
         }
         let mut found = None;
-        // A late or an early answer must not open a class.
+        // A late or an early completion must not open a class.
         for _ in 0..TRIES {
             if found.is_none() {
                 found = class_of(prober, &classes, block, (reading, border), &mut turn)?;
@@ -566,10 +566,10 @@ fn classes(
     }
     let units = classes.len() as u64;
     if classes.len() >= CLASSES_MAX {
-        return Ok((Figure::inconclusive(units, units, units), format!("there are {CLASSES_MAX} or more classes")));
+        return Ok((Figure::inconclusive(units, units, units), format!("{CLASSES_MAX} or more units were found")));
     }
     let reason =
-        format!("blocks fall into {units} classes that wait for each other, the last {in_a_row} into known ones");
+        format!("blocks form {units} classes that wait for each other; the last {in_a_row} blocks opened no new class");
     let doubts = applying(&CLASSES_DOUBTS, &Classes { units, about: about as u64 });
     let (low, high) = match doubts.is_empty() {
         true => (units, units),
@@ -587,9 +587,10 @@ struct Classes {
 
 /// Why a number of units that classes show may be inconclusive, beside [`CLASSES_MAX`] of them. The share of pairs that
 /// wait must say the same, or the classes are something else.
-const CLASSES_DOUBTS: [Doubt<Classes>; 1] = [doubt("the share of pairs says otherwise", Says::Nothing, |classes| {
-    (classes.units as f64 / classes.about as f64 - 1.0).abs() > AGREEING_SHARE
-})];
+const CLASSES_DOUBTS: [Doubt<Classes>; 1] =
+    [doubt("the share of pairs shows another number", Says::Nothing, |classes| {
+        (classes.units as f64 / classes.about as f64 - 1.0).abs() > AGREEING_SHARE
+    })];
 
 /// Share of their number by which the two counts of units may differ.
 const AGREEING_SHARE: f64 = 0.2;

@@ -154,10 +154,14 @@ fn by_throughput(
     let points = std::iter::zip(bits, &rates).map(|(&bit, rates)| point(f64::from(bit), rates)).collect();
     let (x, y) = ("bit of the byte address".to_owned(), "writes a second".to_owned());
     draft.keep(ProbeCurve { name: NAME.to_owned(), x, y, points, fit: Vec::new() });
-    let recipe = "random 4 KiB writes, 64 in flight, with one address bit held; throughput in the long run";
-    let falls =
-        || format!("with any of bits {selects:?} held, throughput falls to at most {:.0} %", 100.0 * HALVED_SHARE);
-    let reason = if selects.is_empty() { "no bit changes throughput".to_owned() } else { falls() };
+    let recipe = "random 4 KiB writes, 64 in flight, with one address bit held constant; long-run throughput";
+    let falls = || {
+        format!(
+            "with any of the bits {selects:?} held constant, throughput drops to at most {:.0} %",
+            100.0 * HALVED_SHARE
+        )
+    };
+    let reason = if selects.is_empty() { "no address bit changes throughput".to_owned() } else { falls() };
     let evidence = Held { reads, bits, rates: &rates, free: median(free), selects: &selects };
     let doubts = applying(&Held::THROUGHPUT_DOUBTS, &evidence);
     let volumes = Volumes::of(&selects, &doubts);
@@ -180,13 +184,15 @@ impl Held<'_> {
     const THROUGHPUT_DOUBTS: [Doubt<Self>; 2] = [
         doubt_of_either(
             "the host interface limits writes",
-            Says::Instead("no bit changes throughput, but half of the flash may be as fast as the host interface"),
+            Says::Instead(
+                "no address bit changes throughput, but half of the flash may be as fast as the host interface",
+            ),
             |held| held.selects.is_empty() && something_else_sets_the_pace(held.reads, held.free),
         ),
         doubt(
             "other bits change throughput nearly as much",
             Says::InsteadOf(|held| {
-                format!("of all bits, {:?} change throughput most, and others nearly as much", held.selects)
+                format!("the bits {:?} change throughput most, but others nearly as much", held.selects)
             }),
             |held| !stand_apart(held.bits, held.rates, held.selects),
         ),
@@ -246,10 +252,10 @@ fn by_pairs(
         .collect();
     let (x, y) = ("bit of the byte address".to_owned(), "pairs that wait, %".to_owned());
     draft.keep(ProbeCurve { name: PAIRS_NAME.to_owned(), x, y, points, fit: Vec::new() });
-    let recipe =
-        "pairs of 4 KiB reads, both at once, of blocks written in random order whose addresses differ in one bit";
-    let none = format!("of pairs that differ in any one bit about {:.1} % wait for each other", 100.0 * share);
-    let some = format!("pairs that differ in any of bits {selects:?} never wait for each other");
+    let recipe = "pairs of concurrent 4 KiB reads of blocks written in random order whose addresses differ in one bit";
+    let none =
+        format!("about {:.1} % of the pairs that differ in one bit wait for each other, whichever bit", 100.0 * share);
+    let some = format!("pairs that differ in any of the bits {selects:?} never wait for each other");
     let reason = if selects.is_empty() { none } else { some };
     let evidence = PairsByBit { selects: &selects, all_part, usual, share };
     let doubts = applying(&PairsByBit::PAIRS_DOUBTS, &evidence);
@@ -274,8 +280,8 @@ impl PairsByBit<'_> {
         // Within a volume more pairs wait than anywhere; without volumes, they are held back by something else than
         // units.
         doubt_of_either(
-            "more pairs wait than meet in one unit",
-            Says::InsteadOf(|pairs| format!("{:.0} % of pairs wait, more than meet in one unit", 100.0 * pairs.usual)),
+            "more pairs wait than one unit explains",
+            Says::InsteadOf(|pairs| format!("{:.0} % of pairs wait, more than one unit explains", 100.0 * pairs.usual)),
             |pairs| pairs.selects.is_empty() && pairs.usual > UNITS_FACTOR * pairs.share + BY_CHANCE_SHARE,
         ),
         doubt("some pairs wait that differ in a bit that selects", Says::Nothing, |pairs| !pairs.all_part),

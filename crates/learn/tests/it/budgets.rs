@@ -31,7 +31,7 @@ fn assert_left_out_for(profile: &DeviceProfile, budget: &str) {
     for entry in without_budget().probed_entries() {
         let ours = support::entry(profile, entry.key);
         let about = reason(profile, entry.key).unwrap_or_default();
-        let says_why = about.contains(budget) || about.contains("allowed are");
+        let says_why = about.contains(budget) || about.contains("the limit is");
         let was_done = !about.is_empty() && !about.contains("--");
         assert!(is_told(&ours) || says_why || was_done, "{}: {about:?}", entry.key);
     }

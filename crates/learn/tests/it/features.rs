@@ -162,7 +162,10 @@ fn what_is_written_fast_after_a_trim_and_not_after_a_rest_is_told_and_may_be_no_
         let profile = learned(Model { capacity, fast_writes: Some((ByteSize::mib(mib), 4.0)), ..Model::default() });
         let Figure { value, verdict, .. } = entry(&profile, "slc_cache_bytes").figure;
         let (told, about) = (number(value.unwrap()), reason(&profile, "slc_cache_bytes").unwrap());
-        assert!(verdict == Verdict::Inconclusive && about.contains("a second fill that rests"), "{verdict:?}: {about}");
+        assert!(
+            verdict == Verdict::Inconclusive && about.contains("a second fill, which pauses"),
+            "{verdict:?}: {about}"
+        );
         assert!((told / (mib as f64 * MIB) - 1.0).abs() < 0.1, "{told} bytes instead of {mib} MiB");
         assert_nothing_else(&profile, &[]);
         // 32 writes of 1 MiB in flight keep eight servers busy.

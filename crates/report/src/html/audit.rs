@@ -29,7 +29,7 @@ pub fn audit_page(document: &AuditDocument) -> String {
         }
         @if !audit.picture.marks.is_empty() {
             section {
-                h2 { "The requests" }
+                h2 { "Requests over time" }
                 div.charts.wide { (chart(document).render()) }
                 p.small { (kept_together(&scale_sentence(&audit.picture))) }
             }
@@ -70,7 +70,7 @@ fn chart(document: &AuditDocument) -> FieldChart {
         rule.map_or(CLEAN, colour)
     };
     let field = |mark: &flashwise_audit::Mark| {
-        let rule = mark.rule.map_or("no rule broken".to_owned(), |rule| rule.name().to_owned());
+        let rule = mark.rule.map_or("no violation".to_owned(), |rule| rule.name().to_owned());
         let words = format!("{} requests: {rule}", grouped(u64::from(mark.requests)));
         Field { x: mark.x, y: mark.y, class: class(mark.rule), words }
     };
@@ -82,8 +82,8 @@ fn chart(document: &AuditDocument) -> FieldChart {
     let name = |(rule, class): &(Rule, &'static str)| (*class, format!("{} {}", rule.number(), rule.name()));
     let broken = legend.iter().map(name);
     FieldChart {
-        title: "Requests by time and address; the colour is that of the costliest rule broken".to_owned(),
-        legend: broken.chain([(CLEAN, "no rule broken".to_owned())]).collect(),
+        title: "Requests by time and address, coloured by the costliest rule violated".to_owned(),
+        legend: broken.chain([(CLEAN, "no violation".to_owned())]).collect(),
         columns: picture.columns,
         rows: picture.rows,
         x: match picture.duration_ns {
@@ -102,7 +102,7 @@ fn scale_sentence(picture: &Picture) -> String {
         None => format!("{} requests", grouped(picture.requests.div_ceil(u64::from(picture.columns.max(1))))),
     };
     format!(
-        "{} requests. A field is {column} wide and {} high; addresses that nobody touched are left out.",
+        "{} requests. One cell is {column} wide and {} high; addresses without requests are left out.",
         grouped(picture.requests),
         bytes(picture.row_bytes)
     )

@@ -9,7 +9,7 @@ use crate::text::numbers::{bytes, significant};
 use crate::text::words::kept_together;
 use crate::text::{gains, headings, runs};
 
-/// Classes of the three runs: as it comes, before, after.
+/// Classes of the three runs: default, before, after.
 const RUN_CLASSES: [&str; 3] = ["run-default", "run-before", "run-after"];
 
 /// The page of one `fit`: the result first, then how it came about.
@@ -93,8 +93,8 @@ fn bytes_chart(c: &Comparison) -> BarChart {
     let groups: Vec<_> = headings::RUNS.into_iter().zip(runs::runs(c)).map(group).collect();
     let tells = c.after.flash_bytes_programmed.is_some();
     let (title, legend) = match tells {
-        true => ("Written by the host, programmed into flash", vec![("host", "host"), ("flash", "flash")]),
-        false => ("Written by the host (the drive does not tell what its flash programmed)", Vec::new()),
+        true => ("Bytes written by the host and programmed into flash", vec![("host", "host"), ("flash", "flash")]),
+        false => ("Bytes written by the host (the drive does not report what its flash programmed)", Vec::new()),
     };
     BarChart { title: title.to_owned(), legend, groups }
 }

@@ -46,13 +46,13 @@ pub(super) fn section(profile: &DeviceProfile) -> Markup {
     html! {
         @if !told.is_empty() || !further.is_empty() {
             section {
-                h2 { "Where each figure comes from" }
+                h2 { "Evidence for each figure" }
                 @for (title, exhibits) in &told {
                     h3 { (title) }
                     @for exhibit in exhibits { (draw(profile, exhibit)) }
                 }
                 @if !further.is_empty() {
-                    h3 { "Further curves" }
+                    h3 { "Other curves" }
                     div.charts {
                         @for chart in further.iter().flat_map(|source| charts(profile, *source, &[])) { (chart.render()) }
                     }
@@ -165,7 +165,7 @@ fn draw(profile: &DeviceProfile, exhibit: &Exhibit<'_>) -> Markup {
     }
 }
 
-/// The figures of an exhibit, why they are what they are, and what was done; what they have in common is said once.
+/// The figures of an exhibit with their reasons and their probe; a reason or probe that all share appears once.
 fn read_off(exhibit: &Exhibit<'_>) -> Markup {
     let reasons: Vec<&str> = exhibit.figures.iter().filter_map(|(_, e)| e.map(|e| e.reason.as_str())).collect();
     let recipes = distinct(exhibit.figures.iter().filter_map(|(_, e)| e.map(|e| e.recipe.as_str())));

@@ -22,7 +22,7 @@ use maud::html;
 
 /// The page of one drive.
 pub fn profile_page(profile: &DeviceProfile) -> String {
-    let title = format!("What {} hides", profile.device.name);
+    let title = format!("Hidden parameters of {}", profile.device.name);
     let body = html! {
         header {
             p.kicker { "flashwise · " (profile.device.target) }

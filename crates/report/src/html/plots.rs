@@ -80,7 +80,7 @@ fn size_chart(
 pub(super) fn durable_write(profile: &DeviceProfile) -> Option<LineChart> {
     let points = profile.curves.durable_write.iter().map(|p| (p.write_bytes, p.latency_ns)).collect();
     let series = vec![("durable write".to_owned(), points)];
-    size_chart(profile, "Latency of one durable write by its size".to_owned(), "median latency", series)
+    size_chart(profile, "Latency of one durable write by size".to_owned(), "median latency", series)
 }
 
 /// How fast data reads back.
@@ -90,8 +90,8 @@ pub(super) fn read_back(profile: &DeviceProfile) -> Option<LineChart> {
     reads.sort_unstable();
     reads.dedup();
     let title = match reads.as_slice() {
-        [one] => format!("Latency of reading {} by the size of the writes that wrote it", bytes(*one)),
-        _ => "Latency of a read by the size of the writes that wrote the data".to_owned(),
+        [one] => format!("Latency of reading {} by the size of the writes that stored it", bytes(*one)),
+        _ => "Read latency by the size of the writes that stored the data".to_owned(),
     };
     let points = |read: u64| curve.iter().filter(move |p| p.read_bytes == read).map(|p| (p.write_bytes, p.latency_ns));
     let series = reads.iter().map(|&read| (format!("reads of {}", bytes(read)), points(read).collect())).collect();
@@ -117,7 +117,7 @@ pub(super) fn unmarked_location(curve: &LocationCurve) -> LineChart {
     };
     let points = curve.latency_ns.iter().enumerate().map(point).collect();
     LineChart {
-        title: format!("Reads of {} by where they start", bytes(curve.read_bytes)),
+        title: format!("{} reads by start offset", bytes(curve.read_bytes)),
         x: Axis::of_offsets("offset, KiB", window(curve) as f64, |offset| tick(offset / 1024.0)),
         y,
         series: vec![Series { name: "median".to_owned(), class: "s1", points }],
@@ -150,7 +150,7 @@ pub(super) fn throughput(profile: &DeviceProfile, size: u64) -> Option<LineChart
     let depths = || points().map(|p| p.in_flight);
     let highest = points().map(|p| p.high).fold(0.0, f64::max);
     Some(LineChart {
-        title: format!("Random requests of {}", bytes(size)),
+        title: format!("Random {} requests", bytes(size)),
         x: Axis::log2("requests in flight", f64::from(depths().min()?), f64::from(depths().max()?), tick),
         y: Axis::from_zero("requests a second", highest, tick),
         series: curves.iter().map(|curve| throughput_series(curve)).collect(),

@@ -13,7 +13,7 @@ use crate::text::words::kept_together;
 const MOST_LINES: usize = 6;
 const CLASSES: [&str; MOST_LINES] = ["s1", "s2", "s3", "s4", "s5", "s6"];
 
-/// Something that is told of each pool.
+/// A measure that is drawn for each pool.
 struct Measure {
     title: &'static str,
     axis: &'static str,
@@ -35,21 +35,21 @@ const MEASURES: [Measure; 5] = [
         tick: |v| format!("{:.0} %", v * 100.0),
     },
     Measure {
-        title: "Batches that were written back",
+        title: "Write-back operations",
         axis: "batches",
         value: |r| Some(r.write_back_operations as f64),
         words: whole,
         tick: whole,
     },
     Measure {
-        title: "Pages that were written back",
+        title: "Pages written back",
         axis: "pages",
         value: |r| Some(r.pages_written as f64),
         words: whole,
         tick: whole,
     },
     Measure {
-        title: "Cost by the model",
+        title: "Modelled cost",
         axis: "page reads",
         value: |r| r.model_cost.map(|cost| cost.total_reads),
         words: significant,
@@ -88,7 +88,7 @@ pub fn pool_page(report: &PoolReport) -> String {
             }
         }
         section {
-            h2 { "Each pool" }
+            h2 { "All pools" }
             div.scroll { table.numbers {
                 thead { tr { @for column in say::columns(report) { th { (column.title) } } } }
                 tbody { @for result in &report.results {

@@ -1,6 +1,6 @@
 //! A probe's curve as a plot: axes by what its titles say, a band for the intervals, a line for what was fitted.
 //!
-//! A title ends in its unit (`read before, MiB`). Sizes and times are drawn in the unit that suits the largest of them;
+//! A title ends in its unit (`read so far, MiB`). Sizes and times are drawn in the unit that suits the largest of them;
 //! where the first points double, the axis is logarithmic, as the probe meant it.
 
 use flashwise_profile::{Entry, ProbeCurve, ProbePoint, Quantity, Verdict};
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn sizes_that_double_have_a_logarithmic_axis_with_their_units() {
         let points = [(0.25, 3e4), (0.5, 3e4), (1.0, 3e4), (2.0, 9e4), (1.75, 9e4)];
-        let chart = chart(&curve("read before, MiB", "latency, ns", &points), &[]).unwrap();
+        let chart = chart(&curve("read so far, MiB", "latency, ns", &points), &[]).unwrap();
         assert_eq!(ticks(&chart.x), ["256 KiB", "512 KiB", "1 MiB", "2 MiB"]);
         assert_eq!(chart.x.place(1_048_576.0), 2.0 / 3.0);
         assert_eq!((chart.title.as_str(), chart.x.label.as_str()), ("Reading again", "read before"));
@@ -248,10 +248,10 @@ mod tests {
             chart.marks.into_iter().map(|mark| (mark.x, mark.label)).collect::<Vec<_>>()
         };
         let cache = || figure("read_cache_bytes", Quantity::Bytes(8 << 20));
-        assert_eq!(marks("read before, MiB", cache()), [(8.0, "read cache 8 MiB".to_owned())]);
+        assert_eq!(marks("read so far, MiB", cache()), [(8.0, "read cache 8 MiB".to_owned())]);
         assert_eq!(marks("time, ms", cache()), []);
         let spare = figure("over_provisioning", Quantity::Share(0.275));
-        assert_eq!(marks("overwritten, times the drive", spare), [(0.275, "over-provisioning 27.5 %".to_owned())]);
+        assert_eq!(marks("overwritten, × capacity", spare), [(0.275, "over-provisioning 27.5 %".to_owned())]);
         let bits = figure("internal_volume_bits", Quantity::AddressBits(1 << 13 | 1 << 15));
         let expected = [(13.0, "bit 13".to_owned()), (15.0, "bit 15".to_owned())];
         assert_eq!(marks("bit of the byte address", bits), expected);

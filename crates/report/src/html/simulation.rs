@@ -124,9 +124,9 @@ fn distribution(s: &Simulation) -> LineChart {
             .collect(),
     };
     LineChart {
-        title: "Requests that took no longer than".to_owned(),
+        title: "Response time distribution".to_owned(),
         x: Axis::log2("response time, µs", if low.is_finite() { low } else { 1.0 }, high, significant),
-        y: Axis::from_zero("percent of the requests", 100.0, |v| v.to_string()),
+        y: Axis::from_zero("percent of requests", 100.0, |v| v.to_string()),
         series: told.iter().enumerate().map(series).collect(),
         fit: Vec::new(),
         marks: Vec::new(),
@@ -189,9 +189,5 @@ fn wear(s: &Simulation) -> Option<BarChart> {
         BarGroup { name, bars: vec![bar] }
     });
     let size = bytes(s.device.superpage_bytes() * u64::from(s.device.flash.pages_per_block));
-    Some(BarChart {
-        title: format!("Superblocks of {size} by their wear"),
-        legend: Vec::new(),
-        groups: groups.collect(),
-    })
+    Some(BarChart { title: format!("Superblocks ({size}) by wear"), legend: Vec::new(), groups: groups.collect() })
 }

@@ -10,7 +10,7 @@ use crate::text::parameters::ParameterRow;
 use crate::text::words::kept_together;
 use crate::text::{findings, headings, parameters, runs};
 
-/// What the drive hides.
+/// The drive's hidden parameters.
 pub(super) fn parameters(profile: &DeviceProfile) -> Markup {
     let groups = parameters::parameter_groups(profile);
     html! {
@@ -81,7 +81,7 @@ pub(super) fn verdict_class(verdict: Verdict) -> &'static str {
     }
 }
 
-/// What the audit found, before and after.
+/// The audit's findings, before and after.
 pub(super) fn audit(c: &Comparison) -> Markup {
     let changed = !c.applied.is_empty();
     let after = changed.then_some(c.findings_after.as_slice());
@@ -112,7 +112,7 @@ fn one_finding(finding: &Finding, later: Option<&Finding>, broken: &Finding, sim
         article.finding {
             h3 { span.number { (finding.rule.number()) } (kept_together(&findings::sentence(&finding.statement))) }
             dl {
-                dt { @if later.is_some() { "before" } @else { "broken" } }
+                dt { @if later.is_some() { "before" } @else { "found" } }
                 dd class=(count_class(finding)) { (findings::frequency(finding)) }
                 @if let Some(later) = later {
                     dt { "after" }
@@ -120,11 +120,11 @@ fn one_finding(finding: &Finding, later: Option<&Finding>, broken: &Finding, sim
                 }
                 @if let Some(places) = findings::places(broken) { dt { "where" } dd { (places) } }
                 @if let Some(processes) = findings::processes(broken) { dt { "process" } dd { (processes) } }
-                dt { "such as" }
+                dt { "examples" }
                 dd { @for example in &broken.examples { div { (kept_together(&findings::example(example))) } } }
                 dt { "cost" }
                 dd { (kept_together(&findings::cost(&broken.cost, simulated))) }
-                dt { "helps" }
+                dt { "remedy" }
                 dd { (kept_together(&broken.remedy)) }
             }
         }
@@ -145,7 +145,7 @@ pub(super) fn applied(c: &Comparison) -> Markup {
             } @else {
                 div.scroll {
                     table {
-                        thead { tr { th { "what" } th { "from" } th { "to" } th { "because" } th { "undo" } } }
+                        thead { tr { th { "change" } th { "from" } th { "to" } th { "because" } th { "undo" } } }
                         tbody {
                             @for change in &c.applied {
                                 tr {

@@ -1,4 +1,4 @@
-//! What an attached drive did, on a terminal.
+//! The final counters of an attached drive, on a terminal.
 
 use flashwise_attach::AttachReport;
 
@@ -7,12 +7,12 @@ use super::layout::Screen;
 use crate::printed::Printed;
 use crate::text::attach as say;
 
-/// What an attached drive did.
+/// The final counters of an attached drive.
 pub fn render_attach(report: &AttachReport, style: Style) -> Printed {
     let mut screen = Screen::new(style);
-    screen.heading(&format!("What {} did", report.device));
+    screen.heading(&format!("Activity of {}", report.device));
     screen.pairs(24, say::rows(report));
-    let columns = ["on the drive's clock", "requests", "median", "p99", "longest"];
+    let columns = ["latency (simulated time)", "requests", "median", "p99", "max"];
     screen.numbers(&columns, say::latency_rows(report));
     screen.remarks(&say::remarks(report));
     screen.finish()

@@ -1,4 +1,4 @@
-//! What an attached drive is doing, on a terminal.
+//! The live counters of an attached drive, on a terminal.
 
 use flashwise_attach::DeviceStat;
 
@@ -8,7 +8,7 @@ use crate::printed::Printed;
 use crate::text::device_stat as say;
 use crate::text::simulation::amplification_parts;
 
-/// What an attached drive is doing; with an earlier look at it, also what it did between the two.
+/// The live counters of an attached drive; with an earlier sample, also the rates between the two.
 pub fn render_device_stat(stat: &DeviceStat, before: Option<&DeviceStat>, style: Style) -> Printed {
     let mut screen = Screen::new(style);
     screen.heading(&say::title(stat));

@@ -1,4 +1,4 @@
-//! Text for a terminal: tables that fit its width, without colours unless they are asked for.
+//! Text for a terminal: tables that fit its width, in colour only on request.
 
 mod attach;
 mod comparison;
@@ -53,7 +53,7 @@ impl Default for Style {
     }
 }
 
-/// What is known about a drive.
+/// A drive's hidden parameters.
 pub fn render_profile(profile: &DeviceProfile, style: Style) -> Printed {
     let mut screen = Screen::new(style);
     screen.heading(&format!("{}: {}", headings::DRIVE_HIDES, profile.device.name));
@@ -63,19 +63,19 @@ pub fn render_profile(profile: &DeviceProfile, style: Style) -> Printed {
     screen.finish()
 }
 
-/// What a power cut on demand did.
+/// The effect of an injected power cut.
 pub fn render_power_cut(cut: &PowerCut, style: Style) -> Printed {
     let mut screen = Screen::new(style);
     screen.paragraph(&crate::text::device_stat::cut_sentence(cut));
     screen.finish()
 }
 
-/// What goes wrong on demand.
+/// The faults that are injected.
 pub fn render_faults(faults: &FaultState, style: Style) -> Printed {
     let mut screen = Screen::new(style);
     let sentences = crate::text::device_stat::fault_sentences(faults);
     if sentences.is_empty() {
-        screen.paragraph("Nothing goes wrong on demand.");
+        screen.paragraph("No fault is injected.");
     }
     sentences.iter().for_each(|sentence| screen.bullet(sentence));
     screen.finish()
@@ -108,12 +108,12 @@ pub fn render_audit(document: &AuditDocument, style: Style) -> Printed {
     screen.finish()
 }
 
-/// What may stand in a comment: a name in quotes may hold a line end.
+/// Text for a comment: a quoted name may contain a line end.
 fn comment(text: &str) -> String {
     flashwise_block::shown::line(&text.replace(['\n', '\r'], " ")).into_owned()
 }
 
-/// The figures group by group, and why some are open.
+/// The figures group by group, and why some are inconclusive.
 fn parameter_table(screen: &mut Screen, profile: &DeviceProfile) {
     let groups = parameters::parameter_groups(profile);
     let sections = groups.iter().map(|(group, rows)| (group.title, rows.iter().map(parameter_row).collect()));
@@ -135,11 +135,11 @@ fn parameter_row(row: &parameters::ParameterRow) -> Vec<Text> {
     vec![Text::plain(&*row.name), told(&row.value), told(&row.interval), told(row.verdict_text)]
 }
 
-/// The findings one below the other; with those of a second run beside them where there is one. Rules that nobody broke
-/// are left out.
+/// The findings one below the other, with those of a second run beside them if given. Rules without a violation are
+/// left out.
 fn finding_list(screen: &mut Screen, list: &[Finding], after: Option<&[Finding]>, simulated: Option<&Simulated>) {
     if list.is_empty() {
-        screen.paragraph("No rule could be judged with this profile.");
+        screen.paragraph("No rule could be checked with this profile.");
     }
     for finding in list {
         let later = after.and_then(|a| a.iter().find(|f| f.rule == finding.rule));
@@ -161,14 +161,14 @@ fn finding_details(
         let ink = if f.violations == 0 { Ink::Good } else { Ink::Bad };
         Text::new(findings::frequency(f), ink)
     };
-    let first = if later.is_some() { "before" } else { "broken" };
+    let first = if later.is_some() { "before" } else { "found" };
     let mut details = vec![(first, count(finding))];
     details.extend(later.map(|f| ("after", count(f))));
     details.extend(findings::places(broken).map(|places| ("where", Text::plain(places))));
     details.extend(findings::processes(broken).map(|processes| ("process", Text::plain(processes))));
-    details.push(("such as", Text::plain(findings::examples(broken))));
+    details.push(("example", Text::plain(findings::examples(broken))));
     details.push(("cost", Text::plain(findings::cost(&broken.cost, simulated))));
-    details.push(("helps", Text::plain(&broken.remedy)));
+    details.push(("remedy", Text::plain(&broken.remedy)));
     details
 }
 

@@ -1,4 +1,4 @@
-//! A score on a terminal: what is true beside what was learned, group by group, and how much of it is right.
+//! A score on a terminal: true and learned values side by side, group by group, and how many are right.
 
 use flashwise_learn::score::{FigureScore, Score};
 use flashwise_profile::Verdict;
@@ -9,10 +9,10 @@ use crate::printed::Printed;
 use crate::text::groups::{GROUPS, Group};
 use crate::text::parameters::{quantity, value_in_words, verdict_in_words};
 
-/// What was learned beside what is true.
+/// Learned values beside the true ones.
 pub fn render_score(score: &Score, style: Style) -> Printed {
     let mut screen = Screen::new(style);
-    screen.heading("Beside the truth");
+    screen.heading("Learned and true values");
     let section = |group: &'static Group| {
         let members = group.sort_out(&score.figures, |figure| figure.figure);
         let lines = members.into_iter().filter_map(|figure| Some(line(group.name_of(figure.figure)?, figure)));
@@ -31,7 +31,7 @@ fn line(name: &str, figure: &FigureScore) -> Vec<Text> {
     let truth = truth.map_or_else(|| "none".to_owned(), quantity);
     let mark = match (figure.correct, figure.verdict) {
         (true, _) => Text::new("right", Ink::Good),
-        (false, Verdict::Inconclusive) => Text::new("open", Ink::Doubtful),
+        (false, Verdict::Inconclusive) => Text::new("–", Ink::Doubtful),
         (false, _) => Text::new("wrong", Ink::Bad),
     };
     let verdict = Text::plain(verdict_in_words(figure.verdict, value));
@@ -42,8 +42,8 @@ fn totals(score: &Score) -> String {
     let wrong = score.settled.saturating_sub(score.settled_correct);
     let open = score.scored.saturating_sub(score.correct + wrong);
     format!(
-        "{} of {} right, {wrong} wrong, {open} open. Of {} that are certain or absent, {} are right; features told that \
-         are not there: {}.",
-        score.correct, score.scored, score.settled, score.settled_correct, score.false_features
+        "Of {} figures, {} are right, {wrong} wrong, {open} inconclusive. Of the {} reported as certain or absent, {} \
+         are right; false positives: {}.",
+        score.scored, score.correct, score.settled, score.settled_correct, score.false_features
     )
 }

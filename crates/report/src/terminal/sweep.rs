@@ -30,7 +30,8 @@ pub fn render_sweep(sweep: &Sweep, style: Style) -> Printed {
     screen.table(&header, &align, rows);
     if sweep.cells.len() > MOST_LINES {
         screen.gap();
-        screen.paragraph(&format!("… and {} more cells, all of them in the files.", sweep.cells.len() - MOST_LINES));
+        screen
+            .paragraph(&format!("… and {} more cells, which are in the output files.", sweep.cells.len() - MOST_LINES));
     }
     for cell in sweep.cells.iter().filter(|cell| cell.error.is_some()) {
         screen.bullet(&format!("cell {}: {}", cell.index, cell.error.as_deref().unwrap_or_default()));
@@ -41,7 +42,7 @@ pub fn render_sweep(sweep: &Sweep, style: Style) -> Printed {
 fn counts(sweep: &Sweep) -> String {
     let mut text = format!("{} cells", grouped(sweep.cells.len() as u64));
     if sweep.resumed > 0 {
-        text += &format!(", {} of them finished before and not run again", grouped(sweep.resumed));
+        text += &format!(", {} of them resumed from an earlier run", grouped(sweep.resumed));
     }
     if sweep.failed > 0 {
         text += &format!(", {} FAILED", grouped(sweep.failed));

@@ -62,7 +62,7 @@ fn a_worn_out_drive_says_what_it_took() {
     let end = EndOfLife { at_ns: 5, host_bytes_written: 3 << 40 };
     (stat.state.read_only, stat.state.end_of_life) = (Some(ReadOnlyCause::EndOfLife), Some(end));
     let text = render_device_stat(&stat, None, plain(80));
-    assert!(text.contains("read-only: its blocks were worn out after 3 TiB written"), "{text}");
+    assert!(text.contains("read-only: its blocks wore out after 3 TiB written"), "{text}");
 }
 
 /// A change of each kind.
@@ -127,8 +127,11 @@ fn where_nothing_pays_the_database_stays_as_it_is() {
     let nothing =
         Tuning { proposals: Vec::new(), gain: None, uri: None, at_open: Vec::new(), applied: None, ..tuning() };
     let text = render_tuning(&nothing, plain(80));
-    assert!(text.contains("Keep it as it is: nothing that was tried pays."), "{text}");
-    assert!(!text.contains("What pays") && !text.contains("How to open") && !text.contains("What was done"), "{text}");
+    assert!(text.contains("Keep the current settings: no change that was tried is a gain."), "{text}");
+    assert!(
+        !text.contains("Recommended changes") && !text.contains("How to open") && !text.contains("Steps taken"),
+        "{text}"
+    );
 }
 
 /// A setting and a table.
@@ -155,7 +158,7 @@ fn postgres_tuning() -> flashwise_tune::ServerTuning {
         "0",
         "370",
         "a flush takes 740 µs on this drive (708 to 771)",
-        "unknown; --measure tells",
+        "unknown; use --measure",
         "reload",
         "ALTER SYSTEM SET commit_delay = 370;",
         "ALTER SYSTEM RESET commit_delay;",
@@ -265,8 +268,11 @@ fn settings_of_mariadb_say_when_they_act_and_where_they_go() {
         needs_instance: Some(vec!["innodb_page_size".into()]),
     });
     let text = render_mariadb_tuning(&tuning, plain(80));
-    assert!(text.contains("The values were read back. To take it back:"), "{text}");
-    assert!(text.contains("a restart are needed for") && !text.contains("For the client"), "{text}");
+    assert!(text.contains("The new values were read back and verified. To undo:"), "{text}");
+    assert!(
+        text.contains("These need an option file and a restart") && !text.contains("Statements for the mariadb client"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -274,7 +280,7 @@ fn an_option_file_has_its_reasons_and_nothing_that_an_instance_cannot_take() {
     insta::assert_snapshot!(mariadb_option_file(&mariadb_tuning()));
     let mut nothing = mariadb_tuning();
     (nothing.proposals, nothing.sql, nothing.option_file) = Default::default();
-    assert!(mariadb_option_file(&nothing).ends_with("# Nothing is to be changed.\n"));
+    assert!(mariadb_option_file(&nothing).ends_with("# No changes.\n"));
 }
 
 #[test]
@@ -282,9 +288,9 @@ fn statements_for_psql_have_their_reasons_and_how_to_take_them_back() {
     insta::assert_snapshot!(postgres_tuning_sql(&postgres_tuning()));
     let mut nothing = postgres_tuning();
     (nothing.proposals, nothing.sql, nothing.undo_sql) = Default::default();
-    assert!(postgres_tuning_sql(&nothing).ends_with("-- Nothing is to be changed.\n"));
+    assert!(postgres_tuning_sql(&nothing).ends_with("-- No changes.\n"));
     let text = render_postgres_tuning(&nothing, plain(80));
-    assert!(text.contains("Keep it as it is") && !text.contains("For psql"), "{text}");
+    assert!(text.contains("Keep the current settings") && !text.contains("Statements for psql"), "{text}");
 }
 
 #[test]
@@ -297,10 +303,10 @@ fn what_was_measured_of_settings_is_told_as_what_it_is() {
         render_postgres_tuning(&tuning, plain(100))
     };
     assert!(told("costs", 0.9).contains("Measured: 10.0 % fewer transactions a second"), "{}", told("costs", 0.9));
-    assert!(told("no-gain-seen", 1.0).contains("No gain was seen (95 % interval"), "{}", told("no-gain-seen", 1.0));
+    assert!(told("no-gain-seen", 1.0).contains("No gain was measured (95 % interval"), "{}", told("no-gain-seen", 1.0));
     let mut unmeasured = postgres_tuning();
     unmeasured.measured = None;
-    assert!(render_postgres_tuning(&unmeasured, plain(80)).contains("--measure does"));
+    assert!(render_postgres_tuning(&unmeasured, plain(80)).contains("use --measure"));
 }
 
 #[test]
@@ -310,7 +316,7 @@ fn what_was_applied_to_a_server_stands_in_place_of_what_to_paste() {
     let needs_restart = vec!["commit_delay".to_owned()];
     tuning.applied = Some(flashwise_tune::AppliedSettings { statements, undo, needs_restart, needs_instance: None });
     let text = render_postgres_tuning(&tuning, plain(80));
-    assert!(text.contains("A restart is needed for commit_delay.") && !text.contains("For psql"), "{text}");
+    assert!(text.contains("A restart is needed for commit_delay.") && !text.contains("Statements for psql"), "{text}");
 }
 
 #[test]
@@ -318,7 +324,7 @@ fn a_profile_is_a_table() {
     insta::assert_snapshot!(render_profile(&sample::samsung().profile, Style::default()));
 }
 
-/// A score with a figure of each kind: right, wrong, absent, a best guess, and one that cannot be told.
+/// A score with a figure of each kind: right, wrong, absent, a best guess, and an inconclusive one.
 fn score_of_every_kind() -> Score {
     fn certain<T: Copy>(value: T) -> Figure<T> {
         Figure::certain(value, value, value)
@@ -368,12 +374,12 @@ fn a_cost_says_when_mending_would_lose_and_when_nothing_was_simulated() {
         flashwise_audit::Cost { time_ns: Some(-3_000_000), flash_bytes: Some(0), ..Default::default() };
     document.audit.findings[1].cost = flashwise_audit::Cost::default();
     let text = render_audit(&document, Style::default());
-    assert!(text.contains("cost     none in drive time: mended, it takes 3 ms more; no flash bytes"), "{text}");
+    assert!(text.contains("cost     none in drive time: fixed, it takes 3 ms more; no flash bytes"), "{text}");
     assert!(text.contains("cost     not simulated"), "{text}");
     document.audit.simulated = None;
-    document.audit.not_simulated = Some("the profile does not tell the write unit".to_owned());
+    document.audit.not_simulated = Some("the write unit is inconclusive".to_owned());
     let text = render_audit(&document, Style::default());
-    assert!(text.contains("Costs are not told: the profile does not tell the write unit."), "{text}");
+    assert!(text.contains("Costs were not simulated: the write unit is inconclusive."), "{text}");
 }
 
 #[test]
@@ -418,15 +424,15 @@ fn a_rule_that_only_the_run_after_breaks_is_shown_with_its_example() {
     std::mem::swap(&mut c.findings, &mut c.findings_after);
     let text = render_comparison(&c, plain(80));
     assert!(text.contains("before   0 of 48,221 (0 %)\n   after    48,221 of 48,221 (100 %), 2.94 GiB\n"), "{text}");
-    assert!(text.contains("such as  read 64 KiB at byte 1,245,184 of the database"), "{text}");
+    assert!(text.contains("example  read 64 KiB at byte 1,245,184 of the database"), "{text}");
 }
 
 #[test]
 fn a_life_is_told_with_what_it_is_made_of() {
     let text = render_simulation(&simulation_with_life(), plain(80));
     let life = &text[text.find("\nLife\n").unwrap()..];
-    insta::assert_snapshot!(life[..life.find("invariants were").unwrap()].rsplit_once('\n').unwrap().0);
-    assert!(!render_simulation(&simulation(), plain(80)).contains("\nLife\n"), "nothing wears out there");
+    insta::assert_snapshot!(life[..life.find("\nAll ").unwrap()].rsplit_once('\n').unwrap().0);
+    assert!(!render_simulation(&simulation(), plain(80)).contains("\nLife\n"), "this drive has no wear limit");
 }
 
 #[test]
@@ -444,5 +450,5 @@ fn the_end_of_a_life_and_a_life_that_is_not_known_are_told() {
     });
     assert!(end.contains("after 2.5 s of its life and 3 GiB written it became read-only. 1,234 writes"), "{end}");
     let unknown = told(|life| life.not_projected = Some("nothing was written".to_owned()));
-    assert!(unknown.contains("How long the drive lives is not told: nothing was written."), "{unknown}");
+    assert!(unknown.contains("The drive's life was not projected: nothing was written."), "{unknown}");
 }

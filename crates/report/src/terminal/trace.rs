@@ -6,7 +6,7 @@ use crate::printed::Printed;
 use crate::text::trace as say;
 use crate::trace::{TraceConversion, TraceInfo, TraceReplayed, TraceTpcc};
 
-/// What a trace asks for.
+/// The requests of a trace in numbers.
 pub fn render_trace_info(info: &TraceInfo, style: Style) -> Printed {
     let mut screen = Screen::new(style);
     screen.heading(&info.origin.trace);
@@ -22,7 +22,7 @@ pub fn render_trace_info(info: &TraceInfo, style: Style) -> Printed {
     screen.finish()
 }
 
-/// What became of a trace.
+/// The result of a conversion.
 pub fn render_trace_conversion(conversion: &TraceConversion, style: Style) -> Printed {
     let mut screen = Screen::new(style);
     screen.strong_paragraph(&say::conversion_sentence(conversion));
@@ -35,7 +35,7 @@ pub fn render_trace_conversion(conversion: &TraceConversion, style: Style) -> Pr
     screen.finish()
 }
 
-/// What TPC-C asked for.
+/// The requests of a TPC-C run.
 pub fn render_trace_tpcc(told: &TraceTpcc, style: Style) -> Printed {
     let mut screen = Screen::new(style);
     screen.strong_paragraph(&say::conversion_sentence(&told.conversion));

@@ -20,7 +20,7 @@ pub fn render_tuning(t: &Tuning, style: Style) -> Printed {
     how_to_open(&mut screen, t);
     if let Some(applied) = &t.applied {
         screen.heading(headings::WAS_DONE);
-        let what = if applied.in_place { "changed" } else { "new; the database itself is as it was" };
+        let what = if applied.in_place { "changed" } else { "a new file; the database itself is unchanged" };
         screen.paragraph(&format!("{}: {what}.", applied.file));
         applied.steps.iter().for_each(|step| screen.bullet(step));
     }
@@ -32,10 +32,10 @@ pub fn render_tuning(t: &Tuning, style: Style) -> Printed {
 fn headline(t: &Tuning) -> String {
     match &t.gain {
         Some(gain) => {
-            let all = if t.proposals.len() == 1 { "One change brings" } else { "All changes together bring" };
+            let all = if t.proposals.len() == 1 { "This change brings" } else { "These changes together bring" };
             format!("{all} {}.", words(gain))
         }
-        None => "Keep it as it is: nothing that was tried pays.".to_owned(),
+        None => "Keep the current settings: no change that was tried is a gain.".to_owned(),
     }
 }
 
@@ -50,15 +50,15 @@ fn proposals(screen: &mut Screen, t: &Tuning) {
     if t.proposals.is_empty() {
         return;
     }
-    screen.heading("What pays");
+    screen.heading("Recommended changes");
     for (number, proposal) in (1..).zip(&t.proposals) {
         screen.gap_between_items();
         screen
             .item(&number.to_string(), &format!("{}: {} → {}", proposal.name, proposal.old_value, proposal.new_value));
         screen.details(vec![
             ("because", Text::plain(&proposal.reason)),
-            ("brings", Text::new(words(&proposal.gain), Ink::Good)),
-            ("do", Text::plain(&proposal.apply)),
+            ("gain", Text::new(words(&proposal.gain), Ink::Good)),
+            ("apply", Text::plain(&proposal.apply)),
             ("undo", Text::plain(&proposal.undo)),
         ]);
     }
@@ -68,7 +68,7 @@ fn declined(screen: &mut Screen, t: &Tuning) {
     if t.declined.is_empty() {
         return;
     }
-    screen.heading("What was tried and is not worth a change");
+    screen.heading("Tried and not recommended");
     let change = |gain: &Gain| change_interval(gain.low, gain.high);
     let rows = t.declined.iter().map(|declined| {
         [&declined.name, &declined.new_value, &change(&declined.gain)].map(|text| Text::plain(text.as_str())).into()
@@ -80,7 +80,7 @@ fn how_to_open(screen: &mut Screen, t: &Tuning) {
     if t.uri.is_none() && t.at_open.is_empty() {
         return;
     }
-    screen.heading("How to open it then");
+    screen.heading("How to open the database");
     if let Some(uri) = &t.uri {
         screen.bullet(&format!("load libflashwise_sqlite, then open {uri}"));
     }

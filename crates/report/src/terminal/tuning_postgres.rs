@@ -22,13 +22,13 @@ fn statements(screen: &mut Screen, t: &ServerTuning) {
         applied.statements.iter().for_each(|statement| screen.paragraph(statement));
         screen.gap();
         match applied.needs_restart.as_slice() {
-            [] => screen.paragraph("All of it acts now; the values were read back. To take it back:"),
-            names => screen.paragraph(&format!("A restart is needed for {}. To take it back:", names.join(", "))),
+            [] => screen.paragraph("All changes are in effect; the new values were read back and verified. To undo:"),
+            names => screen.paragraph(&format!("These need a restart: {}. To undo:", names.join(", "))),
         }
         screen.gap();
         applied.undo.iter().for_each(|statement| screen.paragraph(statement));
     } else if !t.sql.is_empty() {
-        screen.heading("For psql");
+        screen.heading("Statements for psql");
         t.sql.iter().for_each(|statement| screen.paragraph(statement));
     }
 }
@@ -38,13 +38,13 @@ pub fn postgres_tuning_sql(t: &ServerTuning) -> String {
     let mut text = format!("-- flashwise {}: {} on {}\n", t.flashwise_version, t.program, comment(&t.drive));
     for proposal in &t.proposals {
         let SettingProposal { name, old_value, reason, apply, .. } = proposal;
-        text += &format!("\n-- {} is {}: {}\n{apply}\n", comment(name), comment(old_value), comment(reason));
+        text += &format!("\n-- {} was {}: {}\n{apply}\n", comment(name), comment(old_value), comment(reason));
     }
     // The last one makes the server read its configuration again.
     let [.., reload] = t.sql.as_slice() else {
-        return text + "-- Nothing is to be changed.\n";
+        return text + "-- No changes.\n";
     };
-    text += &format!("\n{reload}\n\n-- To take it back:\n");
+    text += &format!("\n{reload}\n\n-- To undo:\n");
     t.undo_sql.iter().for_each(|statement| text += &format!("-- {}\n", comment(statement)));
     text
 }

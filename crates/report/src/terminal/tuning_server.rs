@@ -24,13 +24,13 @@ pub(super) fn notes(screen: &mut Screen, notes: &[String]) {
 
 fn headline(t: &ServerTuning) -> String {
     let count = match t.proposals.len() {
-        0 => return "Keep it as it is: no setting follows from the figures of this drive.".to_owned(),
-        1 => "One setting follows".to_owned(),
-        n => format!("{n} settings follow"),
+        0 => return "Keep the current settings: this drive's figures suggest no change.".to_owned(),
+        1 => "Change one setting".to_owned(),
+        n => format!("Change {n} settings"),
     };
-    let count = format!("{count} from the figures of this drive");
+    let count = format!("{count} to suit this drive");
     match &t.measured {
-        None => format!("{count}. What they bring is not measured; --measure does."),
+        None => format!("{count}. Their gain was not measured: use --measure."),
         Some(measured) => format!("{count}. {}", verdict(measured)),
     }
 }
@@ -40,7 +40,7 @@ fn verdict(measured: &MeasuredSettings) -> String {
     let interval = format!("95 % interval {}", change_interval(gain.low, gain.high));
     let many = if gain.ratio < 2.995 { "" } else { " many" };
     match measured.verdict.as_str() {
-        "no-gain-seen" => format!("No gain was seen ({interval})."),
+        "no-gain-seen" => format!("No gain was measured ({interval})."),
         _ => format!("Measured: {}{many} transactions a second ({interval}).", more_or(gain.ratio, "fewer")),
     }
 }
@@ -49,16 +49,16 @@ fn proposals(screen: &mut Screen, proposals: &[SettingProposal]) {
     if proposals.is_empty() {
         return;
     }
-    screen.heading("What follows from the drive");
+    screen.heading("Recommended settings");
     for (number, proposal) in (1..).zip(proposals) {
         screen.gap_between_items();
         screen
             .item(&number.to_string(), &format!("{}: {} → {}", proposal.name, proposal.old_value, proposal.new_value));
         screen.details(vec![
             ("because", Text::plain(&proposal.reason)),
-            ("brings", Text::plain(&proposal.expected_gain)),
-            ("acts", Text::plain(acts(proposal))),
-            ("do", Text::plain(&proposal.apply)),
+            ("gain", Text::plain(&proposal.expected_gain)),
+            ("effect", Text::plain(acts(proposal))),
+            ("apply", Text::plain(&proposal.apply)),
             ("undo", Text::plain(&proposal.undo)),
         ]);
     }
@@ -66,18 +66,18 @@ fn proposals(screen: &mut Screen, proposals: &[SettingProposal]) {
 
 fn acts(proposal: &SettingProposal) -> &'static str {
     match proposal.takes_effect.as_str() {
-        "restart" => "once the server was started again",
-        "at-once" => "at once, until the server ends",
-        "new-instance" => "in an instance that is initialised anew",
-        "new-pages" => "on new pages; on all of them after VACUUM FULL",
-        _ => "once the server has read its configuration again",
+        "restart" => "after a restart of the server",
+        "at-once" => "at once, until the server restarts",
+        "new-instance" => "in a newly initialised instance",
+        "new-pages" => "on new pages; on all pages after VACUUM FULL",
+        _ => "after the server reloads its configuration",
     }
 }
 
 fn before_and_after(screen: &mut Screen, measured: &MeasuredSettings) {
     screen.heading(headings::BEFORE_AND_AFTER);
     screen.paragraph(&format!(
-        "{} in {}: {}. {} rounds of each, in turns.",
+        "{} in {}: {}. {} rounds of each, alternating.",
         measured.program, measured.directory, measured.workload, measured.rounds
     ));
     screen.gap();
@@ -98,10 +98,10 @@ fn left_alone(screen: &mut Screen, left_alone: &[LeftAlone]) {
     if left_alone.is_empty() {
         return;
     }
-    screen.heading("What is left as it is");
+    screen.heading("Settings left unchanged");
     for left in left_alone {
         let verdict = match left.verdict.as_str() {
-            "cannot-tell" => "cannot tell: ",
+            "cannot-tell" => "inconclusive: ",
             _ => "",
         };
         screen.bullet(&format!("{} = {}: {verdict}{}", left.name, left.value, left.reason));

@@ -1,4 +1,4 @@
-//! What is said of an array that a workload ran on: sentences and rows.
+//! An array of drives in sentences and rows.
 
 use flashwise_array::{
     Accesses, ArrayActivity, ControllerLimit, Level, MemberActivity, PlaceState, Rebuild, RebuildEnd,
@@ -7,7 +7,7 @@ use flashwise_sim::Simulation;
 
 use super::numbers::{bytes, grouped, significant, time, two_decimals};
 
-/// What stands where there is nothing to tell.
+/// Shown where there is no value.
 const NOTHING: &str = "–";
 
 /// The level, as people write it.
@@ -21,36 +21,32 @@ fn level_name(level: Level) -> &'static str {
     }
 }
 
-/// What the array is, in a sentence.
+/// The array's geometry in a sentence.
 pub(crate) fn sentence(s: &Simulation, it: &ArrayActivity) -> String {
     let (level, members, drive) = (level_name(it.level), it.members.len(), &s.device.name);
-    format!(
-        "{level} over {members} drives of the kind {drive}, chunks of {}, rows of {}.",
-        bytes(it.chunk_bytes),
-        bytes(it.row_bytes)
-    )
+    format!("{level} over {members} × {drive}, {} chunks, {} stripes.", bytes(it.chunk_bytes), bytes(it.row_bytes))
 }
 
-/// What the array did, name and value.
+/// The array's counters, name and value.
 pub(crate) fn rows(it: &ArrayActivity) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
     if let Some(factor) = it.member_bytes_per_host_byte {
-        rows.push(("written to members", format!("{} bytes for each byte of the host's", two_decimals(factor))));
+        rows.push(("written to members", format!("{} bytes per byte written by the host", two_decimals(factor))));
     }
     rows.push(("data", reads_and_writes(it.accesses.data_reads, it.accesses.data_writes)));
     if it.accesses.parity_reads.count + it.accesses.parity_writes.count > 0 {
         rows.push(("parity", reads_and_writes(it.accesses.parity_reads, it.accesses.parity_writes)));
     }
     if let Some(words) = row_writes(it) {
-        rows.push(("rows written", words));
+        rows.push(("stripe writes", words));
     }
     rows.push(("controller", controller(it)));
     if let Some(held) = it.controller.cached_bytes {
         let waits = match it.controller.cache_waits {
             0 => String::new(),
-            n => format!(", {} writes found no room", grouped(n)),
+            n => format!(", {} writes waited for free space", grouped(n)),
         };
-        rows.push(("write cache", format!("{} in it at the end{waits}", bytes(held))));
+        rows.push(("write cache", format!("{} held at the end{waits}", bytes(held))));
     }
     rows.extend(failures(it).map(|words| ("failed", words)));
     rows.extend(it.rebuilds.iter().map(|rebuild| ("rebuilding", rebuilding(rebuild))));
@@ -66,10 +62,10 @@ fn reads_and_writes(reads: Accesses, writes: Accesses) -> String {
 fn row_writes(it: &ArrayActivity) -> Option<String> {
     let it = it.row_writes;
     let kinds = [
-        (it.full_stripe, "whole"),
+        (it.full_stripe, "full-stripe"),
         (it.read_modify_write, "read-modify-write"),
         (it.reconstruct_write, "reconstruct-write"),
-        (it.restore_write, "from all that is left"),
+        (it.restore_write, "rebuilt from the remaining members"),
         (it.without_parity, "without parity"),
     ];
     let told: Vec<_> =
@@ -85,47 +81,47 @@ fn controller(it: &ArrayActivity) -> String {
         parts.push(format!("processor {}", percent(busy)));
     }
     if let Some(busy) = controller.bus_busy {
-        parts.push(format!("way to the host {}", percent(busy)));
+        parts.push(format!("host bus {}", percent(busy)));
     }
     match controller.limit_reached {
         Some(ControllerLimit::Iops) => {
-            parts.push(format!("its limit of {} commands a second is reached", grouped(limits.iops_max)));
+            parts.push(format!("its limit of {} commands a second was reached", grouped(limits.iops_max)));
         }
         Some(ControllerLimit::Bandwidth) => {
-            parts.push(format!("its limit of {} a second is reached", bytes(limits.bandwidth_bytes_per_s)));
+            parts.push(format!("its limit of {} a second was reached", bytes(limits.bandwidth_bytes_per_s)));
         }
-        None if parts.is_empty() => parts.push("without limits".to_owned()),
+        None if parts.is_empty() => parts.push("no limits".to_owned()),
         None => {}
     }
     parts.join(", ")
 }
 
-/// Drives that failed, and those that would have failed later.
+/// Drives that failed, and those that were to fail after the run's end.
 fn failures(it: &ArrayActivity) -> Option<String> {
     let mut said: Vec<_> =
         it.failures.iter().map(|failure| format!("member {} after {}", failure.member, time(failure.at_ns))).collect();
     let happened = |member: u32| it.failures.iter().any(|failure| failure.member == member);
     let later = it.config.failures.iter().filter(|failure| !happened(failure.member));
     said.extend(later.map(|failure| {
-        format!("member {} would have after {}, when the run had ended", failure.member, time(failure.at_ns))
+        format!("member {} would have failed after {}, but the run had ended", failure.member, time(failure.at_ns))
     }));
     (!said.is_empty()).then(|| said.join(", "))
 }
 
 fn rebuilding(it: &Rebuild) -> String {
-    let rows = format!("{} of {} rows", grouped(it.rows_done), grouped(it.rows));
+    let rows = format!("{} of {} stripes", grouped(it.rows_done), grouped(it.rows));
     let end = match (it.end, it.ended_ns) {
         (Some(RebuildEnd::Whole), Some(ended_ns)) => format!("done after {}", time(ended_ns)),
-        (Some(RebuildEnd::Failed), Some(ended_ns)) => format!("failed after {}, {rows} done", time(ended_ns)),
-        _ => format!("{rows} done at the end"),
+        (Some(RebuildEnd::Failed), Some(ended_ns)) => format!("failed after {} with {rows} done", time(ended_ns)),
+        _ => format!("{rows} done when the run ended"),
     };
-    format!("member {} from {} on: {end}", it.member, time(it.began_ns))
+    format!("member {}, started after {}: {end}", it.member, time(it.began_ns))
 }
 
-/// Names of the columns of [`member_rows`]; the factor is write amplification.
-pub(crate) const MEMBER_COLUMNS: [&str; 7] = ["member", "read", "written", "programmed", "factor", "collected", "P/E"];
+/// Names of the columns of [`member_rows`].
+pub(crate) const MEMBER_COLUMNS: [&str; 7] = ["member", "read", "written", "programmed", "WA", "GC runs", "P/E"];
 
-/// What the drives in each place did.
+/// Counters of the drive in each slot.
 pub(crate) fn member_rows(it: &ArrayActivity) -> Vec<[String; 7]> {
     let row = |(number, member): (usize, &MemberActivity)| {
         let name = match member.state {

@@ -5,7 +5,7 @@ use flashwise_block::Percentiles;
 
 use super::numbers::{bytes, grouped, significant, time};
 
-/// What it did as a whole.
+/// Its counters.
 pub(crate) fn rows(report: &AttachReport) -> Vec<(&'static str, String)> {
     let counters = &report.counters;
     let mut rows = vec![
@@ -28,30 +28,30 @@ pub(crate) fn rows(report: &AttachReport) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// How far what clients measure is from the drive.
+/// How far client measurements are from the drive.
 pub(crate) fn pacing_rows(pacing: &Pacing) -> impl Iterator<Item = (&'static str, String)> {
     let of = |times: &Percentiles| format!("{} median, {} p99", time(times.p50_ns), time(times.p99_ns));
-    let late = ("answers late by", of(&pacing.error));
-    let again = (pacing.at_once.count > 0).then(|| ("asked again after", of(&pacing.at_once)));
+    let late = ("completions late by", of(&pacing.error));
+    let again = (pacing.at_once.count > 0).then(|| ("time to next request", of(&pacing.at_once)));
     std::iter::once(late).chain(again)
 }
 
-/// That this far is too far, and what is near enough.
-pub(crate) fn pacing_remark(pacing: &Pacing, could_not: &str, measured: &str) -> Option<String> {
+/// A warning when that is too far, with the time scale that is near enough.
+pub(crate) fn pacing_remark(pacing: &Pacing, could_not: &str) -> Option<String> {
     let help = pacing.enough_time_scale.map_or_else(
-        || "slow it down (--time-scale)".to_owned(),
-        |scale| format!("slow it down (--time-scale {scale})"),
+        || "slow the drive down (--time-scale)".to_owned(),
+        |scale| format!("slow the drive down (--time-scale {scale})"),
     );
     let way = time(pacing.round_trip_ns);
     pacing.spoils_the_result.then(|| {
         format!(
-            "The machine {could_not} keep up, and what clients {measured} is not the drive: {help}, or ask for less at a \
-             time. No answer comes sooner than the way there and back takes, {way}."
+            "This machine {could_not} keep up with the simulated drive, so client measurements do not show the drive: \
+             {help}, or send fewer requests at a time. The round trip to the client alone takes {way}."
         )
     })
 }
 
-/// How long requests took: kind, how many, median, p99, longest; kinds that never came are left out.
+/// Latency by kind: count, median, p99, maximum; kinds without requests are left out.
 pub(crate) fn latency_rows(report: &AttachReport) -> Vec<[String; 5]> {
     let times = &report.latency;
     let kinds = [("reads", times.reads), ("writes", times.writes), ("flushes", times.flushes), ("trims", times.trims)];
@@ -59,12 +59,15 @@ pub(crate) fn latency_rows(report: &AttachReport) -> Vec<[String; 5]> {
     came.map(|(kind, p)| [kind.to_owned(), grouped(p.count), time(p.p50_ns), time(p.p99_ns), time(p.max_ns)]).collect()
 }
 
-/// What a reader should know.
+/// Remarks for the reader.
 pub(crate) fn remarks(report: &AttachReport) -> Vec<String> {
     let mut remarks = Vec::new();
     match &report.pacing {
-        None => remarks.push("Answers came at once: what clients measured is the machine, not the drive.".to_owned()),
-        Some(pacing) => remarks.extend(pacing_remark(pacing, "could not", "measured")),
+        None => remarks.push(
+            "Requests completed at once (--time-scale 0): client measurements show this machine, not the drive."
+                .to_owned(),
+        ),
+        Some(pacing) => remarks.extend(pacing_remark(pacing, "could not")),
     }
     remarks.extend(report.capture.as_ref().map(captured_sentence));
     remarks
@@ -73,6 +76,7 @@ pub(crate) fn remarks(report: &AttachReport) -> Vec<String> {
 fn captured_sentence(captured: &Captured) -> String {
     let Captured { trace, requests, losses } = captured;
     let lost = losses.trims_left_out + losses.flushes_left_out + losses.empty_left_out;
-    let lost = if lost > 0 { format!(", {} that its form cannot tell left out", grouped(lost)) } else { String::new() };
+    let lost =
+        if lost > 0 { format!(", {} left out that its format cannot hold", grouped(lost)) } else { String::new() };
     format!("{trace}: {} requests{lost}.", grouped(*requests))
 }

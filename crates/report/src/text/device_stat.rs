@@ -1,4 +1,4 @@
-//! What an attached drive is doing, in words.
+//! The live counters of an attached drive, in words.
 
 use flashwise_attach::{DeviceStat, FaultState, LatencySpike, PowerCut, ReadOnlyCause};
 use flashwise_block::DeviceCounters;
@@ -8,23 +8,23 @@ use super::numbers::{bytes, grouped, significant, time};
 use super::simulation::busy;
 
 /// Names of the columns of [`latency_rows`].
-pub(crate) const LATENCY_COLUMNS: [&str; 7] = ["its clock", "requests", "median", "90 %", "99 %", "99.9 %", "longest"];
+pub(crate) const LATENCY_COLUMNS: [&str; 7] = ["latency", "requests", "median", "90 %", "99 %", "99.9 %", "longest"];
 
-/// Which drive, and since when.
+/// The drive's name and its clock.
 pub(crate) fn title(stat: &DeviceStat) -> String {
-    format!("{} after {} of its time", stat.device, time(stat.simulated_ns))
+    format!("{} after {} of simulated time", stat.device, time(stat.simulated_ns))
 }
 
-/// What it does as a whole, and what it did since an earlier look.
+/// Its counters, and the rates since an earlier sample.
 pub(crate) fn rows(stat: &DeviceStat, before: Option<&DeviceStat>) -> Vec<(&'static str, String)> {
     let counters = &stat.counters;
     let mut rows = vec![
         ("state", state(stat)),
-        ("under way", requests(stat.in_flight)),
+        ("in flight", requests(stat.in_flight)),
         ("read by the host", bytes(counters.host_bytes_read.0)),
         ("written by the host", bytes(counters.host_bytes_written.0)),
     ];
-    rows.extend(before.map(|before| ("since the last look", rates(stat, before))));
+    rows.extend(before.map(|before| ("since the last sample", rates(stat, before))));
     rows.extend(flash_rows(counters));
     if let Some(space) = stat.space {
         let (logical, physical) = (bytes(space.logical_bytes), bytes(space.physical_bytes));
@@ -71,20 +71,20 @@ fn requests(count: u64) -> String {
 fn state(stat: &DeviceStat) -> String {
     match (stat.state.read_only, stat.state.end_of_life) {
         (Some(ReadOnlyCause::EndOfLife), Some(end)) => {
-            format!("read-only: its blocks were worn out after {} written", bytes(end.host_bytes_written))
+            format!("read-only: its blocks wore out after {} written", bytes(end.host_bytes_written))
         }
-        (Some(ReadOnlyCause::EndOfLife), None) => "read-only: it has no spare blocks left".to_owned(),
-        (Some(ReadOnlyCause::Fault), _) => "read-only, as it was told".to_owned(),
-        (None, _) => "takes reads and writes".to_owned(),
+        (Some(ReadOnlyCause::EndOfLife), None) => "read-only: no spare blocks left".to_owned(),
+        (Some(ReadOnlyCause::Fault), _) => "read-only: injected fault".to_owned(),
+        (None, _) => "reads and writes".to_owned(),
     }
 }
 
-/// Rates between two looks, on the drive's clock.
+/// Rates between two samples, in simulated time.
 fn rates(now: &DeviceStat, before: &DeviceStat) -> String {
     let passed_s = now.simulated_ns.saturating_sub(before.simulated_ns) as f64 / 1e9;
     let (now, before) = (&now.counters, &before.counters);
     if passed_s <= 0.0 {
-        return "none of the drive's time has passed".to_owned();
+        return "no simulated time has passed".to_owned();
     }
     let per_s = |now: u64, before: u64| now.saturating_sub(before) as f64 / passed_s;
     let told = |verb, requests: f64, of_bytes: f64| {
@@ -100,7 +100,7 @@ fn rates(now: &DeviceStat, before: &DeviceStat) -> String {
     format!("{reads}, {writes}")
 }
 
-/// How long requests took, by kind; kinds that never came are left out.
+/// Latency by kind; kinds without requests are left out.
 pub(crate) fn latency_rows(stat: &DeviceStat) -> Vec<[String; 7]> {
     let times = &stat.latency;
     let kinds = [("reads", times.reads), ("writes", times.writes), ("flushes", times.flushes), ("trims", times.trims)];
@@ -112,43 +112,46 @@ pub(crate) fn latency_rows(stat: &DeviceStat) -> Vec<[String; 7]> {
     .collect()
 }
 
-/// What a reader should know.
+/// Remarks for the reader.
 pub(crate) fn remarks(stat: &DeviceStat) -> Vec<String> {
     let mut remarks = fault_sentences(&stat.faults);
     match &stat.pacing {
-        None => remarks.push("Answers come at once: what clients measure is the machine, not the drive.".to_owned()),
-        Some(pacing) => remarks.extend(pacing_remark(pacing, "cannot", "measure")),
+        None => remarks.push(
+            "Requests complete at once (--time-scale 0): client measurements show this machine, not the drive."
+                .to_owned(),
+        ),
+        Some(pacing) => remarks.extend(pacing_remark(pacing, "cannot")),
     }
     remarks
 }
 
-/// What a power cut did.
+/// The effect of a power cut.
 pub(crate) fn cut_sentence(cut: &PowerCut) -> String {
     let lost = match cut.lost_requests {
-        0 => "Nothing was under way".to_owned(),
-        1 => "1 request was under way and got an I/O error".to_owned(),
-        more => format!("{} requests were under way and got I/O errors", grouped(more)),
+        0 => "No request was in flight".to_owned(),
+        1 => "1 request in flight failed with an I/O error".to_owned(),
+        more => format!("{} requests in flight failed with I/O errors", grouped(more)),
     };
-    format!("The power was cut after {} of the drive's time. {lost}.", time(cut.at_ns))
+    format!("The power was cut after {} of simulated time. {lost}.", time(cut.at_ns))
 }
 
-/// What goes wrong on demand.
+/// The faults that are injected.
 pub(crate) fn fault_sentences(faults: &FaultState) -> Vec<String> {
     let mut sentences = Vec::new();
     if let Some(LatencySpike { extra_ns, for_ns, requests: left }) = faults.latency_spike {
         let end = match (for_ns, left) {
-            (Some(ns), _) => format!("for {} more of its time", time(ns)),
+            (Some(ns), _) => format!("for {} more of simulated time", time(ns)),
             (None, Some(left)) => format!("for {} more", requests(left)),
-            (None, None) => "until that is cleared".to_owned(),
+            (None, None) => "until the fault is cleared".to_owned(),
         };
         sentences.push(format!("Every request takes {} longer, {end}.", time(extra_ns)));
     }
     if faults.unreadable_bytes > 0 {
         let what = bytes(faults.unreadable_bytes);
-        sentences.push(format!("{what} cannot be read until they are written again."));
+        sentences.push(format!("{what} cannot be read until written again."));
     }
     if faults.read_only {
-        sentences.push("Writes are refused until that is cleared.".to_owned());
+        sentences.push("Writes fail until the fault is cleared.".to_owned());
     }
     sentences
 }

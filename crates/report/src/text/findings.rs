@@ -1,4 +1,4 @@
-//! What an audit found, in words.
+//! Audit findings in words.
 
 use flashwise_audit::{
     Audit, Cost, Example, Finding, Misalignment, PartitionAlignment, PartitionAudit, Place, Rule, Simulated,
@@ -12,7 +12,7 @@ use super::numbers::{bytes, grouped, share, time};
 /// Places and processes that are named in a line.
 const NAMED: usize = 3;
 
-/// The rule's sentence as one that stands alone.
+/// The text as a sentence of its own.
 pub(crate) fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
@@ -25,12 +25,12 @@ pub(crate) fn frequency(finding: &Finding) -> String {
     let Finding { violations, requests, bytes: size, .. } = finding;
     let size = if *size > 0 { format!(", {}", bytes(*size)) } else { String::new() };
     match requests {
-        0 => "no request that the rule speaks about".to_owned(),
+        0 => "no request that the rule applies to".to_owned(),
         _ => format!("{} of {} ({}){size}", grouped(*violations), grouped(*requests), share(*violations, *requests)),
     }
 }
 
-/// The finding whose examples and cost are shown: that of the run before, or of the run after where only that one broke
+/// The finding whose examples and cost are shown: that of the run before, or of the run after if only that one violates
 /// the rule.
 pub(crate) fn broken_one<'a>(before: &'a Finding, after: Option<&'a Finding>) -> Option<&'a Finding> {
     [Some(before), after].into_iter().flatten().find(|finding| finding.violations > 0)
@@ -43,7 +43,7 @@ fn role(role: FileRole) -> &'static str {
         FileRole::Journal => "rollback journal",
         FileRole::WriteAheadLog => "write-ahead log",
         FileRole::Temporary => "temporary files",
-        FileRole::Unknown => "files of unknown purpose",
+        FileRole::Unknown => "other files",
     }
 }
 
@@ -97,17 +97,17 @@ fn named(shares: impl ExactSizeIterator<Item = (String, u64)>) -> Option<String>
     (!told.is_empty()).then(|| format!("{}{more}", told.join("; ")))
 }
 
-/// In which files or regions.
+/// By file or region.
 pub(crate) fn places(finding: &Finding) -> Option<String> {
     named(finding.places.iter().map(|share| (place(&share.place), share.violations)))
 }
 
-/// Of which processes.
+/// By process.
 pub(crate) fn processes(finding: &Finding) -> Option<String> {
     named(finding.processes.iter().map(|share| (share.process.to_string(), share.violations)))
 }
 
-/// What a rule's violations cost, or that nothing tells.
+/// The cost of a rule's violations, or that it was not simulated.
 pub(crate) fn cost(cost: &Cost, simulated: Option<&Simulated>) -> String {
     let of = |part: u64, whole: Option<u64>| match whole.filter(|&whole| whole > 0) {
         Some(whole) => format!(" ({})", share(part.min(whole), whole)),
@@ -118,7 +118,7 @@ pub(crate) fn cost(cost: &Cost, simulated: Option<&Simulated>) -> String {
         lost if lost > 0 => {
             format!("{} of {what}{}", words(lost.unsigned_abs()), of(lost.unsigned_abs(), whole))
         }
-        gained => format!("none in {what}: mended, it takes {} more", words(gained.unsigned_abs())),
+        gained => format!("none in {what}: fixed, it takes {} more", words(gained.unsigned_abs())),
     };
     let told = [
         cost.time_ns.map(|ns| one(ns, &time, "drive time", simulated.map(|s| s.window_totals(cost).0))),
@@ -129,13 +129,13 @@ pub(crate) fn cost(cost: &Cost, simulated: Option<&Simulated>) -> String {
     if told.is_empty() { "not simulated".to_owned() } else { format!("{}{state}", told.join("; ")) }
 }
 
-/// The rules that were kept, in a sentence.
+/// The rules without a violation, in a sentence.
 pub(crate) fn kept_sentence(findings: &[Finding]) -> Option<String> {
     let kept: Vec<_> = findings.iter().filter(|f| f.violations == 0).map(|f| named_rule(f.rule)).collect();
-    (!kept.is_empty()).then(|| format!("Kept: {}.", kept.join(", ")))
+    (!kept.is_empty()).then(|| format!("Rules without a violation: {}.", kept.join(", ")))
 }
 
-/// The rules that two runs kept, in a sentence.
+/// The rules without a violation in both runs, in a sentence.
 pub(crate) fn kept_by_both(before: &[Finding], after: &[Finding]) -> Option<String> {
     let is_kept = |finding: &&Finding| after.iter().all(|f| f.rule != finding.rule || f.violations == 0);
     kept_sentence(&before.iter().filter(is_kept).cloned().collect::<Vec<_>>())
@@ -145,7 +145,7 @@ fn named_rule(rule: Rule) -> String {
     format!("{} {}", rule.number(), rule.name())
 }
 
-/// The rules that were left open, in a sentence; `None` where there is none.
+/// The rules that were not checked, in a sentence; `None` if all were.
 pub(crate) fn unjudged_sentence(unjudged: &[UncheckedRule]) -> Option<String> {
     let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
     for open in unjudged {
@@ -160,14 +160,18 @@ pub(crate) fn unjudged_sentence(unjudged: &[UncheckedRule]) -> Option<String> {
         format!("{rules} {} ({reason})", numbers.join(", "))
     };
     let open: Vec<_> = by_reason.iter().map(told).collect();
-    (!open.is_empty()).then(|| format!("Not judged: {}.", open.join("; ")))
+    (!open.is_empty()).then(|| format!("Not checked: {}.", open.join("; ")))
 }
 
-/// What the costs were simulated on, or why there are none.
+/// How the costs were simulated, or why they were not.
 pub(crate) fn simulated_sentence(audit: &Audit) -> Option<String> {
     let Some(simulated) = &audit.simulated else {
         let is_clean = !audit.is_violated();
-        return audit.not_simulated.as_ref().filter(|_| !is_clean).map(|why| format!("Costs are not told: {why}."));
+        return audit
+            .not_simulated
+            .as_ref()
+            .filter(|_| !is_clean)
+            .map(|why| format!("Costs were not simulated: {why}."));
     };
     let Simulated { window_requests, trace_requests, time_ns, flash_bytes, .. } = simulated;
     let window = match window_requests == trace_requests {
@@ -175,26 +179,27 @@ pub(crate) fn simulated_sentence(audit: &Audit) -> Option<String> {
         false => format!("the first {} of {} requests", grouped(*window_requests), grouped(*trace_requests)),
     };
     let near = |c: &flashwise_truth::learned::Calibrated| {
-        format!("{} {} (learned {})", c.what, time(c.drive_ns), time(c.profile_ns))
+        format!("{} {} (profile: {})", c.what, time(c.drive_ns), time(c.profile_ns))
     };
     let near: Vec<_> = simulated.calibrated.iter().map(near).collect();
     let steady = simulated.steady_state.map_or_else(String::new, |state| {
         format!(
-            " In the steady state, where collection goes on, they take {} and {} of flash.",
+            " In the steady state, with garbage collection running, they take {} and program {}.",
             time(state.time_ns),
             bytes(state.flash_bytes)
         )
     });
     Some(format!(
-        "Costs are of {window}, played as they are ({}, {} of flash) and with one rule at a time mended, on a simulated \
-         drive made from the profile: {}.{steady}",
+        "A rule's cost is the difference between two replays of {window} on a simulated drive made from the profile: \
+         unmodified ({}, {} programmed) and with that rule's violations fixed. The simulated drive against the \
+         profile: {}.{steady}",
         time(*time_ns),
         bytes(*flash_bytes),
         near.join(", ")
     ))
 }
 
-/// Where a drive's partitions begin, a sentence each.
+/// The alignment of a drive's partitions, a sentence each.
 pub(crate) fn partition_sentences(audit: &PartitionAudit) -> Vec<String> {
     let kind = match audit.table {
         TableKind::Gpt => "GPT",
@@ -203,12 +208,14 @@ pub(crate) fn partition_sentences(audit: &PartitionAudit) -> Vec<String> {
     let figures: Vec<_> =
         audit.figures.iter().map(|held| format!("{} {}", held.figure, bytes(held.figure_bytes))).collect();
     let against = match figures.as_slice() {
-        [] => "the profile tells neither flash page nor write unit nor stripe, so nothing is judged".to_owned(),
-        figures => format!("held against {}", figures.join(", ")),
+        [] => {
+            "not checked: the profile has neither a flash page nor a write unit nor a stripe that is certain".to_owned()
+        }
+        figures => format!("checked against {}", figures.join(", ")),
     };
     let head = format!("Partitions of {} ({kind}), {against}.", audit.drive);
     let place = |partition: &PartitionAlignment| {
-        let off = |m: &Misalignment| format!("{} behind a multiple of the {}", bytes(m.remainder_bytes), m.figure);
+        let off = |m: &Misalignment| format!("{} past a multiple of the {}", bytes(m.remainder_bytes), m.figure);
         let off: Vec<_> = partition.misplaced.iter().map(off).collect();
         let how = match off.as_slice() {
             [] if audit.figures.is_empty() => String::new(),
@@ -222,17 +229,17 @@ pub(crate) fn partition_sentences(audit: &PartitionAudit) -> Vec<String> {
     std::iter::once(head).chain(audit.partitions.iter().map(place)).chain(remedy).collect()
 }
 
-/// What was found, in a sentence.
+/// The result in a sentence.
 pub(crate) fn headline(audit: &Audit) -> String {
     if let Some(partitions) = audit.partitions.as_ref().filter(|_| audit.is_partitions_only()) {
         let off = partitions.partitions.iter().filter(|partition| !partition.misplaced.is_empty()).count();
-        return format!("{} of {} partitions begin off a unit of the drive.", off, partitions.partitions.len());
+        return format!("{} of {} partitions are misaligned.", off, partitions.partitions.len());
     }
     let broken = audit.findings.iter().filter(|finding| finding.violations > 0).count();
     let judged = audit.findings.len();
     match broken {
-        0 => format!("None of the {judged} rules that could be judged was broken."),
-        1 => format!("1 of the {judged} rules that could be judged was broken."),
-        _ => format!("{broken} of the {judged} rules that could be judged were broken, the costliest first."),
+        0 => format!("No violation found of the {judged} rules that could be checked."),
+        1 => format!("1 of the {judged} rules that could be checked is violated."),
+        _ => format!("{broken} of the {judged} rules that could be checked are violated, costliest first."),
     }
 }

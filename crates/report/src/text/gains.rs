@@ -1,4 +1,4 @@
-//! What was gained, in sentences.
+//! Gains in sentences.
 
 use flashwise_tune::{Comparison, Gain, RunMeasurement};
 
@@ -10,24 +10,25 @@ pub(crate) fn find_gain<'a>(c: &'a Comparison, metric: &str, from: &str, to: &st
     c.gains.iter().find(|g| g.metric == metric && g.from == from && g.to == to)
 }
 
-/// What a reader is to take home: the result, and what to do.
+/// The result: the recommendation first, then the gains that it rests on.
 pub(crate) fn headline(c: &Comparison) -> Vec<String> {
     let program = program(c);
     if c.applied.is_empty() {
-        return vec![format!("Nothing was changed for {program}."), c.recommendation.reason.clone()];
+        return vec![c.recommendation.reason.clone(), format!("Nothing was changed for {program}.")];
     }
     let plain_is_default = c.before.page_bytes == c.default_page_size.page_bytes;
-    let pages = format!("on the same {}", page_words(&c.before));
-    let own = effects(c, "before").map(|e| format!("What was applied brings {program} {e}, {pages}."));
+    let pages = format!("at the same page size ({})", page_words(&c.before));
+    let own = effects(c, "before").map(|e| format!("The changes alone, {pages}: {e}."));
     let default = page_words(&c.default_page_size);
     let all = effects(c, "default_page_size").filter(|_| !plain_is_default);
-    let all = all.map(|e| format!("Against {program} as it comes ({default}): {e}."));
-    let mut told: Vec<_> = own.into_iter().chain(all).collect();
-    if told.is_empty() {
-        told.push(format!("{program} was fitted to the drive; the runs below show what came of it."));
+    let all = all.map(|e| format!("Compared with {program} at its default page size ({default}): {e}."));
+    let effects: Vec<_> = all.into_iter().chain(own).collect();
+    let mut sentences = vec![c.recommendation.reason.clone()];
+    if effects.is_empty() {
+        sentences.push(format!("{program} was fitted to the drive; the runs below show the effect."));
     }
-    told.push(c.recommendation.reason.clone());
-    told
+    sentences.extend(effects);
+    sentences
 }
 
 /// `29.1 % more SELECTs a second and 3.1 % fewer INSERTs a second`.
@@ -37,16 +38,16 @@ fn effects(c: &Comparison, from: &str) -> Option<String> {
     (!told.is_empty()).then(|| told.join(" and "))
 }
 
-/// `29.1 % more SELECTs a second`, or that no difference can be told.
+/// `29.1 % more SELECTs a second`, or that there is no measurable difference.
 fn effect(gain: &Gain) -> String {
-    match tells(gain) {
+    match is_measurable(gain) {
         true => amount(gain),
-        false => format!("no difference in {} that can be told", noun(&gain.metric).0),
+        false => format!("no measurable difference in {}", noun(&gain.metric).0),
     }
 }
 
-/// Whether the interval leaves out "no difference".
-fn tells(gain: &Gain) -> bool {
+/// Whether the interval excludes "no difference".
+fn is_measurable(gain: &Gain) -> bool {
     gain.low > 1.0 || gain.high < 1.0
 }
 
@@ -65,15 +66,15 @@ fn amount(gain: &Gain) -> String {
 
 /// One gain as a sentence.
 pub(crate) fn gain_sentence(gain: &Gain) -> String {
-    let what = match tells(gain) {
+    let what = match is_measurable(gain) {
         true => amount(gain),
-        false => format!("no difference in {} can be told", noun(&gain.metric).0),
+        false => format!("no measurable difference in {}", noun(&gain.metric).0),
     };
     let (to, from) = (run_name(&gain.to), run_name(&gain.from));
-    sentence(&format!("{to} against {from}: {what} (95 % interval {})", change_interval(gain.low, gain.high)))
+    sentence(&format!("{to} compared with {from}: {what} (95 % interval {})", change_interval(gain.low, gain.high)))
 }
 
-/// What a metric counts, and whether one can count it.
+/// A metric's noun, and whether it is countable.
 fn noun(metric: &str) -> (String, bool) {
     let (noun, countable) = match metric {
         "select_per_s" => ("SELECTs a second", true),
@@ -98,7 +99,7 @@ fn page_words(run: &RunMeasurement) -> String {
     format!("{} pages", bytes(run.page_bytes))
 }
 
-/// The run that a gain names, as the columns call it.
+/// A run by the name of its column.
 fn run_name(name: &str) -> &str {
     match name {
         "default_page_size" => "default",
@@ -106,7 +107,7 @@ fn run_name(name: &str) -> &str {
     }
 }
 
-/// What every run did, in two sentences.
+/// The work of every run, in two sentences.
 pub(crate) fn work_sentences(c: &Comparison) -> String {
     let w = &c.workload;
     let mut parts = Vec::new();
@@ -148,7 +149,10 @@ mod tests {
         ];
         for (metric, ratio, words) in cases {
             let sentence = sentence_of(metric, ratio, ratio, ratio);
-            assert!(sentence.starts_with(&format!("After against before: {words} (95 % interval ")), "{sentence}");
+            assert!(
+                sentence.starts_with(&format!("After compared with before: {words} (95 % interval ")),
+                "{sentence}"
+            );
         }
     }
 
@@ -157,17 +161,17 @@ mod tests {
         let sentence = sentence_of("insert_per_s", 1.02, 0.98, 1.05);
         assert_eq!(
             sentence,
-            "After against before: no difference in INSERTs a second can be told (95 % interval −2.0…+5.0 %)."
+            "After compared with before: no measurable difference in INSERTs a second (95 % interval −2.0…+5.0 %)."
         );
     }
 
     #[test]
     fn the_headline_leaves_out_the_default_when_the_page_size_stayed() {
         let mut c = crate::sample::samsung();
-        assert_eq!(headline(&c).len(), 3, "own effect, against the default, what to do");
+        assert_eq!(headline(&c).len(), 3, "recommendation, against the default, own effect");
         c.default_page_size.page_bytes = c.before.page_bytes;
         assert_eq!(headline(&c).len(), 2);
         c.gains.clear();
-        assert_eq!(headline(&c)[0], "SQLite was fitted to the drive; the runs below show what came of it.");
+        assert_eq!(headline(&c)[1], "SQLite was fitted to the drive; the runs below show the effect.");
     }
 }

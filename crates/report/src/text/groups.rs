@@ -1,11 +1,11 @@
-//! Figures by what they are about, so that forty of them can be read.
+//! The figures of a profile in groups, so that forty of them can be read.
 //!
-//! A group says what its figures have in common, and each figure says only what is left: `α, 4 KiB, collecting` is
-//! `α, 4 KiB` among those of garbage collection.
+//! A figure's name leaves out what its group's title says: `α, 4 KiB, collecting` is `α, 4 KiB` among those of garbage
+//! collection.
 
 /// Figures that belong together.
 pub(crate) struct Group {
-    /// What they are about.
+    /// Heading of the group.
     pub(crate) title: &'static str,
     /// Key of each in the profile's `parameters`, and its name below the title; 20 letters, or a table of truth and
     /// learned figures does not fit into 80 columns.
@@ -15,7 +15,7 @@ pub(crate) struct Group {
 /// Title of the figures at the usual sizes, behind which those at others come.
 pub(crate) const ASYMMETRY: &str = "Asymmetry and concurrency";
 
-/// Figures at sizes that were asked for; how many there are depends on the profile.
+/// Figures at further request sizes; their number depends on the profile.
 pub(crate) const OTHER_SIZES: Group = Group { title: "Other request sizes", members: &[] };
 
 /// Every figure of a profile is in one of these.
@@ -63,7 +63,7 @@ pub(crate) const GROUPS: [Group; 6] = [
         members: &[
             ("flush_ns", "flush"),
             ("durable_write_ns", "durable write"),
-            ("power_loss_protected", "power-loss protected"),
+            ("power_loss_protected", "power-loss safe"),
         ],
     },
     Group {
@@ -74,7 +74,7 @@ pub(crate) const GROUPS: [Group; 6] = [
             ("collection_cost", "cost in throughput"),
             ("write_amplification_uniform", "WA, uniform writes"),
             ("write_amplification_skewed", "WA, 80/20 writes"),
-            ("trim_gain", "gain by trim"),
+            ("trim_gain", "gain from trim"),
             ("asymmetry_4k_collecting", "α, 4 KiB"),
             ("asymmetry_8k_collecting", "α, 8 KiB"),
             ("latency_asymmetry_4k_collecting", "α by latency, 4 KiB"),
@@ -82,7 +82,7 @@ pub(crate) const GROUPS: [Group; 6] = [
         ],
     },
     Group {
-        title: "Content of what is written",
+        title: "Data reduction",
         members: &[("compression_gain", "compression gain"), ("deduplication_gain", "deduplication gain")],
     },
 ];
@@ -118,7 +118,7 @@ mod tests {
             assert!(names[0].chars().count() <= 20, "{}", names[0]);
         }
         let members: usize = GROUPS.iter().map(|group| group.members.len()).sum();
-        assert_eq!(members, Parameters::default().entries().len(), "a group names a figure that is not there");
+        assert_eq!(members, Parameters::default().entries().len(), "a group names a figure that does not exist");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What is said of a drive's life after a simulation.
+//! A drive's life after a simulation, in words.
 
 use flashwise_sim::Simulation;
 use flashwise_sim::life::Life;
@@ -11,8 +11,8 @@ pub(crate) fn sentence(s: &Simulation) -> Option<String> {
     let refused: u64 = s.flows.iter().map(|flow| flow.refused).sum();
     if let Some(end) = life.end_of_life {
         return Some(format!(
-            "The drive is worn out: after {} of its life and {} written it became read-only. {} writes and trims were \
-             refused.",
+            "The drive wore out and became read-only after {} of simulated time and {} written. {} writes and trims \
+             failed.",
             time(end.at_ns),
             bytes(end.host_bytes_written),
             grouped(refused)
@@ -20,36 +20,36 @@ pub(crate) fn sentence(s: &Simulation) -> Option<String> {
     }
     Some(match (&life.projection, &life.not_projected) {
         (Some(projection), _) => format!(
-            "If all goes on like the steady part of this run, a new drive takes {} written until it is read-only: {} \
-             drive writes a day over {} years, or {} years at this pace.",
+            "At the rate of this run's steady part, a new drive endures {} of writes before it becomes read-only: {} \
+             drive writes per day over {} years, or {} years at this pace.",
             amount(projection.host_bytes),
             significant(projection.drive_writes_per_day),
             significant(projection.warranty_years),
             significant(projection.years)
         ),
         (None, reason) => {
-            format!("How long the drive lives is not told: {}.", reason.as_deref().unwrap_or("no reason is known"))
+            format!("The drive's life was not projected: {}.", reason.as_deref().unwrap_or("no reason was given"))
         }
     })
 }
 
-/// Name and value of what is known.
+/// Name and value of the known figures.
 pub(crate) fn rows(s: &Simulation) -> Vec<(&'static str, String)> {
     let Some(life) = &s.life else { return Vec::new() };
-    let limit = life.pe_cycles_limit.map(|limit| ("P/E cycles endured", grouped(u64::from(limit))));
+    let limit = life.pe_cycles_limit.map(|limit| ("P/E cycles rated", grouped(u64::from(limit))));
     limit.into_iter().chain(used(life).map(|used| ("life used", used))).collect()
 }
 
 fn used(life: &Life) -> Option<String> {
     let percent = |share: f64| format!("{} %", significant(100.0 * share));
     let (most, mean) = (life.used_share_max?, life.used_share_mean?);
-    Some(format!("{} of the most worn, {} of the mean", percent(most), percent(mean)))
+    Some(format!("{} (most worn block), {} (mean)", percent(most), percent(mean)))
 }
 
 /// Names of the columns of [`factor_rows`].
-pub(crate) const FACTOR_COLUMNS: [&str; 3] = ["what a life is made of", "factor", "bytes written"];
+pub(crate) const FACTOR_COLUMNS: [&str; 3] = ["contribution", "factor", "host bytes"];
 
-/// The factors that differ from 1, each with the bytes that come out when all up to it are taken together.
+/// The factors that differ from 1, each with the product of all factors up to it, in bytes.
 pub(crate) fn factor_rows(s: &Simulation) -> Vec<[String; 3]> {
     let Some(projection) = s.life.as_ref().and_then(|life| life.projection) else { return Vec::new() };
     let capacity = projection.factors.capacity_bytes;
@@ -65,7 +65,7 @@ pub(crate) fn factor_rows(s: &Simulation) -> Vec<[String; 3]> {
     rows
 }
 
-/// Bytes that may be more than 64 bits hold.
+/// A number of bytes that may exceed 64 bits.
 fn amount(amount: f64) -> String {
     bytes(amount.round().min(u64::MAX as f64) as u64)
 }

@@ -1,5 +1,5 @@
-//! The words and numbers of a report, once for the terminal and for the page: what both print stands here. Sentences
-//! that a JSON document carries (reasons, remedies, notes) are made with the document, in the crate that it is of.
+//! The words and numbers of a report, shared by the terminal and the HTML page. Sentences that a JSON document contains
+//! (reasons, remedies, notes) are made with the document, in its own crate.
 //!
 //! # Adding a section
 //!

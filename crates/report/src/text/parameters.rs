@@ -1,4 +1,4 @@
-//! What the drive hides: a row for each figure, group by group, and why some are open.
+//! A drive's hidden parameters: a row for each figure, group by group, and why some are inconclusive.
 
 use std::borrow::Cow;
 
@@ -34,17 +34,17 @@ impl ParameterRow {
             _ => "–".to_owned(),
         };
         let value = value_in_words(figure.verdict, figure.value);
-        let verdict_text = if is_left_out { "not tried" } else { verdict_in_words(figure.verdict, figure.value) };
+        let verdict_text = if is_left_out { "not measured" } else { verdict_in_words(figure.verdict, figure.value) };
         Self { key, name, value, interval, verdict: figure.verdict, verdict_text, reason }
     }
 
-    /// Whether it is not settled, and the profile says why.
-    fn is_open(&self) -> bool {
+    /// Whether it is inconclusive and the profile has a reason.
+    fn is_inconclusive(&self) -> bool {
         self.verdict == Verdict::Inconclusive && !self.reason.is_empty()
     }
 
-    fn is_told_by(&self, told: &OpenFigures) -> bool {
-        self.is_open() && self.verdict_text == told.verdict && self.reason == told.reason
+    fn is_listed_in(&self, list: &InconclusiveFigures) -> bool {
+        self.is_inconclusive() && self.verdict_text == list.verdict && self.reason == list.reason
     }
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn value_in_words(verdict: Verdict, value: Option<Quantity>) -> Strin
 pub(crate) fn verdict_in_words(verdict: Verdict, value: Option<Quantity>) -> &'static str {
     match (verdict, value) {
         (Verdict::Certain, _) => "certain",
-        (Verdict::Inconclusive, None) => "cannot tell",
+        (Verdict::Inconclusive, None) => "inconclusive",
         (Verdict::Inconclusive, Some(_)) => "best guess",
         (Verdict::Absent, _) => "absent",
     }
@@ -74,7 +74,7 @@ fn interval(low: Quantity, high: Quantity) -> String {
         return "± 0".to_owned();
     }
     let (first, last) = match (low, high) {
-        // Sizes that look the same in a large unit are told apart in a smaller one.
+        // Sizes that are equal in a large unit are printed in a smaller one.
         (Quantity::Bytes(low), Quantity::Bytes(high)) if bytes(low) == bytes(high) => finer_sizes(low, high),
         _ => (quantity(low), quantity(high)),
     };
@@ -134,7 +134,7 @@ fn address_bits(mask: u64) -> String {
     bits.join(", ")
 }
 
-/// The figures of a profile that somebody looked for, group by group; groups without any are left out.
+/// The figures of a profile that were probed, group by group; groups without any are left out.
 pub(crate) fn parameter_groups(profile: &DeviceProfile) -> Vec<(&'static Group, Vec<ParameterRow>)> {
     let entries: Vec<Entry> = profile.probed_entries().collect();
     let evidence = |key: &str| profile.evidence.iter().find(|evidence| evidence.figure == key);
@@ -164,59 +164,59 @@ fn rows_at_size(at: &AtSize) -> [ParameterRow; 4] {
     ]
 }
 
-/// How many figures have which verdict: `28 certain, 6 absent, 1 cannot tell`.
+/// How many figures have which verdict: `28 certain, 6 absent, 1 inconclusive`.
 pub(crate) fn verdict_counts(groups: &[(&Group, Vec<ParameterRow>)]) -> String {
     let verdicts: Vec<_> = groups.iter().flat_map(|(_, rows)| rows).map(|row| row.verdict_text).collect();
     let count = |verdict: &str| verdicts.iter().filter(|other| **other == verdict).count();
-    let order = ["certain", "absent", "best guess", "cannot tell", "not tried"];
-    let told = order.into_iter().map(|verdict| (count(verdict), verdict)).filter(|(n, _)| *n > 0);
-    told.map(|(n, verdict)| format!("{n} {verdict}")).collect::<Vec<_>>().join(", ")
+    let order = ["certain", "absent", "best guess", "inconclusive", "not measured"];
+    let counts = order.into_iter().map(|verdict| (count(verdict), verdict)).filter(|(n, _)| *n > 0);
+    counts.map(|(n, verdict)| format!("{n} {verdict}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Figures that are not settled for one reason.
+/// Figures that are inconclusive for one reason.
 #[derive(Debug, PartialEq)]
-pub(crate) struct OpenFigures {
+pub(crate) struct InconclusiveFigures {
     pub(crate) verdict: &'static str,
     /// `Layout: superblock. Garbage collection: everything.`
     pub(crate) what: String,
     pub(crate) reason: String,
 }
 
-/// Why figures are not settled; those with one verdict for one reason are told together.
-pub(crate) fn open_figures(groups: &[(&Group, Vec<ParameterRow>)]) -> Vec<OpenFigures> {
-    let mut open: Vec<OpenFigures> = Vec::new();
-    for row in groups.iter().flat_map(|(_, rows)| rows).filter(|row| row.is_open()) {
-        if !open.iter().any(|told| row.is_told_by(told)) {
+/// Why figures are inconclusive; those with the same verdict and reason are listed together.
+pub(crate) fn open_figures(groups: &[(&Group, Vec<ParameterRow>)]) -> Vec<InconclusiveFigures> {
+    let mut lists: Vec<InconclusiveFigures> = Vec::new();
+    for row in groups.iter().flat_map(|(_, rows)| rows).filter(|row| row.is_inconclusive()) {
+        if !lists.iter().any(|list| row.is_listed_in(list)) {
             let (what, reason) = (String::new(), row.reason.clone());
-            open.push(OpenFigures { verdict: row.verdict_text, what, reason });
+            lists.push(InconclusiveFigures { verdict: row.verdict_text, what, reason });
         }
     }
-    for told in &mut open {
-        let names = groups.iter().filter_map(|(group, rows)| names_in(group, rows, told));
-        told.what = names.collect::<Vec<_>>().join(" ");
+    for list in &mut lists {
+        let names = groups.iter().filter_map(|(group, rows)| names_in(group, rows, list));
+        list.what = names.collect::<Vec<_>>().join(" ");
     }
-    open
+    lists
 }
 
-/// Those of a group's figures that are told by `told`.
-fn names_in(group: &Group, rows: &[ParameterRow], told: &OpenFigures) -> Option<String> {
-    let names: Vec<&str> = rows.iter().filter(|row| row.is_told_by(told)).map(|row| &*row.name).collect();
+/// The group's figures that are in `list`.
+fn names_in(group: &Group, rows: &[ParameterRow], list: &InconclusiveFigures) -> Option<String> {
+    let names: Vec<&str> = rows.iter().filter(|row| row.is_listed_in(list)).map(|row| &*row.name).collect();
     match names.len() {
         0 => None,
-        n if n == rows.len() && n > 1 => Some(format!("{}: everything.", group.title)),
+        n if n == rows.len() && n > 1 => Some(format!("{}: all.", group.title)),
         _ => Some(format!("{}: {}.", group.title, names.join("; "))),
     }
 }
 
-/// What was learned from, in a sentence.
+/// How the figures were measured, in a sentence.
 pub(crate) fn recipe_sentence(profile: &DeviceProfile) -> String {
     let recipe = &profile.recipe;
     let clock = match profile.device.clock {
         flashwise_block::Clock::Virtual => "of simulated time",
-        flashwise_block::Clock::Wall => "of real time",
+        flashwise_block::Clock::Wall => "of wall-clock time",
     };
     format!(
-        "Learned on {} of {} ({}) with seed {}: {} written and {} read in {} {clock}.",
+        "Measured in a region of {} on {} ({}), seed {}: {} written and {} read in {} {clock}.",
         bytes(recipe.region_bytes),
         profile.device.target,
         bytes(profile.device.capacity_bytes),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn open_figures_with_one_reason_are_told_together_and_a_whole_group_by_its_title() {
+    fn inconclusive_figures_with_one_reason_are_listed_together_and_a_whole_group_by_its_title() {
         let mut profile = sample::samsung().profile;
         let left_out = |figure: &str| Evidence {
             figure: figure.to_owned(),
@@ -260,8 +260,12 @@ mod tests {
         assert_eq!(
             told,
             [
-                ("not tried", "Layout: superblock. Garbage collection: everything.", "too many writes"),
-                ("cannot tell", "Asymmetry and concurrency: k_w, 8 KiB.", "throughput still grew at the largest depth"),
+                ("not measured", "Layout: superblock. Garbage collection: all.", "too many writes"),
+                (
+                    "inconclusive",
+                    "Asymmetry and concurrency: k_w, 8 KiB.",
+                    "throughput still grew at the largest depth"
+                ),
             ]
         );
     }
@@ -269,6 +273,6 @@ mod tests {
     #[test]
     fn verdicts_are_counted() {
         let counts = verdict_counts(&parameter_groups(&sample::samsung().profile));
-        assert_eq!(counts, "11 certain, 1 absent, 2 best guess, 1 cannot tell");
+        assert_eq!(counts, "11 certain, 1 absent, 2 best guess, 1 inconclusive");
     }
 }

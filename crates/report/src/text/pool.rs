@@ -47,27 +47,28 @@ pub(crate) fn columns(report: &PoolReport) -> Vec<PoolColumn> {
 
 pub(crate) fn counts(report: &PoolReport) -> String {
     let writes = match report.writes {
-        0 => "none of them a write".to_owned(),
-        writes => format!("{} of them writes", grouped(writes)),
+        0 => "all reads".to_owned(),
+        writes => format!("{} writes", grouped(writes)),
     };
     format!("{} accesses to {} pages, {writes}.", grouped(report.accesses), grouped(report.pages))
 }
 
 pub(crate) fn explanation(report: &PoolReport) -> String {
     let mut text = match report.writes {
-        0 => "Nothing is written in this trace, so nothing is written back.".to_owned(),
-        _ => "Batches are write-backs of dirty pages, one or several at once; written, the pages in them.".to_owned(),
+        0 => "The trace has no writes, so no page is written back.".to_owned(),
+        _ => "batches: write-back operations, each of one or more dirty pages; written: pages written back.".to_owned(),
     };
     if let Some(model) = &report.model {
         text += &format!(
-            " Cost in reads of a page: a write takes {}, up to {} reads and {} writes go on at once.",
+            " cost: modelled time in units of one page read; a write costs {}, up to {} reads and {} writes run \
+             concurrently.",
             two_decimals(model.asymmetry),
             model.read_concurrency,
             model.write_concurrency
         );
     }
     if let Some(drive) = &report.drive {
-        text += &format!(" On the simulated drive {drive}, which was full before, in its own time.");
+        text += &format!(" on drive: simulated time on {drive}, filled before the run.");
     }
     text
 }

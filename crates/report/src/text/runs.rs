@@ -23,15 +23,15 @@ pub(crate) struct Change {
 /// One quantity of all three runs.
 pub(crate) struct RunRow {
     pub(crate) name: &'static str,
-    /// As it comes, before, after.
+    /// Default, before, after.
     pub(crate) cells: [RunCell; 3],
     pub(crate) change: Change,
 }
 
-/// Stands where a run does not tell a quantity.
+/// Shown where a run has no value of a quantity.
 pub(crate) const NOT_TOLD: &str = "–";
 
-/// What a quotient without an interval must differ from 1 by to be called better or worse.
+/// How much a quotient without an interval must differ from 1 to be called better or worse.
 const TELLING: f64 = 0.01;
 
 /// What more of a quantity means.
@@ -68,15 +68,16 @@ pub(crate) fn run_rows(c: &Comparison) -> Vec<RunRow> {
 }
 
 /// The footnotes that belong to the table.
-pub(crate) const FOOTNOTE: &str = "Below each rate stands the 95 % interval of its median over the rounds. \
-    ¹ Measured apart: SQLite's own CPU time is no part of drive time, nor of the rates on a simulated drive.";
+pub(crate) const FOOTNOTE: &str = "Below each rate: the 95 % interval of its median over the rounds. ¹ Measured \
+                                   separately: SQLite's CPU time is part of neither the drive time nor the rates on a \
+                                   simulated drive.";
 
 fn rate_row(c: &Comparison, name: &'static str, metric: &str, rate: impl Fn(&RunMeasurement) -> Rate) -> RunRow {
     let cells = runs(c).map(|run| {
         let Rate { per_s, low, high } = rate(run);
         let interval = match low < high {
             true => format!("{}…{}", significant(low), significant(high)),
-            // Resampling one round gives that round: there is nothing to take an interval from.
+            // One round has no interval: resampling it gives the same round.
             false => "one round".to_owned(),
         };
         let interval = Some(interval);

@@ -1,11 +1,11 @@
-//! What is said of a simulation: sentences and rows.
+//! A simulation in sentences and rows.
 
 use flashwise_sim::{Busy, CommandTimes, DataReduction, FlowResult, Responses, Simulation, SlcCache, WriteCauses};
 use flashwise_sim::{Precondition, Preconditioned};
 
 use super::numbers::{bytes, grouped, significant, time, two_decimals};
 
-/// What stands where there is nothing to tell.
+/// Shown where there is no value.
 const NOTHING: &str = "–";
 
 /// Names of the columns of [`flow_rows`].
@@ -46,17 +46,17 @@ pub(crate) fn headline(s: &Simulation) -> String {
     let (iops, rate) = (significant(s.total.iops), bytes(s.total.bytes_per_s.round() as u64));
     let response = mean(s.total.mean_response_ns);
     format!(
-        "{requests} requests in {}: {iops} a second, {rate} a second, mean response time {response}.",
+        "{iops} IOPS, {rate}/s, mean response time {response} ({requests} requests in {} of simulated time).",
         time(s.elapsed_ns)
     )
 }
 
-/// What was on the drive, and what that means for the figures.
+/// The drive's state at the start, and what it means for the figures.
 pub(crate) fn state_sentence(s: &Simulation) -> String {
     let mut told = precondition_words(&s.precondition, s.array.is_some());
     if s.unwritten_pages_read > 0 {
         told += &format!(
-            " {} logical pages were read that nobody had written; the flash has no part in such reads.",
+            " {} of the logical pages read had never been written: such reads do not reach the flash.",
             grouped(s.unwritten_pages_read)
         );
     }
@@ -68,24 +68,29 @@ pub(crate) fn state_sentence(s: &Simulation) -> String {
 }
 
 fn precondition_words(done: &Preconditioned, is_array: bool) -> String {
-    // Said of each drive of an array.
+    // Holds for each drive of an array.
     let drive = if is_array { "Every drive" } else { "The drive" };
     let written = bytes(done.host_bytes_written);
-    let together = if is_array { " on all together" } else { "" };
+    let together = if is_array { " in all" } else { "" };
     let settled = match (done.is_settled, done.write_amplification.last()) {
-        (Some(true), Some(wa)) => format!(" and write amplification had settled at {}", two_decimals(*wa)),
-        (Some(false), Some(wa)) => format!(" and write amplification had NOT settled, last {}", two_decimals(*wa)),
+        (Some(true), Some(wa)) => format!(" until write amplification was steady at {}", two_decimals(*wa)),
+        (Some(false), Some(wa)) => format!("; write amplification was NOT steady, last {}", two_decimals(*wa)),
         _ => String::new(),
     };
     match done.state {
-        Precondition::Empty => format!("{drive} was empty."),
-        Precondition::Fill => format!("{drive} was full: every logical page written once, in order."),
-        Precondition::Steady => format!("{drive} was full, {written}{together} were written at random{settled}."),
+        Precondition::Empty => format!("{drive} started empty."),
+        Precondition::Fill => format!("{drive} started full: every logical page written once, in order."),
+        Precondition::Steady => {
+            format!("{drive} started full; then {written}{together} were written at random{settled}.")
+        }
         Precondition::Analytic => {
             let promise = done.write_amplification.first().map_or_else(String::new, |wa| {
-                format!("; theory promises a write amplification of {} for random writes", two_decimals(*wa))
+                format!(
+                    "; the analytic model predicts a write amplification of {} for random writes",
+                    two_decimals(*wa)
+                )
             });
-            format!("{drive} was in its computed steady state{promise}.")
+            format!("{drive} started in its computed steady state{promise}.")
         }
     }
 }
@@ -112,14 +117,14 @@ fn one_flow(flow: &FlowResult) -> Vec<FlowRow> {
 pub(crate) fn amplification_rows(s: &Simulation) -> Vec<[String; 3]> {
     match (s.write_amplification, s.write_amplification_by_cause) {
         (Some(whole), Some(parts)) => {
-            let host = if s.array.is_some() { "host, with copies and parity" } else { "host" };
+            let host = if s.array.is_some() { "host, incl. copies and parity" } else { "host" };
             amplification_parts(whole, &parts, host)
         }
         _ => Vec::new(),
     }
 }
 
-/// The same of anything whose first cause is called so.
+/// The same with another name for the first cause.
 pub(crate) fn amplification_parts(whole: f64, parts: &WriteCauses, host: &'static str) -> Vec<[String; 3]> {
     let part = |(name, factor): (&str, f64)| {
         let percent = if whole > 0.0 { format!("{:.1} %", 100.0 * factor / whole) } else { NOTHING.to_owned() };
@@ -138,12 +143,12 @@ pub(crate) fn amplification_parts(whole: f64, parts: &WriteCauses, host: &'stati
     told.chain([("all", whole)]).map(part).collect()
 }
 
-/// What stands above what the drive, or all drives of an array, did.
+/// Heading of the section about the drive, or about all drives of an array.
 pub(crate) fn drive_heading(s: &Simulation) -> &'static str {
     if s.array.is_some() { "All drives together" } else { "The drive" }
 }
 
-/// What the drive did, name and value.
+/// The drive's counters, name and value.
 pub(crate) fn device_rows(s: &Simulation) -> Vec<(&'static str, String)> {
     let mut rows = vec![
         ("read by the host", bytes(s.host.bytes_read)),
@@ -161,7 +166,7 @@ pub(crate) fn device_rows(s: &Simulation) -> Vec<(&'static str, String)> {
         ("dies busy", &s.utilisation.dies),
         ("planes busy", &s.utilisation.planes),
     ];
-    // An earlier version's document tells of no chips and no planes.
+    // A document of an older version has no chips and no planes.
     rows.extend(parts.iter().filter(|(_, parts)| !parts.each.is_empty()).map(|(name, parts)| (*name, busy(parts))));
     if let Some(millijoules) = s.flash_energy_mj {
         rows.push(("energy of the flash", format!("{} mJ", significant(millijoules))));
@@ -172,14 +177,14 @@ pub(crate) fn device_rows(s: &Simulation) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// How much went to the SLC cache and how much past it, and what came of it.
+/// Bytes written to the SLC cache, past it, and folded from it.
 fn slc_cache_row(it: &SlcCache) -> (&'static str, String) {
     let (cached, past) = (bytes(it.bytes_cached), bytes(it.bytes_bypassed));
     let (folded, holds, room) = (bytes(it.bytes_folded), bytes(it.valid_bytes), bytes(it.capacity_bytes));
-    ("SLC cache", format!("{cached} in, {past} past it, {folded} moved on; holds {holds} of {room}"))
+    ("SLC cache", format!("{cached} cached, {past} bypassed, {folded} folded; holds {holds} of {room}"))
 }
 
-/// What became of the pages that were written, and what is on the drive.
+/// Data reduction of the pages written, and the space in use.
 fn reduction_rows(it: &DataReduction) -> Vec<(&'static str, String)> {
     let percent = |part: u64, whole: u64| match whole {
         0 => NOTHING.to_owned(),
@@ -190,12 +195,12 @@ fn reduction_rows(it: &DataReduction) -> Vec<(&'static str, String)> {
         parts.push(format!("{} zeros", percent(it.bytes_of_zeros, it.bytes_written)));
     }
     if it.lookups > 0 {
-        parts.push(format!("{} stored already", percent(it.bytes_duplicate, it.bytes_written)));
+        parts.push(format!("{} duplicates", percent(it.bytes_duplicate, it.bytes_written)));
     }
     let (rest, stored) = (percent(it.bytes_unique, it.bytes_written), percent(it.bytes_stored, it.bytes_unique));
-    parts.push(format!("{rest} stored, in {stored} of their length"));
+    parts.push(format!("{rest} stored, compressed to {stored}"));
     if it.bytes_merged > 0 {
-        parts.push(format!("{} merged later", bytes(it.bytes_merged)));
+        parts.push(format!("{} merged in background", bytes(it.bytes_merged)));
     }
     let (logical, physical) = (it.logical_bytes, it.physical_bytes);
     let room = bytes(it.physical_capacity_bytes);
@@ -212,7 +217,7 @@ pub(crate) fn busy(busy: &Busy) -> String {
 }
 
 /// Names of the columns of [`command_rows`].
-pub(crate) const COMMAND_COLUMNS: [&str; 4] = ["flash commands", "number", "waiting", "service"];
+pub(crate) const COMMAND_COLUMNS: [&str; 4] = ["flash commands", "count", "waiting", "service"];
 
 /// How long flash commands waited for their die and were served, by class.
 pub(crate) fn command_rows(s: &Simulation) -> Vec<[String; 4]> {
@@ -226,7 +231,7 @@ pub(crate) fn command_rows(s: &Simulation) -> Vec<[String; 4]> {
 fn host_writes(s: &Simulation) -> String {
     match s.host.bytes_absorbed {
         0 => bytes(s.host.bytes_written),
-        absorbed => format!("{}, {} of it over data still in the buffer", bytes(s.host.bytes_written), bytes(absorbed)),
+        absorbed => format!("{}, {} of it absorbed by the write buffer", bytes(s.host.bytes_written), bytes(absorbed)),
     }
 }
 
@@ -241,10 +246,10 @@ fn collections(s: &Simulation) -> String {
 pub(crate) fn process_sentence(s: &Simulation) -> String {
     let wall = time((s.process.wall_s * 1e9).round() as u64);
     let memory = s.process.peak_memory_bytes.map_or_else(String::new, |peak| format!(", {} of memory", bytes(peak)));
-    format!("Simulated in {wall}: {} requests a second{memory}.", significant(s.process.requests_per_s))
+    format!("The simulation took {wall}: {} requests/s{memory}.", significant(s.process.requests_per_s))
 }
 
 /// How many invariants were checked; each of them held, or there would be no result.
 pub(crate) fn invariants_sentence(s: &Simulation) -> String {
-    format!("{} invariants were checked and held.", s.invariants.len())
+    format!("All {} invariants checked hold.", s.invariants.len())
 }

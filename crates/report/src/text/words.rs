@@ -1,6 +1,6 @@
-//! Words that belong together.
+//! Words that are not separated by a line break.
 
-/// A space at which no line is broken.
+/// A space at which no line breaks.
 pub(crate) const KEPT_SPACE: char = '\u{a0}';
 
 /// The text with its numbers tied to their units.
@@ -18,7 +18,7 @@ pub(crate) fn kept_together(text: &str) -> String {
     kept
 }
 
-/// Whether no line may be broken between two words, the first of which still has its space.
+/// Whether two words must stay on one line; the first still has its space.
 fn binds(first: &str, second: &str) -> bool {
     let first = first.trim_end();
     let letters = |c: char| c.is_alphabetic() || c == '%';

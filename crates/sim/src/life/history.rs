@@ -125,7 +125,7 @@ impl History {
             let wanted = self.start.host_bytes() as f64 + share * written as f64;
             self.notes.iter().min_by_key(|note| (note.host_bytes() as f64 - wanted).abs() as u64)
         };
-        let too_short = "too little was written to tell a steady part";
+        let too_short = "too little was written to find a steady part";
         let (Some(middle), Some(late)) = (nearest(0.5), nearest(0.75)) else { return Err(too_short.to_owned()) };
         if late.host_bytes() <= middle.host_bytes() || late.host_bytes() == end.host_bytes() {
             return Err(too_short.to_owned());
@@ -139,7 +139,7 @@ impl History {
         let (early, last) = (amplification(middle, late), amplification(late, &end));
         if (early - last).abs() > STEADY * early {
             return Err(format!(
-                "write amplification still changes, from {early:.2} to {last:.2} over the second half"
+                "write amplification is not steady: it changes from {early:.2} to {last:.2} over the second half"
             ));
         }
         Ok(promise(drive, middle, &end, evenness(&units, wear)))
@@ -158,7 +158,7 @@ impl History {
         let mean = second.iter().sum::<f64>() / used.len().max(1) as f64;
         if mean < ERASES_MIN {
             return Err(format!(
-                "a superblock was erased {mean:.1} times in the second half; that takes {ERASES_MIN:.0}"
+                "superblocks were erased {mean:.1} times on average in the second half; {ERASES_MIN:.0} are needed"
             ));
         }
         let mut order: Vec<usize> = (0..used.len()).collect();
@@ -188,13 +188,13 @@ impl History {
 
     /// Rates of the pages of a medium that is written in place.
     fn of_pages(&self, drive: &SimulatedSsd, middle: &Note, end: &Note) -> Result<(Mortality, Vec<WornUnit>), String> {
-        let Some(wear) = drive.in_place_wear() else { return Err("nothing wears out".to_owned()) };
+        let Some(wear) = drive.in_place_wear() else { return Err("this drive has no wear limit".to_owned()) };
         if wear.replaced() > 0 {
-            return Err("pages have been replaced already".to_owned());
+            return Err("worn-out pages have already been replaced".to_owned());
         }
         let pages = wear.places() as f64;
         if ((end.page_writes - middle.page_writes) as f64) < ERASES_MIN * pages {
-            return Err(format!("a page was written less than {ERASES_MIN:.0} times in the second half"));
+            return Err(format!("pages were written fewer than {ERASES_MIN:.0} times on average in the second half"));
         }
         let per_mean = (pages + wear.spares_left() as f64) / end.page_writes as f64;
         let groups = groups_of_equals(&wear.histogram_of_places());
@@ -318,7 +318,7 @@ fn promise(drive: &SimulatedSsd, from: &Note, to: &Note, evenness: Evenness) -> 
 }
 
 impl Life {
-    /// After a run; `None` where nothing wears out and the drive takes writes.
+    /// After a run; `None` where this drive has no wear limit and the drive takes writes.
     pub(crate) fn after(drive: &SimulatedSsd, history: Option<&History>) -> Option<Self> {
         let (limit, end_of_life) = (limit_of(drive.config()), drive.end_of_life());
         if limit.is_none() && end_of_life.is_none() {
@@ -326,7 +326,7 @@ impl Life {
         }
         let projected = match history {
             Some(history) => history.project(drive),
-            None => Err("nothing wears out".to_owned()),
+            None => Err("this drive has no wear limit".to_owned()),
         };
         let (most, mean) = wear(drive);
         let before = drive.config().flash.reliability.map_or(0, |reliability| reliability.initial_pe_cycles);

@@ -60,7 +60,7 @@ pub enum SweepError {
         reason: String,
     },
     /// The results file is somebody else's.
-    #[error("{0}: exists and holds no results of a sweep; it is not written to")]
+    #[error("{0}: exists and is not a file of sweep results, so it is not overwritten: choose another path")]
     NotResults(String),
     /// The drive cannot be.
     #[error(transparent)]
@@ -268,7 +268,10 @@ impl Axis {
                 return Err(format!("\"{key}\" has no value"));
             }
             if columns.first().is_some_and(|first: &&Vec<Value>| first.len() != values.len()) {
-                return Err(format!("\"{key}\" has {} values, others of its group have another number", values.len()));
+                return Err(format!(
+                    "\"{key}\" has {} values, but others of its group a different number",
+                    values.len()
+                ));
             }
             keys.push(key.clone());
             columns.push(values);
@@ -374,12 +377,12 @@ fn set(root: &mut Table, path: &str, value: Value) -> Result<(), String> {
         while let Value::Array(list) = entry {
             let index = names.next().and_then(|name| name.parse::<usize>().ok());
             let length = list.len();
-            let reason = || format!("\"{path}\": {name} is a list of {length}; write {name}.0 for its first");
+            let reason = || format!("\"{path}\": {name} is a list of {length}: write {name}.0 for its first element");
             entry = index.and_then(|index| list.get_mut(index)).ok_or_else(reason)?;
         }
         place = match entry {
             Value::Table(table) => table,
-            _ => return Err(format!("\"{path}\": {name} is no table")),
+            _ => return Err(format!("\"{path}\": {name} is not a table")),
         };
     }
     place.insert(last.to_owned(), value);
@@ -398,6 +401,6 @@ mod unit_tests {
         assert_eq!(root["a"]["c"]["d"].as_integer(), Some(3));
         assert_eq!(root["flows"][1]["x"].as_integer(), Some(9));
         assert!(set(&mut root, "flows.2.x", Value::Integer(9)).unwrap_err().contains("a list of 2"));
-        assert!(set(&mut root, "a.b.c", Value::Integer(9)).unwrap_err().contains("no table"));
+        assert!(set(&mut root, "a.b.c", Value::Integer(9)).unwrap_err().contains("not a table"));
     }
 }

@@ -145,7 +145,7 @@ fn a_grid_that_makes_no_sense_is_refused_before_the_first_simulation() {
         ("flows.0", "flows.7", "a list of 1"),
         ("\"host.queue_depth\"", "\"flash.page_bytes\"", "flash.page_bytes = 32"),
         ("reads.toml", "none.toml", "none.toml"),
-        ("./small.toml", "no-such-preset", "no preset is called"),
+        ("./small.toml", "no-such-preset", "unknown preset"),
         ("seeds", "seedz", "line 6"),
     ] {
         let error = Place::new(&GRID.replacen(from, to, 1)).grid().unwrap_err().to_string();
@@ -159,7 +159,7 @@ fn somebody_else_s_file_is_not_taken_for_results() {
     for text in ["mine\n", "{}\n", "no line end"] {
         std::fs::write(place.path("results.jsonl"), text).unwrap();
         let error = place.sweep(1, &mut Silent).unwrap_err().to_string();
-        assert!(error.contains("holds no results"), "{error}");
+        assert!(error.contains("is not a file of sweep results"), "{error}");
         assert_eq!(std::fs::read_to_string(place.path("results.jsonl")).unwrap(), text);
     }
 }

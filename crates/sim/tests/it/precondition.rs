@@ -133,5 +133,5 @@ fn a_drive_that_was_written_is_not_filled_over() {
     let mut drive = SimulatedSsd::new(tiny("samsung-960-evo", ByteSize::mib(7), 13, 4), 1).unwrap();
     support::write(&mut drive, 0, 4096);
     let error = drive.fill_at_once().unwrap_err().to_string();
-    assert_eq!(error, "fill: the drive has been written already");
+    assert_eq!(error, "fill: the drive has already been written");
 }

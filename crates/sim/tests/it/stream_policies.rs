@@ -138,7 +138,7 @@ fn a_workload_of_one_flow_tells_the_drive_its_future_and_others_are_refused() {
     assert!(told.contains("ftl.streams.foresight_error: of several flows"), "{told}");
     let endless = flow.replacen("[[flows]]\n", "[[flows]]\nduration_ns = 1000000\n", 1);
     let told = foreseen_workload(Some(0.0), &endless).unwrap_err();
-    assert!(told.contains("no end that is known beforehand"), "{told}");
+    assert!(told.contains("end is unknown in advance"), "{told}");
 }
 
 /// The same writes to the naive model, which collects before it opens a block, and so has to begin one block earlier.
@@ -272,7 +272,7 @@ fn a_flush_programs_what_every_stream_has_begun() {
 fn the_computed_steady_state_is_refused_where_pages_are_told_apart_by_what_was_written() {
     for policy in [StreamPolicy::SepBit, StreamPolicy::BloomFilters, StreamPolicy::DeathTime] {
         let error = enter_steady_state(&mut SimulatedSsd::new(wide(policy), 1).unwrap(), 1).unwrap_err().to_string();
-        assert!(error.contains("no theory covers how ftl.streams.policy tells pages apart"), "{error}");
+        assert!(error.contains("no analytic model of this ftl.streams.policy"), "{error}");
     }
     let [one, hint] = [StreamPolicy::One, StreamPolicy::Hint].map(|policy| {
         let mut drive = SimulatedSsd::new(wide(policy), 1).unwrap();

@@ -33,24 +33,24 @@ impl Checker<'_> {
 
     /// Refuses a time of more than a minute.
     pub fn time(&self, key: &'static str, time_ns: u64) -> Result<(), SsdError> {
-        self.require(key, time_ns, time_ns <= 60_000_000_000, "no such time exceeds one minute")
+        self.require(key, time_ns, time_ns <= 60_000_000_000, "must be at most one minute")
     }
 
     /// Refuses a rate that no bus has.
     pub fn rate(&self, key: &'static str, bytes_per_s: u64) -> Result<(), SsdError> {
         let possible = (1_000_000..=1_000_000_000_000).contains(&bytes_per_s);
-        self.require(key, bytes_per_s, possible, "a bus moves between 1 MB and 1 TB a second")
+        self.require(key, bytes_per_s, possible, "must be between 1 MB/s and 1 TB/s")
     }
 
     /// Refuses a share outside `least` to `most`.
     pub fn share(&self, key: &'static str, share: f64, least: f64, most: f64) -> Result<(), SsdError> {
-        let reason = format!("it is a share, between {least} and {most}");
+        let reason = format!("must be a share between {least} and {most}");
         self.require(key, share, (least..=most).contains(&share), reason)
     }
 
     /// Refuses what is not a positive multiple of `unit` bytes.
     pub fn multiple(&self, key: &'static str, bytes: u64, unit: u64) -> Result<(), SsdError> {
         let whole = bytes > 0 && bytes.is_multiple_of(unit);
-        self.require(key, bytes, whole, format!("it must be a positive multiple of {unit}"))
+        self.require(key, bytes, whole, format!("must be a positive multiple of {unit}"))
     }
 }

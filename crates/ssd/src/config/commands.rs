@@ -43,7 +43,7 @@ choices! {
     /// What a read may interrupt.
     #[derive(Default)]
     pub enum Suspend {
-        /// Nothing: it waits for the end.
+        /// None: it waits until they finish.
         #[default]
         None = "none",
         /// Erases.
@@ -60,7 +60,7 @@ choices! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SuspensionConfig {
-    /// What a read may interrupt; default: nothing.
+    /// Operations that a read may interrupt; default: none.
     pub suspend: Suspend,
     /// From the interruption of a program to the start of the read, ns; default 20 µs \[fit\].
     pub program_ns: u64,
@@ -70,7 +70,7 @@ pub struct SuspensionConfig {
     pub program_left_min_ns: u64,
     /// An erase with no more than this left is not interrupted, ns; default 0.
     pub erase_left_min_ns: u64,
-    /// Reads that one program or erase lets go before it in all, so that it ends; default 16 \[fit\].
+    /// Maximum number of reads that may interrupt one program or erase, so that it finishes; default 16 [fit].
     pub reads_max: u32,
 }
 
@@ -87,8 +87,9 @@ impl Default for SuspensionConfig {
     }
 }
 
-/// What command and address cycles take on the channel, before a read's or an erase's array time and before a
-/// program's data: keys of `[flash.command]`, all 0 by default.
+/// Time of command and address cycles on the channel, before a read's or an erase's array time and before a program's
+/// data: keys of `[flash.command]`, all 0 by default. From the times of ONFI 4.x (section 4, NV-DDR2), each command or
+/// address cycle taking tWC:
 ///
 /// From the times of ONFI 4.x (section 4, NV-DDR2), each command or address cycle taking tWC:
 ///
@@ -117,7 +118,10 @@ pub struct CommandTimes {
     pub erase_further_plane_ns: u64,
 }
 
-/// Energy of flash operations: keys of `[flash.energy]`; 0, the default, where it is not known.
+/// Energy of flash operations: keys of `[flash.energy]`; 0, the default, means unknown. Energies differ by an order of
+/// magnitude between dies and no maker publishes them for a page; measured ones are in Grupp et al., "Characterizing
+/// Flash Memory: Anomalies, Observations, and Applications", MICRO 2009, and modelled ones in Mohan et al., "Modeling
+/// Power Consumption of NAND Flash Memories Using FlashPower", IEEE TCAD 32(7), 2013.
 ///
 /// Energies differ by an order of magnitude between dies and no maker publishes them for a page; measured ones are in
 /// Grupp et al., "Characterizing Flash Memory: Anomalies, Observations, and Applications", MICRO 2009, and modelled
@@ -147,10 +151,10 @@ impl SuspensionConfig {
         checker.time("flash.suspension.program_left_min_ns", self.program_left_min_ns)?;
         checker.time("flash.suspension.erase_left_min_ns", self.erase_left_min_ns)?;
         let off = self.suspend == Suspend::None;
-        let reason = "it needs a scheduling that tells reads apart, and command_scope = \"die\"";
+        let reason = "requires a scheduling that distinguishes reads, and command_scope = \"die\"";
         let possible = scope == CommandScope::Die && scheduling != Scheduling::Fcfs;
         checker.require("flash.suspension.suspend", format!("{:?}", self.suspend), off || possible, reason)?;
-        let reason = "a program lets 1 to 1000 reads go before it";
+        let reason = "must be between 1 and 1000";
         checker.count("flash.suspension.reads_max", self.reads_max, 1_000, reason)
     }
 }
@@ -179,7 +183,7 @@ impl EnergyConfig {
             ("flash.energy.erase_nj", self.erase_nj),
             ("flash.energy.transfer_nj_per_byte", self.transfer_nj_per_byte),
         ] {
-            checker.require(key, nj, (0.0..1e9).contains(&nj), "an energy is between 0 and 1 J")?;
+            checker.require(key, nj, (0.0..1e9).contains(&nj), "must be between 0 and 1 J")?;
         }
         Ok(())
     }

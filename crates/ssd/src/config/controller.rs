@@ -21,16 +21,16 @@ choices! {
 }
 
 choices! {
-    /// What a read of pages that nobody has written costs.
+    /// Cost of reads of unwritten pages.
     #[derive(Default)]
     pub enum UnwrittenReads {
-        /// Nothing: the map says that they are zeros.
+        /// Nothing: the map shows that they are zeros.
         #[default]
         Zeros = "zeros",
-        /// A flash read at the place where the page would be, had the drive been filled in order.
+        /// A flash read at the address that the page would have if the drive had been filled sequentially.
         Flash = "flash",
-        /// A flash read of the page that the next write to its unit would have gone to, which is the logical page's
-        /// from then on, as if it had been written: what MQSim does. Without a free one it is as `flash`.
+        /// A flash read of the page that the next write to its unit would use, which becomes the logical page's, as if
+        /// it had been written; as in MQSim. Without a free page it is as `flash`.
         Allocate = "allocate",
     }
 }
@@ -39,10 +39,10 @@ choices! {
     /// Which page leaves a cache first.
     #[derive(Default)]
     pub enum CachePolicy {
-        /// The one that was not used for longest.
+        /// The least recently used one.
         #[default]
         Lru = "lru",
-        /// The one that came first.
+        /// The oldest one.
         Fifo = "fifo",
     }
 }
@@ -51,7 +51,7 @@ choices! {
     /// When the write cache writes dirty pages back.
     #[derive(Default)]
     pub enum CacheFlush {
-        /// One by one, to make room for others.
+        /// One by one, when space is needed.
         #[default]
         WhenFull = "when-full",
         /// From `high_watermark` of the cache down to `low_watermark`.
@@ -61,13 +61,13 @@ choices! {
     }
 }
 
-/// A write-back cache of logical pages in controller memory, in front of the write buffer, or of an FTL that maps
-/// blocks. There, where no write buffer follows, a page that leaves the cache takes its room in `write_buffer_bytes`
-/// until it is programmed.
+/// A write-back cache of logical pages in controller memory, in front of the write buffer or of an FTL that maps
+/// blocks. In front of such an FTL, which has no write buffer, a page that leaves the cache occupies
+/// `write_buffer_bytes` until it is programmed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteCacheConfig {
-    /// Controller memory for dirty pages, bytes; what is on its way to flash is in `controller.write_buffer_bytes`.
+    /// Controller memory for dirty pages, bytes; pages being programmed are in `controller.write_buffer_bytes`.
     pub bytes: u64,
     /// Which dirty page is written back first. Default: lru.
     #[serde(default)]
@@ -75,14 +75,14 @@ pub struct WriteCacheConfig {
     /// When dirty pages are written back. Default: when-full.
     #[serde(default)]
     pub flush: CacheFlush,
-    /// Share of dirty pages at which writing back begins, for `flush = "watermark"`. Default: 0.8.
+    /// Share of dirty pages at which write-back starts, for `flush = "watermark"`. Default: 0.8.
     #[serde(default = "default_high_watermark")]
     pub high_watermark: f64,
-    /// Share of dirty pages at which writing back ends, for `flush = "watermark"`. Default: 0.5.
+    /// Share of dirty pages at which write-back ends, for `flush = "watermark"`. Default: 0.5.
     #[serde(default = "default_low_watermark")]
     pub low_watermark: f64,
-    /// For `flush = "immediate"`: a page that is written a second time within a window of this length is hot and stays
-    /// until its room is needed, ns; windows follow one another. Default: every page is written back at once.
+    /// For `flush = "immediate"`: a page that is written twice within a window of this length is hot and stays until
+    /// its space is needed, ns; windows follow one another. Default: every page is written back at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hot_window_ns: Option<u64>,
 }
@@ -101,7 +101,7 @@ fn default_low_watermark() -> f64 {
 pub struct ReadCacheConfig {
     /// Controller memory for pages that were read, bytes.
     pub bytes: u64,
-    /// Which page makes room for others. Default: lru.
+    /// Which page is evicted. Default: lru.
     #[serde(default)]
     pub policy: CachePolicy,
 }
@@ -112,7 +112,7 @@ pub struct ReadCacheConfig {
 pub struct ReadAheadConfig {
     /// Logical pages that are read ahead of a stream.
     pub pages: u32,
-    /// Streams that are followed at once, 1 to 64. Default: 4.
+    /// Streams that are tracked at a time, 1 to 64. Default: 4.
     #[serde(default = "default_streams")]
     pub streams: u32,
     /// Reads, each starting where the one before ended, that make a stream, 2 to 100. Default: 2.
@@ -132,7 +132,7 @@ fn default_trigger() -> u32 {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ControllerConfig {
-    /// DRAM that holds written data on its way to flash; 0 only for media that are written in place.
+    /// DRAM that holds written data until it is programmed; 0 only for media written in place.
     pub write_buffer_bytes: u64,
     /// Whether the write buffer and the write cache survive a power cut; then a flush costs nothing.
     pub power_loss_protection: bool,
@@ -141,7 +141,7 @@ pub struct ControllerConfig {
     /// When a write completes. Default: back.
     #[serde(default)]
     pub write_policy: WritePolicy,
-    /// What a read of pages that nobody has written costs. Default: zeros.
+    /// Cost of reads of unwritten pages. Default: zeros.
     #[serde(default)]
     pub unwritten_reads: UnwrittenReads,
     /// Time of one access to the controller's DRAM beside that of its bytes, ns. The DRAM does one access at a time.
@@ -151,8 +151,8 @@ pub struct ControllerConfig {
     /// Bytes a second from and to the controller's DRAM; 0 (the default) takes no time.
     #[serde(default)]
     pub dram_bytes_per_s: u64,
-    /// What one bank of the DRAM holds open, bytes; a longer access goes over two banks in turn, so that it takes the
-    /// time of every other row. Default: 0, every access goes over one bank.
+    /// Bytes of an open row of one DRAM bank; a longer access alternates between two banks, so that it takes the time
+    /// of every other row. Default: 0, every access uses one bank.
     #[serde(default)]
     pub dram_row_bytes: u64,
     /// Write-back cache; by default there is only the write buffer.
@@ -170,22 +170,25 @@ impl WriteCacheConfig {
     fn check(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
         check_cache_bytes("controller.write_cache.bytes", self.bytes, config, checker)?;
         checker.share("controller.write_cache.high_watermark", self.high_watermark, 0.0, 1.0)?;
-        let reason = "it lies between 0 and high_watermark";
+        let reason = "must be between 0 and high_watermark";
         let below = (0.0..=self.high_watermark).contains(&self.low_watermark);
         checker.require("controller.write_cache.low_watermark", self.low_watermark, below, reason)?;
         if let Some(window) = self.hot_window_ns {
             let possible = self.flush == CacheFlush::Immediate && window > 0;
-            let reason = "it is positive, and needs flush = \"immediate\"";
+            let reason = "must be positive, and requires flush = \"immediate\"";
             checker.require("controller.write_cache.hot_window_ns", window, possible, reason)?;
         }
         let has_room = matches!(config.ftl.mapping.write_path(), WritePath::Buffer | WritePath::Steps);
-        let reason = "it stands before an FTL that maps pages or blocks: ftl.mapping = \"page\", \"block\" or \"fast\"";
+        let reason = "requires an FTL that maps pages or blocks: ftl.mapping = \"page\", \"block\" or \"fast\"";
         checker.require("controller.write_cache", "present", has_room, reason)?;
         let (buffer, page) = (config.controller.write_buffer_bytes, config.ftl.logical_page_bytes);
-        let reason = format!("a page that leaves the write cache takes {page} bytes of it until it is programmed");
+        let reason = format!(
+            "must hold at least one page of {page} bytes: a page that leaves the write cache stays in it until \
+             programmed"
+        );
         checker.require("controller.write_buffer_bytes", buffer, buffer >= page, reason)?;
         let back = config.controller.write_policy == WritePolicy::Back;
-        checker.require("controller.write_policy", "through", back, "a write cache writes back")
+        checker.require("controller.write_policy", "through", back, "a write cache requires write_policy = \"back\"")
     }
 }
 
@@ -193,12 +196,12 @@ impl ReadAheadConfig {
     fn check(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
         let bytes = config.controller.read_cache.as_ref().map_or(0, |cache| cache.bytes);
         let room = bytes / config.ftl.logical_page_bytes;
-        let reason = "it is at least 1, and the read cache (controller.read_cache) must hold twice as many";
+        let reason = "must be at least 1, and the read cache (controller.read_cache) must hold twice as many";
         let possible = self.pages >= 1 && 2 * u64::from(self.pages) <= room;
         checker.require("controller.read_ahead.pages", self.pages, possible, reason)?;
-        checker.count("controller.read_ahead.streams", self.streams, 64, "1 to 64 streams are followed")?;
+        checker.count("controller.read_ahead.streams", self.streams, 64, "must be between 1 and 64")?;
         let possible = (2..=100).contains(&self.trigger);
-        checker.require("controller.read_ahead.trigger", self.trigger, possible, "2 to 100 reads make a stream")
+        checker.require("controller.read_ahead.trigger", self.trigger, possible, "must be between 2 and 100")
     }
 }
 
@@ -210,7 +213,7 @@ fn check_cache_bytes(
 ) -> Result<(), SsdError> {
     checker.multiple(key, bytes, config.ftl.logical_page_bytes)?;
     let possible = bytes <= 1 << 40;
-    checker.require(key, bytes, possible, "no controller has more than 1 TiB of memory")
+    checker.require(key, bytes, possible, "must be at most 1 TiB")
 }
 
 impl ControllerConfig {
@@ -234,12 +237,12 @@ impl ControllerConfig {
     fn check_has_effect(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
         let mapping = config.ftl.mapping;
         let by_element = mapping == Mapping::Element;
-        let reason = "elements read and write without a cache before them (mapping = \"element\")";
+        let reason = "elements have no cache (mapping = \"element\")";
         checker.require("controller.read_cache", "present", self.read_cache.is_none() || !by_element, reason)?;
         let has_cache = self.read_cache.is_some() || self.write_cache.is_some();
         let has_dram = mapping == Mapping::Page || (has_cache && !by_element);
-        let reason = "only with mapping = \"page\", or with a cache (controller.read_cache, controller.write_cache), does \
-                      data go through DRAM";
+        let reason = "requires mapping = \"page\" or a cache (controller.read_cache, controller.write_cache): \
+                      otherwise data does not pass through DRAM";
         let free = |amount: u64| amount == 0 || has_dram;
         checker.require(
             "controller.dram_ns_per_access",
@@ -249,7 +252,7 @@ impl ControllerConfig {
         )?;
         checker.require("controller.dram_bytes_per_s", self.dram_bytes_per_s, free(self.dram_bytes_per_s), reason)?;
         let row = self.dram_row_bytes;
-        let reason = "rows count only where bytes take time (controller.dram_bytes_per_s)";
+        let reason = "requires controller.dram_bytes_per_s";
         checker.require("controller.dram_row_bytes", row, row == 0 || self.dram_bytes_per_s > 0, reason)?;
         self.check_unwritten_reads(config, checker)
     }
@@ -260,7 +263,7 @@ impl ControllerConfig {
         match self.unwritten_reads {
             UnwrittenReads::Zeros => Ok(()),
             UnwrittenReads::Flash => {
-                let reason = "mapping = \"in-place\" and \"element\" have one cost for all reads: leave it out";
+                let reason = "mapping = \"in-place\" and \"element\" have one cost for all reads: remove this key";
                 checker.require(
                     key,
                     "flash",
@@ -270,8 +273,8 @@ impl ControllerConfig {
             }
             UnwrittenReads::Allocate => {
                 let whole = mapping == Mapping::Page && config.superpage_bytes() == config.ftl.logical_page_bytes;
-                let reason = "a read gives a page its place only with mapping = \"page\" and superpages of one logical \
-                              page (superpage_planes = 1, logical_page_bytes = flash.page_bytes)";
+                let reason = "requires mapping = \"page\" and superpages of one logical page (superpage_planes = 1, \
+                              logical_page_bytes = flash.page_bytes)";
                 checker.require(key, "allocate", whole, reason)
             }
         }
@@ -286,7 +289,7 @@ impl ControllerConfig {
         let needed = transfer + (1 + u64::from(streams)) * open;
         let buffer = self.write_buffer_bytes;
         let each = if streams > 1 { format!(", {streams} of each unit") } else { String::new() };
-        let reason = format!("it must hold the largest request and the open superpages{each}: at least {needed} bytes");
+        let reason = format!("must hold the largest request and the open superpages{each}: at least {needed} bytes");
         checker.require("controller.write_buffer_bytes", buffer, buffer >= needed, reason)
     }
 }

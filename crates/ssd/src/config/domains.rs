@@ -60,7 +60,7 @@ impl DomainConfig {
     fn check(&self, nth: usize, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
         let superpage = config.superpage_bytes();
         let reason =
-            format!("domain {nth} (counted from 0): it must be a multiple of the superpage's {}", ByteSize(superpage));
+            format!("domain {nth} (counted from 0): must be a multiple of the superpage's {}", ByteSize(superpage));
         let possible = self.capacity_bytes > 0 && self.capacity_bytes.is_multiple_of(superpage);
         checker.require("ftl.domains.capacity_bytes", self.capacity_bytes, possible, reason)?;
         let flash = &config.flash;
@@ -74,11 +74,11 @@ impl DomainConfig {
             let ascends = !numbers.is_empty() && numbers.windows(2).all(|pair| pair[0] < pair[1]);
             let possible = ascends && numbers.last().is_some_and(|&last| last < count);
             let last = count.saturating_sub(1);
-            let reason = format!("domain {nth} (counted from 0): it names some of the numbers 0 to {last}, ascending");
+            let reason = format!("domain {nth} (counted from 0): must be numbers from 0 to {last} in ascending order");
             checker.require(key, format!("{numbers:?}"), possible, reason)?;
         }
         let together = config.superpage_planes();
-        let reason = "planes that program together cannot be kept apart: set superpage_planes = 1";
+        let reason = "planes that program together cannot be in different domains: set superpage_planes = 1";
         checker.require("ftl.domains.planes", "present", self.planes.is_none() || together == 1, reason)
     }
 }
@@ -99,21 +99,21 @@ impl DeviceConfig {
             return Ok(());
         }
         let count = domains.len();
-        checker.require("ftl.domains", count, count <= DOMAINS_MAX, format!("there are at most {DOMAINS_MAX}"))?;
+        checker.require("ftl.domains", count, count <= DOMAINS_MAX, format!("must be at most {DOMAINS_MAX}"))?;
         let is_static = self.ftl.placement == Placement::Static && self.ftl.mapping == Mapping::Page;
-        let reason = "where an address lies has to follow from it: placement = \"static\", mapping = \"page\"";
+        let reason = "domains require placement = \"static\" and mapping = \"page\"";
         checker.require("ftl.domains", "present", is_static, reason)?;
-        let reason = "a page that is shared or compressed belongs to no address";
+        let reason = "domains cannot be combined with data reduction";
         checker.require("ftl.domains", "present", self.reduction.is_none(), reason)?;
         domains.iter().enumerate().try_for_each(|(nth, domain)| domain.check(nth, self, checker))?;
         let sum = domains.iter().try_fold(0_u64, |sum, domain| sum.checked_add(domain.capacity_bytes));
         let reason = match sum {
-            Some(sum) => format!("the domains offer {sum} bytes together"),
-            None => "the domains offer more than 2^64 bytes together".to_owned(),
+            Some(sum) => format!("the domains have {sum} bytes in total"),
+            None => "the domains have more than 2^64 bytes in total".to_owned(),
         };
         checker.require("capacity_bytes", self.capacity_bytes, sum == Some(self.capacity_bytes), reason)?;
         let Some(cache) = &self.ftl.mapping_cache else { return Ok(()) };
-        let reason = format!("the map is cached as a whole or domain by domain: 1 or {count}");
+        let reason = format!("must be 1 (the whole map) or {count} (one per domain)");
         let possible = cache.partitions == 1 || cache.partitions as usize == count;
         checker.require("ftl.mapping_cache.partitions", cache.partitions, possible, reason)
     }
@@ -126,7 +126,7 @@ impl DeviceConfig {
         let (nth, most) = StaticUnits::fullest(self);
         let most = most.saturating_mul(self.ftl.logical_page_bytes);
         let reason = format!(
-            "domain {nth} (counted from 0): a plane would have to hold {}, and garbage collection leaves it room for {}",
+            "domain {nth} (counted from 0): a plane would have to hold {}, but garbage collection leaves it {}",
             ByteSize(most),
             ByteSize(usable_of_unit)
         );
@@ -172,7 +172,8 @@ mod tests {
         let beyond = refused(&drive(vec![domain(64, &[0]), domain(64, &[1, 4])]));
         assert_eq!(
             beyond,
-            "mine.toml: ftl.domains.channels = [1, 4]: domain 1 (counted from 0): it names some of the numbers 0 to 3, ascending"
+            "mine.toml: ftl.domains.channels = [1, 4]: domain 1 (counted from 0): must be numbers from 0 to 3 in \
+             ascending order"
         );
         assert!(refused(&drive(vec![domain(64, &[1, 1])])).contains("ascending"));
         let mut empty = drive(vec![domain(64, &[])]);
@@ -184,7 +185,7 @@ mod tests {
     fn domains_are_the_whole_capacity_and_each_ends_with_a_superpage() {
         let mut config = drive(vec![domain(64, &[0]), domain(64, &[1])]);
         config.capacity_bytes += 1 << 20;
-        assert!(refused(&config).contains("the domains offer 134217728 bytes together"));
+        assert!(refused(&config).contains("the domains have 134217728 bytes in total"));
         config.capacity_bytes = (64 << 20) + 4096;
         config.ftl.domains = vec![DomainConfig { capacity_bytes: config.capacity_bytes, ..domain(0, &[]) }];
         assert!(refused(&config).contains("ftl.domains.capacity_bytes = 67112960: domain 0"));

@@ -16,11 +16,11 @@ choices! {
     /// From which planes of its element a write may choose.
     #[derive(Default)]
     pub enum AllocationPool {
-        /// From all: the one with the most free pages among those where the page's new copy comes behind the old one in
-        /// the order in which blocks were opened, so that the newest copy can be told after a power cut.
+        /// All: the one with the most free pages, among those where the page's new copy comes after the old one in the
+        /// order in which blocks were opened, so that the newest copy can be found after a power cut.
         #[default]
         Element = "element",
-        /// None: a page stays in its plane.
+        /// A page stays in its plane.
         Plane = "plane",
     }
 }
@@ -54,26 +54,26 @@ choices! {
     /// When an element that is low on free blocks cleans.
     #[derive(Default)]
     pub enum CleaningMode {
-        /// Before it does its next page operation, read or write.
+        /// Before the element's next page operation, read or write.
         #[default]
         Foreground = "foreground",
-        /// Also while it has nothing else to do.
+        /// Also while the element is idle.
         Background = "background",
     }
 }
 
-/// An element and what it does by itself.
+/// Elements: packages with an FTL of their own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ElementConfig {
-    /// Successive logical pages that lie in one element before the next one's turn. Default: 1.
+    /// Successive logical pages in one element before the next element. Default: 1.
     pub stride_pages: u32,
-    /// From which planes a write may choose. Default: all of the element.
+    /// Planes that a write may use. Default: all of the element.
     pub allocation_pool: AllocationPool,
     /// How blocks are numbered. Default: interleaved.
     pub block_order: BlockOrder,
-    /// Last pages of each block that hold no data but a summary of the others, written when the block is full: one
-    /// program and the transfer of 512 bytes each. Default: 1.
+    /// Last pages of each block, which hold a summary of the others instead of data, written when the block is full:
+    /// one program and the transfer of 512 bytes each. Default: 1.
     pub summary_pages_per_block: u32,
     /// Bytes of the spare area that cross the channel with each 512 bytes. Default: 16.
     pub spare_bytes_per_512: u32,
@@ -83,11 +83,11 @@ pub struct ElementConfig {
     pub cleaning_policy: CleaningPolicy,
     /// When. Default: in the foreground.
     pub cleaning_mode: CleaningMode,
-    /// Blocks that are cleaned before one page operation, at most; by default until no plane of the element is low,
-    /// which needs a `min_free_share` below the share that is held in reserve.
+    /// Maximum number of blocks cleaned before one page operation; by default until no plane of the element is low,
+    /// which requires a `min_free_share` below the reserved share.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cleanings_per_operation_max: Option<u32>,
-    /// P/E cycles of a block, 50 in the shipped model, after which it is filled once more at most and never cleaned.
+    /// P/E cycles of a block, 50 in DiskSim's model, after which it is filled at most once more and never cleaned.
     /// Default: 50.
     pub lifetime_erasures: u32,
     /// For `cleaning_policy = "wear-aware"`: a victim with less life left than this share of its plane's average takes
@@ -138,21 +138,22 @@ impl ElementConfig {
     pub(super) fn check(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
         let flash = &config.flash;
         let alone = config.ways() == 1;
-        let reason = "each element has a channel for itself: chips_per_channel = dies_per_chip = 1";
+        let reason = "each element has its own channel: set chips_per_channel = dies_per_chip = 1";
         checker.require("flash.chips_per_channel", flash.chips_per_channel, alone, reason)?;
-        let (page, reason) = (config.ftl.logical_page_bytes, "an element maps whole pages: it equals flash.page_bytes");
+        let (page, reason) =
+            (config.ftl.logical_page_bytes, "must equal flash.page_bytes: an element maps whole pages");
         checker.require("ftl.logical_page_bytes", page, page == flash.page_bytes, reason)?;
-        let (jitter, reason) = (flash.array_time_jitter, "an element's operations have fixed times");
+        let (jitter, reason) = (flash.array_time_jitter, "not supported: an element's operations have fixed times");
         checker.require("flash.array_time_jitter", jitter, jitter == 0.0, reason)?;
-        let (pages, reason) = (flash.pages_per_block, "an element has 2 to 65535 pages a block");
+        let (pages, reason) = (flash.pages_per_block, "must be between 2 and 65535");
         checker.require("flash.pages_per_block", pages, (2..1 << 16).contains(&pages), reason)?;
         let summaries = self.summary_pages_per_block;
-        let reason = format!("it leaves no data page of the {pages} of a block");
+        let reason = format!("leaves no data page of the {pages} in a block");
         checker.require("ftl.element.summary_pages_per_block", summaries, summaries < pages, reason)?;
         let spare = self.spare_bytes_per_512;
-        checker.require("ftl.element.spare_bytes_per_512", spare, spare <= 512, "it is at most 512")?;
-        checker.count("ftl.element.stride_pages", self.stride_pages, 1 << 20, "it is between 1 and 2^20")?;
-        let reason = "it is between 1 and 2^30";
+        checker.require("ftl.element.spare_bytes_per_512", spare, spare <= 512, "must be at most 512")?;
+        checker.count("ftl.element.stride_pages", self.stride_pages, 1 << 20, "must be between 1 and 2^20")?;
+        let reason = "must be between 1 and 2^30";
         checker.count("ftl.element.lifetime_erasures", self.lifetime_erasures, 1 << 30, reason)?;
         checker.share("ftl.element.migration_ratio", self.migration_ratio, 0.0, 1.0)?;
         checker.share("ftl.element.skip_ratio", self.skip_ratio, 0.0, 1.0)?;
@@ -165,20 +166,20 @@ impl ElementConfig {
         let (capacity, elements) = (config.capacity_bytes, u64::from(config.flash.channels));
         checker.multiple("capacity_bytes", capacity, row)?;
         let pages = config.logical_pages();
-        let reason = format!("the {elements} elements must share the {pages} logical pages evenly");
+        let reason = format!("the {pages} logical pages must be divisible by the {elements} elements");
         let even = pages.is_multiple_of(elements * u64::from(self.stride_pages));
         checker.require("ftl.element.stride_pages", self.stride_pages, even, reason)?;
         let rows = capacity / row;
         let reason =
-            format!("each plane needs 2 of its {blocks} blocks free; at most {row} bytes a block fit the rest");
+            format!("each plane needs 2 of its {blocks} blocks free: at most {row} bytes per block fit in the rest");
         checker.require("capacity_bytes", capacity, rows + 2 <= u64::from(blocks), reason)?;
         checker.share("ftl.element.min_free_share", self.min_free_share, 0.0, 0.99)?;
         let most = self.cleanings_per_operation_max.unwrap_or(1);
-        checker.require("ftl.element.cleanings_per_operation_max", most, most >= 1, "it is at least 1")?;
+        checker.require("ftl.element.cleanings_per_operation_max", most, most >= 1, "must be at least 1")?;
         let low = self.low_blocks(blocks);
         let reason = format!(
-            "cleaning could never free more than {low} blocks of a plane, of which data holds {rows} of {blocks}: hold \
-             more in reserve, or set cleanings_per_operation_max"
+            "cleaning could never free more than {low} blocks of a plane, because data takes {rows} of {blocks}: \
+             increase the reserve, or set cleanings_per_operation_max"
         );
         let ends = u64::from(low) + 1 + rows < u64::from(blocks) || self.cleanings_per_operation_max.is_some();
         checker.require("ftl.element.min_free_share", self.min_free_share, ends, reason)

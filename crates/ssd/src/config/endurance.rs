@@ -39,14 +39,13 @@ use crate::error::SsdError;
 choices! {
     /// Whose figures for the P/E cycles of a cell.
     pub enum EnduranceFigures {
-        /// What was said of the cells of 2009: SLC 100,000, MLC 10,000 (StorIQ, 2011).
+        /// Figures for cells of 2009: SLC 100,000, MLC 10,000 (StorIQ, 2011).
         Y2009 = "2009",
-        /// What the same text says of those of 2011: SLC 1,000,000, MLC 100,000; no data sheet bears it out.
+        /// Figures of the same text for cells of 2011: SLC 1,000,000, MLC 100,000; no data sheet confirms them.
         Y2011 = "2011",
-        /// What cells of this kind are promised today at least: SLC 30,000, MLC 3,000, TLC 800, QLC 100, 3D XPoint
-        /// 54,750.
+        /// Lowest ratings of today's cells: SLC 30,000, MLC 3,000, TLC 800, QLC 100, 3D XPoint 54,750.
         Today = "today",
-        /// The same at most: SLC 100,000, MLC 10,000, TLC 3,000, QLC 1,000, 3D XPoint 1,400,000.
+        /// Highest ratings of today's cells: SLC 100,000, MLC 10,000, TLC 3,000, QLC 1,000, 3D XPoint 1,400,000.
         TodayBest = "today-best",
     }
 }
@@ -65,23 +64,23 @@ impl EnduranceFigures {
     }
 }
 
-/// How long cells live, and how long the drive is meant to.
+/// Endurance of the cells, and the intended life of the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EnduranceConfig {
-    /// The P/E cycles of `flash.cell` after whose figures. `pe_cycles` or `flash.reliability.pe_cycles_limit` give a
-    /// number of one's own instead.
+    /// Source of the P/E cycles of `flash.cell`. `pe_cycles` or `flash.reliability.pe_cycles_limit` set a number
+    /// instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub figures: Option<EnduranceFigures>,
     /// P/E cycles after which each further erase of a block fails; with mapping in place, writes to a page after which
-    /// it takes no more.
+    /// it fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pe_cycles: Option<u32>,
-    /// Blocks differ: their P/E cycles are normally distributed about that number with a standard deviation of this
-    /// share of it, drawn from the drive's seed, and at least 1; default 0. Boboila and Desnoyers, "Write Endurance in
-    /// Flash Drives: Measurements and Analysis", FAST 2010, measured how far apart blocks of one chip are.
+    /// Variation of blocks: their P/E cycles are normally distributed about that number with this share of it as
+    /// standard deviation, drawn from the drive's seed, and at least 1; default 0. Boboila and Desnoyers, "Write
+    /// Endurance in Flash Drives: Measurements and Analysis", FAST 2010, measured the variation of blocks of one chip.
     pub spread: f64,
-    /// Years for which drive writes a day are told; default 5.
+    /// Years for which drive writes per day are computed; default 5.
     pub warranty_years: f64,
 }
 
@@ -96,25 +95,24 @@ impl EnduranceConfig {
         let limit = config.flash.reliability.and_then(|reliability| reliability.pe_cycles_limit);
         let given = [self.figures.is_some(), self.pe_cycles.is_some(), limit.is_some()];
         let one = given.iter().filter(|&&given| given).count() == 1;
-        let reason = "the P/E cycles are given in exactly one way: figures, pe_cycles, or \
-                      flash.reliability.pe_cycles_limit";
+        let reason = "give the P/E cycles in exactly one way: figures, pe_cycles or flash.reliability.pe_cycles_limit";
         checker.require("flash.endurance", format!("{self:?}"), one, reason)?;
         let cycles = self.pe_cycles.unwrap_or(1);
-        checker.count("flash.endurance.pe_cycles", cycles, 1 << 30, "it is between 1 and 2^30")?;
+        checker.count("flash.endurance.pe_cycles", cycles, 1 << 30, "must be between 1 and 2^30")?;
         checker.share("flash.endurance.spread", self.spread, 0.0, 0.5)?;
         let years = self.warranty_years;
         let possible = (0.1..=100.0).contains(&years);
-        checker.require("flash.endurance.warranty_years", years, possible, "it is between 0.1 and 100 years")?;
-        let reason = "wear is simulated with mapping = \"page\" and \"in-place\"";
+        checker.require("flash.endurance.warranty_years", years, possible, "must be between 0.1 and 100 years")?;
+        let reason = "requires mapping = \"page\" or \"in-place\"";
         let wears = matches!(config.ftl.mapping, Mapping::Page | Mapping::InPlace);
         checker.require("flash.endurance", "present", wears, reason)?;
-        let reason = "what is written in place is one page as good as another";
+        let reason = "not supported for media written in place";
         let alike = self.spread == 0.0 || config.ftl.mapping == Mapping::Page;
         checker.require("flash.endurance.spread", self.spread, alike, reason)?;
         let Some(figures) = self.figures else { return Ok(()) };
         let reason = match config.flash.cell {
-            None => "flash.cell has to say of which cells".to_owned(),
-            Some(cell) => format!("these figures know no cell \"{}\"", format!("{cell:?}").to_lowercase()),
+            None => "requires flash.cell".to_owned(),
+            Some(cell) => format!("no figures for cell \"{}\"", format!("{cell:?}").to_lowercase()),
         };
         let known = config.flash.cell.is_some_and(|cell| figures.pe_cycles(cell).is_some());
         checker.require("flash.endurance.figures", format!("{figures:?}"), known, reason)
@@ -181,7 +179,7 @@ mod tests {
 
     #[test]
     fn figures_without_a_cell_that_they_know_are_refused() {
-        assert!(refused(&with(None, figures(EnduranceFigures::Today))).contains("of which cells"));
+        assert!(refused(&with(None, figures(EnduranceFigures::Today))).contains("requires flash.cell"));
         let told = refused(&with(Some(CellType::Qlc), figures(EnduranceFigures::Y2011)));
         assert!(told.contains("flash.endurance.figures") && told.contains("no cell \"qlc\""), "{told}");
     }

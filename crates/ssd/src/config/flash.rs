@@ -70,9 +70,9 @@ pub struct FlashConfig {
     pub pages_per_block: u32,
     /// Bytes in a page.
     pub page_bytes: u64,
-    /// What a read moves over the channel at least, and in multiples of what (an ECC codeword).
+    /// Unit in which a read moves data over the channel (an ECC codeword).
     pub transfer_unit_bytes: u64,
-    /// What a medium that is written in place can write without reading first.
+    /// Smallest write, in bytes, that a medium written in place does without reading first.
     pub write_granule_bytes: u64,
     /// Bytes a second over one channel.
     pub channel_bytes_per_s: u64,
@@ -84,7 +84,7 @@ pub struct FlashConfig {
     pub erase_ns: u64,
     /// Sensing and programming vary uniformly by ± this share of their time.
     pub array_time_jitter: f64,
-    /// What takes one command at a time; default: a die.
+    /// Whether a die or a chip takes one command at a time; default: a die.
     #[serde(default)]
     pub command_scope: CommandScope,
     /// Whether waiting commands of one kind to other planes of the die, for the same page offset, are done together:
@@ -141,25 +141,25 @@ fn yes() -> bool {
 
 impl FlashConfig {
     pub(super) fn check(&self, logical_page_bytes: u64, checker: &Checker<'_>) -> Result<(), SsdError> {
-        checker.count("flash.channels", self.channels, 256, "a drive has 1 to 256 channels")?;
-        checker.count("flash.chips_per_channel", self.chips_per_channel, 64, "a channel has 1 to 64 chips")?;
-        checker.count("flash.dies_per_chip", self.dies_per_chip, 64, "a chip has 1 to 64 dies")?;
-        checker.count("flash.planes_per_die", self.planes_per_die, 16, "a die has 1 to 16 planes")?;
-        checker.count("flash.blocks_per_plane", self.blocks_per_plane, 1 << 24, "a plane has at least one block")?;
-        checker.count("flash.pages_per_block", self.pages_per_block, 1 << 16, "a block needs at least one page")?;
+        checker.count("flash.channels", self.channels, 256, "must be between 1 and 256")?;
+        checker.count("flash.chips_per_channel", self.chips_per_channel, 64, "must be between 1 and 64")?;
+        checker.count("flash.dies_per_chip", self.dies_per_chip, 64, "must be between 1 and 64")?;
+        checker.count("flash.planes_per_die", self.planes_per_die, 16, "must be between 1 and 16")?;
+        checker.count("flash.blocks_per_plane", self.blocks_per_plane, 1 << 24, "must be at least 1")?;
+        checker.count("flash.pages_per_block", self.pages_per_block, 1 << 16, "must be at least 1")?;
         checker.rate("flash.channel_bytes_per_s", self.channel_bytes_per_s)?;
         checker.time("flash.read_ns", self.read_ns)?;
         checker.time("flash.program_ns", self.program_ns)?;
         checker.time("flash.erase_ns", self.erase_ns)?;
         checker.share("flash.array_time_jitter", self.array_time_jitter, 0.0, 0.5)?;
         let page = self.page_bytes;
-        checker.require("flash.page_bytes", page, page <= 1 << 20, "a page has at most 1 MiB")?;
+        checker.require("flash.page_bytes", page, page <= 1 << 20, "must be at most 1 MiB")?;
         for (key, unit) in [
             ("flash.transfer_unit_bytes", self.transfer_unit_bytes),
             ("flash.write_granule_bytes", self.write_granule_bytes),
         ] {
             let possible = unit.is_power_of_two() && (512..=logical_page_bytes).contains(&unit);
-            let reason = format!("it is a power of two between 512 and the logical page's {logical_page_bytes}");
+            let reason = format!("must be a power of two between 512 and the logical page's {logical_page_bytes}");
             checker.require(key, unit, possible, reason)?;
         }
         self.check_commands(checker)
@@ -167,14 +167,14 @@ impl FlashConfig {
 
     fn check_commands(&self, checker: &Checker<'_>) -> Result<(), SsdError> {
         let chip = self.command_scope == CommandScope::Chip;
-        let reason = "with command_scope = \"die\" the dies of a chip take their commands by themselves";
+        let reason = "requires command_scope = \"chip\": with \"die\" each die takes its own commands";
         checker.require("flash.interleave", self.interleave, self.interleave || chip, reason)?;
         let bits = self.cell.map_or(0, CellType::bits) as usize;
         for (key, times_ns) in [
             ("flash.read_ns_by_page_type", &self.read_ns_by_page_type),
             ("flash.program_ns_by_page_type", &self.program_ns_by_page_type),
         ] {
-            let reason = format!("it has one time for each of the {bits} bits of flash.cell, or is absent");
+            let reason = format!("must have one time for each of the {bits} bits of flash.cell, or be absent");
             checker.require(key, format!("{times_ns:?}"), times_ns.is_empty() || times_ns.len() == bits, reason)?;
             times_ns.iter().try_for_each(|&time_ns| checker.time(key, time_ns))?;
         }

@@ -21,11 +21,11 @@ use crate::error::SsdError;
 macro_rules! ftl_kinds {
     ($then:ident) => {
         $then! {
-            /// How logical pages find their place.
+            /// Address mapping.
             pub enum Mapping {
                 /// Log-structured page mapping: a write goes to a clean page, the old one becomes invalid.
                 Page = "page" [Buffer, page_map::PageMap],
-                /// Each logical page has its place for ever; for media without erase.
+                /// Each logical page has a fixed address; for media without erase.
                 InPlace = "in-place" [InPlace, in_place::InPlace],
                 /// Block mapping with replacement blocks.
                 Block = "block" [Steps, blocks::Replacement],
@@ -192,7 +192,9 @@ impl TryFrom<String> for StaticOrder {
 
     fn try_from(text: String) -> Result<Self, String> {
         let found = Self::all().into_iter().find(|order| order.to_string() == text);
-        found.ok_or_else(|| format!("static_order = {text:?}: it is the letters C, W, D and P in some order, as CWDP"))
+        found.ok_or_else(|| {
+            format!("static_order = {text:?}: must be the letters C, W, D and P in some order, such as CWDP")
+        })
     }
 }
 
@@ -203,14 +205,14 @@ choices! {
         /// The page is read first, so that all of it is written again.
         #[default]
         Fill = "fill",
-        /// The FTL remembers which sixteenths of a page (at least 512 bytes each) hold data. The page is read first
-        /// only when the write leaves some of them uncovered, and only what is written crosses the channel and takes
-        /// room in the write buffer.
+        /// The FTL tracks which sixteenths of a page (at least 512 bytes each) hold data. The page is read first only
+        /// if the write leaves some of them uncovered, and only the data written crosses the channel and takes space in
+        /// the write buffer.
         Sectors = "sectors",
     }
 }
 
-/// A page map that lies on flash, with the part in use cached in controller memory (DFTL).
+/// A page map stored on flash, with the part in use cached in controller memory (DFTL).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MappingCacheConfig {
@@ -219,27 +221,25 @@ pub struct MappingCacheConfig {
     /// Controller memory that one cached entry takes, bytes; default 8 (logical and physical page number).
     #[serde(default = "eight")]
     pub cached_entry_bytes: u32,
-    /// What one entry takes in a translation page on flash, bytes; default 4. A translation page has the length of a
-    /// logical page.
+    /// Bytes of one entry in a translation page on flash; default 4. A translation page has the length of a logical
+    /// page.
     #[serde(default = "four")]
     pub stored_entry_bytes: u32,
-    /// What a look-up moves over the channel, bytes; by default the whole translation page.
+    /// Bytes that a look-up moves over the channel; by default the whole translation page.
     #[serde(default)]
     pub load_bytes: Option<u32>,
-    /// Whether the drive comes with its translation pages on flash; default no: a part of the map that nobody has
-    /// changed needs no read.
+    /// Whether a new drive has its translation pages on flash; default no: an unmodified part of the map needs no read.
     #[serde(default)]
     pub stored_at_start: bool,
-    /// Whether a translation page that is written back stays in controller memory, to be programmed when the drive is
-    /// idle for long; then it needs no further read, and it is not programmed while the simulation runs. Default no.
+    /// Whether a translation page that is written back stays in controller memory until the drive is idle for long; it
+    /// then needs no further read, and is not programmed during the simulation. Default no.
     #[serde(default)]
     pub deferred_write_back: bool,
-    /// Whether the entries that a write-back makes clean beside the one that leaves count as just used, as in MQSim;
-    /// default no.
+    /// Whether the other entries that a write-back makes clean count as just used, as in MQSim; default no.
     #[serde(default)]
     pub write_back_renews: bool,
-    /// The logical pages are split into so many ranges, each with `capacity_bytes` of its own: ranges of equal length,
-    /// or the domains where `ftl.domains` names as many; default 1.
+    /// Number of ranges into which the logical pages are split, each with `capacity_bytes` of its own: ranges of equal
+    /// length, or the domains if `ftl.domains` has as many; default 1.
     #[serde(default = "one")]
     pub partitions: u32,
 }
@@ -256,16 +256,16 @@ impl MappingCacheConfig {
     }
 
     fn check(&self, logical_page_bytes: u64, checker: &Checker<'_>) -> Result<(), SsdError> {
-        const ENTRY: &str = "an entry takes 1 to 64 bytes";
+        const ENTRY: &str = "must be between 1 and 64";
         checker.count("ftl.mapping_cache.cached_entry_bytes", self.cached_entry_bytes, 64, ENTRY)?;
         checker.count("ftl.mapping_cache.stored_entry_bytes", self.stored_entry_bytes, 64, ENTRY)?;
         let (capacity, entries) = (self.capacity_bytes, self.capacity_entries());
         let possible = entries > 0 && u32::try_from(entries).is_ok();
-        checker.require("ftl.mapping_cache.capacity_bytes", capacity, possible, "it holds 1 to 2^32 entries")?;
-        checker.count("ftl.mapping_cache.partitions", self.partitions, 1024, "there are 1 to 1024 ranges")?;
+        checker.require("ftl.mapping_cache.capacity_bytes", capacity, possible, "must be 1 to 2^32 entries")?;
+        checker.count("ftl.mapping_cache.partitions", self.partitions, 1024, "must be between 1 and 1024")?;
         let load = self.load_bytes.map_or(logical_page_bytes, u64::from);
         let possible = (1..=logical_page_bytes).contains(&load);
-        let reason = format!("a translation page has {logical_page_bytes} bytes");
+        let reason = format!("must be at most a translation page, {logical_page_bytes} bytes");
         checker.require("ftl.mapping_cache.load_bytes", load, possible, reason)
     }
 }
@@ -274,13 +274,13 @@ impl MappingCacheConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FtlConfig {
-    /// How logical pages find their place.
+    /// Address mapping.
     pub mapping: Mapping,
     /// Bytes of a logical page, the unit that the FTL maps; a power of two.
     #[serde(default = "default_logical_page_bytes")]
     pub logical_page_bytes: u64,
-    /// Which parallel unit a written page goes to. Where the address leaves a choice, a unit without room, or with more
-    /// than its share of the valid data, is passed over.
+    /// Parallel unit of a written page. If the address leaves a choice, a unit without free space, or with more than
+    /// its share of the valid data, is skipped.
     #[serde(default)]
     pub placement: Placement,
     /// The order of levels for `placement = "static"`.
@@ -304,7 +304,7 @@ pub struct FtlConfig {
     /// For `mapping = "page"`: the page map lies on flash and is cached; by default all of it is in controller memory.
     #[serde(default)]
     pub mapping_cache: Option<MappingCacheConfig>,
-    /// For `mapping = "block"`: logical blocks of a unit that may lie in two places at a time.
+    /// For `mapping = "block"`: logical blocks of a unit that may occupy two physical blocks at a time.
     #[serde(default = "one")]
     pub replacement_blocks: u32,
     /// For `mapping = "fast"`: random log blocks of a unit, beside the sequential one.
@@ -353,26 +353,26 @@ impl FtlConfig {
     pub(super) fn check(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
         let page = self.logical_page_bytes;
         let possible = page.is_power_of_two() && (512..=1 << 20).contains(&page);
-        checker.require("ftl.logical_page_bytes", page, possible, "it is a power of two between 512 and 1 MiB")?;
+        checker.require("ftl.logical_page_bytes", page, possible, "must be a power of two between 512 and 1 MiB")?;
         let (channels, together) = (config.flash.channels, self.superpage_channels);
-        let reason = format!("the {channels} channels must split into groups of this size");
+        let reason = format!("must divide the {channels} channels");
         checker.require("ftl.superpage_channels", together, divides(together, channels), reason)?;
         let (ways, together) = (config.ways(), self.superpage_ways);
-        let reason = format!("the {ways} dies of a channel must split into groups of this size");
+        let reason = format!("must divide the {ways} dies of a channel");
         checker.require("ftl.superpage_ways", together, divides(together, ways), reason)?;
         let (planes, together) = (config.flash.planes_per_die, config.superpage_planes());
-        let reason = format!("the {planes} planes of a die must split into groups of this size");
+        let reason = format!("must divide the {planes} planes of a die");
         checker.require("ftl.superpage_planes", together, divides(together, planes), reason)?;
         if let Some(cache) = &self.mapping_cache {
             cache.check(page, checker)?;
-            let reason = "only a page map is cached; mapping = \"page\" has one";
+            let reason = "requires mapping = \"page\"";
             checker.require("ftl.mapping_cache", "present", self.mapping == Mapping::Page, reason)?;
         }
-        let reason = "only page mapping remembers the parts of a page (mapping = \"page\")";
+        let reason = "requires mapping = \"page\"";
         let possible = self.partial_pages == PartialPages::Fill || self.mapping == Mapping::Page;
         checker.require("ftl.partial_pages", "sectors", possible, reason)?;
         let alone = self.superpage_channels == 1 && self.superpage_ways == 1;
-        let reason = "it needs superpages of one die (superpage_channels = 1, superpage_ways = 1)";
+        let reason = "requires superpages of one die (superpage_channels = 1, superpage_ways = 1)";
         checker.require("ftl.placement", "static", alone || self.placement != Placement::Static, reason)
     }
 
@@ -388,7 +388,7 @@ impl FtlConfig {
     pub(super) fn check_block_mapping(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
         let (superpage, page) = (config.superpage_bytes(), self.logical_page_bytes);
         let reason = format!(
-            "block mapping writes logical pages one by one, but a superpage has {}: set superpage_planes = 1 and \
+            "block mapping writes single logical pages, but a superpage has {}: set superpage_planes = 1 and \
              logical_page_bytes = flash.page_bytes",
             ByteSize(superpage)
         );
@@ -397,13 +397,13 @@ impl FtlConfig {
             Mapping::Block => ("ftl.replacement_blocks", self.replacement_blocks),
             _ => ("ftl.log_blocks", self.log_blocks),
         };
-        checker.count(key, count, 1 << 16, "a unit needs at least one")?;
+        checker.count(key, count, 1 << 16, "must be at least 1")?;
         let (blocks, spare) = (config.flash.blocks_per_plane, self.spare_blocks());
-        let reason = format!("it leaves no data block of the {blocks} blocks of a plane");
+        let reason = format!("leaves no data block of the {blocks} blocks of a plane");
         checker.require(key, count, spare < blocks, reason)?;
         let block = page * u64::from(config.flash.pages_per_block);
         let usable = config.units() * u64::from(blocks - spare) * block;
-        let reason = format!("each unit needs {spare} spare blocks; at most {usable} bytes can be offered");
+        let reason = format!("each unit needs {spare} spare blocks: must be at most {usable} bytes");
         checker.require("capacity_bytes", config.capacity_bytes, config.capacity_bytes <= usable, reason)
     }
 
@@ -414,7 +414,7 @@ impl FtlConfig {
         let superblock = superpage * u64::from(config.flash.pages_per_block);
         let usable_of_superblock = superblock.saturating_sub(config.superblock_waste_bytes());
         let stripe = self.stripe_bytes;
-        let reason = format!("it must be a multiple of the superpage's {}", ByteSize(superpage));
+        let reason = format!("must be a multiple of the superpage's {}", ByteSize(superpage));
         let possible = stripe > 0 && stripe.is_multiple_of(superpage);
         checker.require("ftl.stripe_bytes", stripe, possible || self.placement != Placement::Stripe, reason)?;
         self.streams.check_room(config, checker)?;
@@ -423,7 +423,7 @@ impl FtlConfig {
         let usable = config.units() * usable_of_superblock * free_for_data;
         let raw = config.raw_bytes();
         let reason = format!(
-            "the flash has {}, of which garbage collection needs {}; at most {usable} bytes can be offered",
+            "the flash has {}, of which garbage collection needs {}: must be at most {usable} bytes",
             ByteSize(raw),
             ByteSize(raw - usable)
         );

@@ -17,7 +17,7 @@ macro_rules! gc_policies {
             /// Which superblock garbage collection takes.
             #[derive(Default)]
             pub enum GcPolicy {
-                /// The sealed superblock with the fewest valid pages; among equals, the one that came to that count
+                /// The sealed superblock with the fewest valid pages; among equals, the one that reached that count
                 /// first.
                 #[default]
                 Greedy = "greedy" [greedy::Greedy],
@@ -56,11 +56,11 @@ choices! {
     /// When a unit that is low on free superblocks collects.
     #[derive(Default)]
     pub enum GcMode {
-        /// As soon as it is low, while the host's commands go on.
+        /// As soon as it is low, while the host's commands continue.
         #[default]
         Background = "background",
-        /// When the next command of the host comes to one of its dies, which waits until no unit on these dies is low
-        /// any more (DiskSim's SSD model with cleaning in the foreground).
+        /// When the host's next command arrives at one of its dies; the command waits until no unit on these dies is
+        /// low (DiskSim's SSD model with cleaning in the foreground).
         Foreground = "foreground",
     }
 }
@@ -69,12 +69,12 @@ choices! {
     /// What makes a unit that is low on free superblocks take a victim.
     #[derive(Default)]
     pub enum GcTrigger {
-        /// That it is low: it takes victims until those under way make up for what is missing.
+        /// While it is low: it takes victims until those in progress will free enough.
         #[default]
         Low = "low",
-        /// That one of its superblocks was filled while it is low, by the host or by collection, whose place a free one
-        /// takes at once: one victim for each, whatever is under way. Each victim fills a part of a superblock, so that
-        /// victims come in bursts; this, and not the policy, sets MQSim's write amplification apart from theory's.
+        /// When one of its superblocks is filled while it is low, by the host or by GC, and a free one replaces it: one
+        /// victim for each, however many are in progress. Each victim fills a part of a superblock, so victims come in
+        /// bursts; this, and not the policy, is why MQSim's write amplification differs from theory.
         SuperblockFilled = "superblock-filled",
     }
 }
@@ -83,49 +83,49 @@ choices! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GcConfig {
-    /// Which superblock is taken.
+    /// Which superblock is the victim.
     pub policy: GcPolicy,
-    /// Collection starts in a parallel unit when it has fewer free superblocks than this; 4 where neither this nor
-    /// `free_share` is given. MQSim's `GC_Exec_Threshold` t is `free_superblocks` = max(10, ⌊t × blocks of a plane⌋).
+    /// GC starts in a parallel unit when it has fewer free superblocks than this; 4 if neither this nor `free_share` is
+    /// given. MQSim's `GC_Exec_Threshold` t is `free_superblocks` = max(10, ⌊t × blocks of a plane⌋).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub free_superblocks: Option<u32>,
-    /// The same as a share of the unit's superblocks: collection starts when ⌊`free_share` × blocks of a plane⌋ or
-    /// fewer are free, DiskSim's rule for its minimum free blocks percentage.
+    /// The same as a share of the unit's superblocks: GC starts when ⌊`free_share` × blocks of a plane⌋ or fewer are
+    /// free, DiskSim's rule for its minimum free blocks percentage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub free_share: Option<f64>,
-    /// When a unit that is low collects.
+    /// When a unit that is low on free superblocks runs GC.
     pub mode: GcMode,
-    /// What makes a unit that is low take a victim; `superblock-filled` needs superpages of one logical page and no
+    /// When a unit that is low starts on a victim; `superblock-filled` requires superpages of one logical page and no
     /// wear levelling that moves data.
     pub trigger: GcTrigger,
-    /// The host's writes to a unit wait while it has fewer free superblocks than this; without it, while there are no
-    /// more than collection needs (MQSim: 10).
+    /// Host writes to a unit wait while it has fewer free superblocks than this; by default, while it has no more than
+    /// GC needs (MQSim: 10).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_reserve_superblocks: Option<u32>,
-    /// Collection's commands let the host's go first on their die, until `hard_free_superblocks` or fewer are free.
+    /// GC commands yield to the host's commands on their die, until `hard_free_superblocks` or fewer are free.
     pub preemptible: bool,
-    /// Free superblocks of a unit at which a preemptible collection gives way no longer.
+    /// Free superblocks of a unit at which preemptible GC is no longer preempted.
     pub hard_free_superblocks: u32,
-    /// Victims of a unit that are emptied at the same time, at most (MQSim: 10).
+    /// Maximum number of victims of a unit that are collected at the same time (MQSim: 10).
     pub concurrent_victims: u32,
-    /// Rows of a victim that are read at the same time, at most; each is programmed as it comes in.
+    /// Maximum number of rows of a victim that are read at the same time; each is programmed when it has been read.
     pub reads_in_flight: u32,
     /// A moved page stays in its plane and does not cross the channel. It needs superpages of one logical page.
     pub copy_back: bool,
-    /// Moved data goes to an open superblock of its own, not to that which the host fills.
+    /// Moved data goes to its own open superblock, not to the one that the host fills.
     pub separate_open_block: bool,
     /// For `policy = "random-greedy"`: superblocks drawn for a choice (MQSim: ⌊log₂ of the blocks of a plane⌋).
     pub choices: u32,
-    /// For `policy = "windowed-greedy"`: share of the unit's superblocks that is looked at, oldest first.
+    /// For `policy = "windowed-greedy"`: share of the unit's superblocks that is considered, oldest first.
     pub window_share: f64,
-    /// For `policy = "wear-aware"`: erasures that a superblock is made for (DiskSim's SSD model: 50).
+    /// For `policy = "wear-aware"`: rated erasures of a superblock (DiskSim's SSD model: 50).
     pub lifetime_erasures: u32,
-    /// For `policy = "wear-aware"`: a candidate with less life left than this share of the unit's average may be passed
-    /// over (DiskSim's SSD model: 0.80).
+    /// For `policy = "wear-aware"`: a candidate with less life left than this share of the unit's average may be
+    /// skipped (DiskSim's SSD model: 0.80).
     pub skip_ratio: f64,
     /// For `policy = "wear-aware"`: when a victim has less life left than this share of the unit's average, the coldest
-    /// data of the unit moves to the most worn free superblock. None without it, as in DiskSim's SSD model, where it
-    /// must be compiled in and is 0.85.
+    /// data of the unit moves to the most worn free superblock. By default never, as in DiskSim's SSD model, where it
+    /// is a compile-time option with the value 0.85.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub migration_ratio: Option<f64>,
 }
@@ -170,7 +170,7 @@ choices! {
     /// Whether data that never changes is moved so that its superblock wears as well.
     #[derive(Default)]
     pub enum StaticWearLevelling {
-        /// It stays.
+        /// No.
         #[default]
         None = "none",
         /// When the most and the least erased superblock of a unit are more than `threshold` erasures apart, the data
@@ -262,32 +262,32 @@ impl DeviceConfig {
         let (gc, bad) = (&self.ftl.gc, &self.ftl.bad_blocks);
         checker.share("ftl.bad_blocks.initial_share", bad.initial_share, 0.0, 0.9)?;
         let limit = bad.erasures_max.unwrap_or(u32::MAX);
-        checker.require("ftl.bad_blocks.erasures_max", limit, limit >= 1, "it is at least 1")?;
+        checker.require("ftl.bad_blocks.erasures_max", limit, limit >= 1, "must be at least 1")?;
         let (by_page, levelling) = (self.ftl.mapping == Mapping::Page, &self.ftl.wear_levelling);
-        let reason = "bad superblocks are simulated with mapping = \"page\" alone";
+        let reason = "requires mapping = \"page\"";
         let none = bad.initial_share == 0.0 && bad.erasures_max.is_none();
         checker.require("ftl.bad_blocks.initial_share", bad.initial_share, by_page || none, reason)?;
-        let reason = "cold data is moved with mapping = \"page\" alone";
+        let reason = "requires mapping = \"page\"";
         let none = levelling.static_ == StaticWearLevelling::None;
         checker.require("ftl.wear_levelling.static", "threshold", by_page || none, reason)?;
         checker.share("ftl.gc.free_share", gc.free_share.unwrap_or(0.0), 0.0, 0.95)?;
         let both = gc.free_share.is_some() && gc.free_superblocks.is_some();
-        let reason = "ftl.gc.free_share says the same; give one of the two";
+        let reason = "conflicts with ftl.gc.free_share: give one of the two";
         checker.require("ftl.gc.free_superblocks", gc.free_superblocks.unwrap_or(0), !both, reason)?;
-        checker.count("ftl.gc.concurrent_victims", gc.concurrent_victims, 64, "it is between 1 and 64")?;
-        checker.count("ftl.gc.reads_in_flight", gc.reads_in_flight, 1 << 16, "it is between 1 and 65536")?;
+        checker.count("ftl.gc.concurrent_victims", gc.concurrent_victims, 64, "must be between 1 and 64")?;
+        checker.count("ftl.gc.reads_in_flight", gc.reads_in_flight, 1 << 16, "must be between 1 and 65536")?;
         let background = gc.mode == GcMode::Background && gc.separate_open_block;
         let trigger = gc.trigger == GcTrigger::Low || background;
-        let reason = "it needs mode = \"background\" and separate_open_block = true";
+        let reason = "requires mode = \"background\" and separate_open_block = true";
         checker.require("ftl.gc.trigger", "superblock-filled", trigger, reason)?;
         // Padding and moves of cold data would fill superblocks, and so take victims, without end.
         let one_page = self.superpage_bytes() == self.ftl.logical_page_bytes;
         let ends = gc.trigger == GcTrigger::Low || (one_page && !self.moves_cold_data());
-        let reason = "it needs superpages of one logical page, and no wear levelling that moves data";
+        let reason = "requires superpages of one logical page, and no wear levelling that moves data";
         checker.require("ftl.gc.trigger", "superblock-filled", ends, reason)?;
-        checker.count("ftl.gc.choices", gc.choices, 1 << 10, "it is between 1 and 1024")?;
+        checker.count("ftl.gc.choices", gc.choices, 1 << 10, "must be between 1 and 1024")?;
         checker.share("ftl.gc.window_share", gc.window_share, 0.0, 1.0)?;
-        checker.count("ftl.gc.lifetime_erasures", gc.lifetime_erasures, 1 << 30, "it is between 1 and 2^30")?;
+        checker.count("ftl.gc.lifetime_erasures", gc.lifetime_erasures, 1 << 30, "must be between 1 and 2^30")?;
         checker.share("ftl.gc.skip_ratio", gc.skip_ratio, 0.0, 1.0)?;
         checker.share("ftl.gc.migration_ratio", gc.migration_ratio.unwrap_or(0.0), 0.0, 1.0)
     }
@@ -302,19 +302,18 @@ impl DeviceConfig {
             Some(share) => ("ftl.gc.free_share", share.to_string()),
             None => ("ftl.gc.free_superblocks", keep.to_string()),
         };
-        let reason =
-            format!("it must keep at least {least} superblocks free and leave room in the {blocks} of a plane");
+        let reason = format!("must keep at least {least} superblocks free, and fewer than the {blocks} of a plane");
         let kept = self.superblocks_kept();
         checker.require(key, value, keep >= least && kept < blocks, reason)?;
         let one_page = self.superpage_bytes() == self.ftl.logical_page_bytes;
-        let reason = "it needs superpages of one logical page: superpage_channels = superpage_ways = superpage_planes = 1 \
+        let reason = "requires superpages of one logical page: superpage_channels = superpage_ways = superpage_planes = 1 \
                       and logical_page_bytes = flash.page_bytes";
         checker.require("ftl.gc.copy_back", gc.copy_back, one_page || !gc.copy_back, reason)?;
         let reserve = gc.host_reserve_superblocks.unwrap_or(0);
-        let reason = format!("it is below the {keep} free superblocks at which collection starts");
+        let reason = format!("must be below the {keep} free superblocks at which garbage collection starts");
         checker.require("ftl.gc.host_reserve_superblocks", reserve, reserve < keep, reason)?;
         let hard = gc.hard_free_superblocks;
-        let reason = format!("it is below the {keep} free superblocks at which collection starts");
+        let reason = format!("must be below the {keep} free superblocks at which garbage collection starts");
         checker.require("ftl.gc.hard_free_superblocks", hard, hard < keep || !gc.preemptible, reason)
     }
 }

@@ -73,7 +73,7 @@ choices! {
         CutThrough = "cut-through",
         /// Each flash command's data after it has left the flash.
         StoreAndForward = "store-and-forward",
-        /// All of the request in one go, after the last of it has left the flash.
+        /// The whole request at once, after all of it has left the flash.
         WholeRequest = "whole-request",
     }
 }
@@ -84,18 +84,18 @@ choices! {
 pub struct HostConfig {
     /// Protocol.
     pub interface: Interface,
-    /// Commands that the drive takes at once, over all queues.
+    /// Commands that the drive accepts at a time, over all queues.
     pub queue_depth: u32,
     /// Submission queues of the host; SATA has one.
     #[serde(default = "one")]
     pub submission_queues: u32,
-    /// Commands of one queue that the drive takes at once; by default `queue_depth`.
+    /// Commands of one queue that the drive accepts at a time; by default `queue_depth`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands_per_queue: Option<u32>,
-    /// From which queue the next command is taken.
+    /// Which queue the next command is taken from.
     #[serde(default)]
     pub arbitration: Arbitration,
-    /// Commands taken from a queue before it is another one's turn, 0 for no limit. Default: 1.
+    /// Commands taken from a queue before the next queue, 0 for no limit. Default: 1.
     #[serde(default = "one")]
     pub arbitration_burst: u32,
     /// What each class may take in a round of weighted round robin.
@@ -114,7 +114,7 @@ pub struct HostConfig {
     /// Lanes of PCI Express.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pcie_lanes: Option<u32>,
-    /// Payload of one PCIe packet, 128 to 4096 bytes. Default: 256, which most hosts agree on.
+    /// Payload of one PCIe packet, 128 to 4096 bytes. Default: 256, the most common value.
     #[serde(default = "default_pcie_max_payload_bytes")]
     pub pcie_max_payload_bytes: u64,
     /// Line rate of SATA, 1.5, 3 or 6 Gb/s; the third way to give the link.
@@ -156,8 +156,8 @@ const SATA_RATES: [f64; 3] = [1.5, 3.0, 6.0];
 
 impl HostConfig {
     pub(super) fn check(&self, logical_page_bytes: u64, checker: &Checker<'_>) -> Result<(), SsdError> {
-        checker.count("host.queue_depth", self.queue_depth, 65_536, "a queue holds 1 to 65536 commands")?;
-        let reason = "SATA's native command queuing holds at most 32 commands";
+        checker.count("host.queue_depth", self.queue_depth, 65_536, "must be between 1 and 65536")?;
+        let reason = "must be at most 32 with SATA (native command queuing)";
         let fits = self.interface != Interface::Sata || self.queue_depth <= 32;
         checker.require("host.queue_depth", self.queue_depth, fits, reason)?;
         self.check_queues(checker)?;
@@ -168,24 +168,24 @@ impl HostConfig {
         checker.time("host.command_latency_ns", self.command_latency_ns)?;
         checker.time("host.command_issue_ns", self.command_issue_ns)?;
         let block = self.logical_block_bytes;
-        let reason = "a logical block has 512 or 4096 bytes, and a logical page holds whole ones";
+        let reason = "must be 512 or 4096, and divide the logical page";
         let possible = (block == 512 || block == 4096) && logical_page_bytes.is_multiple_of(block);
         checker.require("host.logical_block_bytes", block, possible, reason)?;
         let transfer = self.max_transfer_bytes;
         checker.multiple("host.max_transfer_bytes", transfer, block)?;
-        checker.require("host.max_transfer_bytes", transfer, transfer <= 1 << 26, "a request has at most 64 MiB")
+        checker.require("host.max_transfer_bytes", transfer, transfer <= 1 << 26, "must be at most 64 MiB")
     }
 
     fn check_queues(&self, checker: &Checker<'_>) -> Result<(), SsdError> {
         let queues = self.submission_queues;
-        checker.count("host.submission_queues", queues, 65_535, "a host has 1 to 65535 submission queues")?;
-        let reason = "SATA has one queue";
+        checker.count("host.submission_queues", queues, 65_535, "must be between 1 and 65535")?;
+        let reason = "must be 1 with SATA";
         checker.require("host.submission_queues", queues, self.interface != Interface::Sata || queues == 1, reason)?;
         let each = self.commands_per_queue.unwrap_or(self.queue_depth);
-        checker.count("host.commands_per_queue", each, self.queue_depth, "it is 1 to queue_depth")?;
+        checker.count("host.commands_per_queue", each, self.queue_depth, "must be 1 to queue_depth")?;
         let burst = self.arbitration_burst;
         let possible = burst == 0 || (burst.is_power_of_two() && burst <= 64);
-        let reason = "it is a power of two up to 64, or 0 for no limit";
+        let reason = "must be a power of two up to 64, or 0 for no limit";
         checker.require("host.arbitration_burst", burst, possible, reason)?;
         let weights = self.arbitration_weights;
         for (key, weight) in [
@@ -193,10 +193,10 @@ impl HostConfig {
             ("host.arbitration_weights.medium", weights.medium),
             ("host.arbitration_weights.low", weights.low),
         ] {
-            checker.count(key, weight, 256, "a weight is 1 to 256")?;
+            checker.count(key, weight, 256, "must be between 1 and 256")?;
         }
         let listed = self.queue_priorities.len();
-        let reason = format!("there are only {queues} submission queues");
+        let reason = format!("must list at most the {queues} submission queues");
         checker.require("host.queue_priorities", listed, listed <= queues as usize, reason)
     }
 
@@ -204,14 +204,14 @@ impl HostConfig {
         let pcie = self.pcie_generation.is_some() || self.pcie_lanes.is_some();
         let given = [self.link_bytes_per_s.is_some(), pcie, self.sata_gigabits_per_s.is_some()];
         let ways = given.iter().filter(|&&given| given).count();
-        let reason = "the link is given in exactly one of the ways: link_bytes_per_s, pcie_generation with pcie_lanes, \
-                      or sata_gigabits_per_s";
+        let reason = "give the link in exactly one way: link_bytes_per_s, pcie_generation with pcie_lanes, or \
+                      sata_gigabits_per_s";
         checker.require("host.link_bytes_per_s", format!("{ways} ways"), ways == 1, reason)?;
         if pcie {
             self.check_pcie(checker)?;
         }
         if let Some(rate) = self.sata_gigabits_per_s {
-            let reason = "SATA runs at 1.5, 3 or 6 Gb/s, and needs interface = \"sata\"";
+            let reason = "must be 1.5, 3 or 6, and requires interface = \"sata\"";
             let possible = SATA_RATES.contains(&rate) && self.interface == Interface::Sata;
             checker.require("host.sata_gigabits_per_s", rate, possible, reason)?;
         }
@@ -220,15 +220,15 @@ impl HostConfig {
 
     fn check_pcie(&self, checker: &Checker<'_>) -> Result<(), SsdError> {
         let generation = self.pcie_generation.unwrap_or(0);
-        checker.count("host.pcie_generation", generation, 6, "the generations of PCI Express are 1 to 6")?;
+        checker.count("host.pcie_generation", generation, 6, "must be between 1 and 6")?;
         let nvme = self.interface == Interface::Nvme;
-        checker.require("host.pcie_generation", generation, nvme, "it needs interface = \"nvme\"")?;
+        checker.require("host.pcie_generation", generation, nvme, "requires interface = \"nvme\"")?;
         let lanes = self.pcie_lanes.unwrap_or(0);
         let possible = lanes.is_power_of_two() && lanes <= 16;
-        checker.require("host.pcie_lanes", lanes, possible, "a link has 1, 2, 4, 8 or 16 lanes")?;
+        checker.require("host.pcie_lanes", lanes, possible, "must be 1, 2, 4, 8 or 16")?;
         let payload = self.pcie_max_payload_bytes;
         let possible = payload.is_power_of_two() && (128..=4096).contains(&payload);
-        let reason = "it is a power of two between 128 and 4096";
+        let reason = "must be a power of two between 128 and 4096";
         checker.require("host.pcie_max_payload_bytes", payload, possible, reason)
     }
 }

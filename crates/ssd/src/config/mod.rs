@@ -196,20 +196,19 @@ impl DeviceConfig {
     fn check_cells(&self, checker: &Checker<'_>) -> Result<(), SsdError> {
         let (cell, in_place) = (self.flash.cell, self.ftl.mapping == Mapping::InPlace);
         let fits = cell.is_none_or(|cell| (cell == CellType::Xpoint) == in_place);
-        let reason =
-            "\"xpoint\" is for media that are written in place, which have no other cells (mapping = \"in-place\")";
+        let reason = "\"xpoint\" and mapping = \"in-place\" require each other";
         checker.require("flash.cell", format!("{cell:?}"), fits, reason)?;
         self.flash.endurance.map_or(Ok(()), |endurance| endurance.check(self, checker))
     }
 
     fn check_in_place(&self, checker: &Checker<'_>) -> Result<(), SsdError> {
         let fits = self.capacity_bytes <= self.raw_bytes();
-        let reason = format!("the medium has only {}", ByteSize(self.raw_bytes()));
+        let reason = format!("must be at most the medium's size, {}", ByteSize(self.raw_bytes()));
         checker.require("capacity_bytes", self.capacity_bytes, fits, reason)?;
         let page = self.flash.page_bytes;
-        let reason = "a medium that is written in place is simulated with pages of one logical page";
+        let reason = "must equal the logical page for a medium written in place";
         checker.require("flash.page_bytes", page, page == self.ftl.logical_page_bytes, reason)?;
-        let reason = "wear is counted by erase, and a medium that is written in place has none";
+        let reason = "not supported for media written in place, which have no erase";
         checker.require("flash.reliability", "present", self.flash.reliability.is_none(), reason)
     }
 }
@@ -230,7 +229,7 @@ fn with_hint(message: String) -> String {
     };
     let mut names = list.split('`').step_by(2);
     let near = names.next().and_then(|unknown| nearest(unknown, names));
-    near.map_or_else(|| message.clone(), |near| format!("{message}; is `{near}` meant?"))
+    near.map_or_else(|| message.clone(), |near| format!("{message}; did you mean `{near}`?"))
 }
 
 /// The parser's message in one line, with the line number and, where a value is wrong, its key.
@@ -278,12 +277,9 @@ mod tests {
 
     #[test]
     fn an_impossible_value_is_told_with_file_key_value_and_reason() {
-        assert_eq!(
-            broken(|c| c.flash.pages_per_block = 0),
-            "mine.toml: flash.pages_per_block = 0: a block needs at least one page"
-        );
+        assert_eq!(broken(|c| c.flash.pages_per_block = 0), "mine.toml: flash.pages_per_block = 0: must be at least 1");
         assert!(broken(|c| c.capacity_bytes = c.raw_bytes()).contains("garbage collection needs"));
-        assert!(broken(|c| c.ftl.superpage_channels = 3).contains("groups of this size"));
+        assert!(broken(|c| c.ftl.superpage_channels = 3).contains("must divide the"));
         assert!(broken(|c| c.flash.array_time_jitter = f64::NAN).contains("between 0 and 0.5"));
         assert!(broken(|c| c.controller.write_buffer_bytes = 4096).contains("at least"));
         assert!(broken(|c| (c.host.interface, c.host.queue_depth) = (Interface::Sata, 64)).contains("at most 32"));
@@ -292,14 +288,14 @@ mod tests {
 
     #[test]
     fn rules_of_the_flash_that_exclude_each_other_are_refused() {
-        assert!(broken(|c| c.flash.interleave = false).contains("by themselves"));
+        assert!(broken(|c| c.flash.interleave = false).contains("each die takes its own commands"));
         assert!(broken(|c| c.flash.read_ns_by_page_type = vec![1, 2]).contains("each of the 0 bits"));
         let on = |c: &mut DeviceConfig| c.flash.suspension.suspend = Suspend::ProgramErase;
         let fcfs = |c: &mut DeviceConfig| (on(c), c.flash.scheduling = Scheduling::Fcfs).1;
-        assert!(broken(fcfs).contains("tells reads apart"));
+        assert!(broken(fcfs).contains("distinguishes reads"));
         assert!(broken(|c| (on(c), c.flash.command_scope = CommandScope::Chip).1).contains("command_scope"));
         let codeword = ReliabilityConfig { correctable_bits: 4096, ..ReliabilityConfig::default() };
-        assert!(broken(|c| c.flash.reliability = Some(codeword)).contains("half of its codeword"));
+        assert!(broken(|c| c.flash.reliability = Some(codeword)).contains("half of the codeword"));
         let mut xpoint = DeviceConfig::preset("intel-optane-905p").unwrap();
         xpoint.flash.reliability = Some(ReliabilityConfig::default());
         assert!(xpoint.check("mine.toml").unwrap_err().to_string().contains("written in place"));
@@ -315,21 +311,24 @@ mod tests {
         let refused = |change| xpoint(change).unwrap_err().to_string();
         let access = refused(|c| c.dram_ns_per_access = 30);
         assert!(
-            access.starts_with("mine.toml: controller.dram_ns_per_access = 30: only with mapping = \"page\""),
+            access.starts_with("mine.toml: controller.dram_ns_per_access = 30: requires mapping = \"page\""),
             "{access}"
         );
-        assert!(refused(|c| c.dram_bytes_per_s = 1 << 30).contains("with a cache (controller.read_cache"));
+        assert!(refused(|c| c.dram_bytes_per_s = 1 << 30).contains("or a cache (controller.read_cache"));
         assert!(refused(|c| c.unwritten_reads = UnwrittenReads::Flash).contains("one cost for all reads"));
-        assert!(refused(|c| c.unwritten_reads = UnwrittenReads::Allocate).contains("its place only with"));
+        assert!(
+            refused(|c| c.unwritten_reads = UnwrittenReads::Allocate)
+                .contains("requires mapping = \"page\" and superpages")
+        );
         fn cache() -> Option<ReadCacheConfig> {
             Some(ReadCacheConfig { bytes: 1 << 20, policy: CachePolicy::Lru })
         }
         xpoint(|c| (c.read_cache, c.dram_bytes_per_s) = (cache(), 1 << 30)).unwrap();
-        assert!(broken(|c| c.controller.dram_row_bytes = 8192).contains("where bytes take time"));
+        assert!(broken(|c| c.controller.dram_row_bytes = 8192).contains("requires controller.dram_bytes_per_s"));
         assert!(broken(|c| c.controller.unwritten_reads = UnwrittenReads::Allocate).contains("superpages of one"));
         let mut elements = DeviceConfig::preset("disksim-msr").unwrap();
         elements.controller.read_cache = cache();
-        assert!(elements.check("mine.toml").unwrap_err().to_string().contains("without a cache"));
+        assert!(elements.check("mine.toml").unwrap_err().to_string().contains("elements have no cache"));
     }
 
     #[test]
@@ -351,8 +350,8 @@ mod tests {
 
     #[test]
     fn a_link_is_given_in_exactly_one_way_that_fits_its_interface() {
-        assert!(broken(|c| c.host.link_bytes_per_s = None).contains("exactly one of the ways"));
-        assert!(broken(|c| c.host.sata_gigabits_per_s = Some(6.0)).contains("exactly one of the ways"));
+        assert!(broken(|c| c.host.link_bytes_per_s = None).contains("exactly one way"));
+        assert!(broken(|c| c.host.sata_gigabits_per_s = Some(6.0)).contains("exactly one way"));
         let pcie = |generation, lanes| {
             move |c: &mut DeviceConfig| {
                 let host = &mut c.host;
@@ -361,7 +360,7 @@ mod tests {
         };
         assert!(broken(pcie(Some(3), None)).contains("host.pcie_lanes"));
         assert!(broken(pcie(None, Some(4))).contains("host.pcie_generation"));
-        assert!(broken(pcie(Some(7), Some(4))).contains("1 to 6"));
+        assert!(broken(pcie(Some(7), Some(4))).contains("between 1 and 6"));
         let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
         pcie(Some(3), Some(4))(&mut config);
         config.check("mine.toml").unwrap();
@@ -383,7 +382,7 @@ mod tests {
         let through = |c: &mut DeviceConfig| {
             (c.controller.write_cache, c.controller.write_policy) = (cache(|_| {}), WritePolicy::Through);
         };
-        assert!(broken(through).contains("writes back"));
+        assert!(broken(through).contains("requires write_policy"));
         let ahead = Some(ReadAheadConfig { pages: 8, streams: 1, trigger: 2 });
         assert!(broken(|c| c.controller.read_ahead = ahead).contains("read cache"));
     }

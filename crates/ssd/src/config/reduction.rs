@@ -9,16 +9,17 @@ use super::choices::choices;
 use super::{BoundTo, DeviceConfig, LOGICAL_PAGES_MAX, Mapping, PartialPages, UnwrittenReads, WritePolicy};
 use crate::error::SsdError;
 
-/// What a drive does to store less than it is given.
+/// Data reduction. A logical page that is zeros or trimmed takes no flash space. Without compression a stored page
+/// takes a logical page's space, with compression whole granules; a drive with deduplication stores equal pages once.
 ///
 /// A logical page of zeros, and one that was trimmed, takes no room on flash. Without compression a stored page takes a
 /// logical page's room, with it whole granules; a drive that deduplicates stores equal pages once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReductionConfig {
-    /// Bytes that what is stored may take on flash; default: `capacity_bytes`. With less than that, the drive is thin:
-    /// it offers more than it has room for, and a write that finds none is refused until something is trimmed or
-    /// overwritten with data that takes less.
+    /// Bytes that stored data may take on flash; default: `capacity_bytes`. With less, the drive is thin-provisioned:
+    /// its capacity exceeds its flash, and a write that finds no space fails until data is trimmed or overwritten with
+    /// data that takes less.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub physical_bytes: Option<u64>,
     /// Compression of each logical page by itself; by default there is none.
@@ -44,24 +45,24 @@ choices! {
     }
 }
 
-/// Compression in line, as ScaleFlux's CSD 2000 does it for each block of 4 KiB.
+/// In-line compression, as ScaleFlux's CSD 2000 does for each 4 KiB block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CompressionConfig {
-    /// Which code.
+    /// Compression codec.
     pub codec: Codec,
-    /// How hard it tries: 1 to 9 for zlib, 1 to 19 for zstd; lz4 has one. Default 6, zlib's own; what hardware does is
-    /// not published.
+    /// Compression level: 1 to 9 for zlib, 1 to 19 for zstd; lz4 has one. Default 6, zlib's default; that of hardware
+    /// is not published.
     pub level: u32,
-    /// What a compressed page's length is rounded up to; a power of two. Default 64.
+    /// Unit to which a compressed page's length is rounded up; a power of two. Default 64.
     pub granule_bytes: u64,
-    /// What the engine takes in when it compresses; 0 is at once. Default 0.
+    /// Input rate of the compression engine; 0 means no delay. Default 0.
     pub compress_bytes_per_s: u64,
-    /// What it gives out when it decompresses; 0 is at once. Default 0.
+    /// Output rate of the decompression engine; 0 means no delay. Default 0.
     pub decompress_bytes_per_s: u64,
-    /// What each page takes beside that on its way in, ns; default 0.
+    /// Fixed time to compress a page, ns; default 0.
     pub compress_ns: u64,
-    /// What each page takes beside that on its way out, ns; default 0.
+    /// Fixed time to decompress a page, ns; default 0.
     pub decompress_ns: u64,
 }
 
@@ -79,25 +80,23 @@ impl Default for CompressionConfig {
     }
 }
 
-/// Deduplication of logical pages, as CAFTL does it (Chen, Luo and Zhang, FAST 2011).
+/// Deduplication of logical pages, as in CAFTL (Chen, Luo and Zhang, FAST 2011).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DeduplicationConfig {
     /// Looks a page up before it is written; default yes.
     pub in_line: bool,
-    /// Looks up, when the drive has nothing to do, the pages that were not looked up before they were written; default
-    /// no.
+    /// Looks up, when the drive is idle, pages that were not looked up before they were written; default no.
     pub out_of_line: bool,
-    /// How long the drive has nothing to do before it begins with that, ns; default 10 ms.
+    /// Idle time before out-of-line deduplication starts, ns; default 10 ms.
     pub idle_ns: u64,
-    /// Fingerprints in controller memory; beyond, the one that was found least recently is forgotten. Default 65,536.
+    /// Fingerprints in controller memory; beyond this number the least recently found one is dropped. Default 65,536.
     pub fingerprints: u32,
-    /// Looks up the first page of a write of several alone, and the others only if that one is stored already; default
-    /// no.
+    /// Looks up only the first page of a multi-page write, and the others only if that one is a duplicate; default no.
     pub sampling: bool,
     /// Computes a short hash first, and the fingerprint only if that of a stored page is the same; default no.
     pub pre_hash: bool,
-    /// Reads the stored page and compares it before it is shared; default no, the fingerprint of 128 bits is trusted.
+    /// Reads and compares the stored page before sharing it; default no, the 128-bit fingerprint is trusted.
     pub compare_on_hit: bool,
     /// Computing a fingerprint, ns; default 0.
     pub fingerprint_ns: u64,
@@ -167,11 +166,10 @@ impl DeviceConfig {
         self.check_what_reduction_needs(checker)?;
         let (physical, page) = (self.physical_bytes(), self.ftl.logical_page_bytes);
         checker.multiple("reduction.physical_bytes", physical, page)?;
-        let reason = "it offers more than 2^30 logical pages";
+        let reason = "exceeds 2^30 logical pages";
         checker.require("capacity_bytes", self.capacity_bytes, self.logical_pages() <= LOGICAL_PAGES_MAX, reason)?;
         let binds = self.units() > 1 && self.ftl.placement.binds_to() != BoundTo::Nothing;
-        let reason = "a drive that offers more than it has room for needs a placement that does not bind addresses: \
-                      \"round-robin\" or \"least-loaded\"";
+        let reason = "a thin-provisioned drive requires placement \"round-robin\" or \"least-loaded\"";
         let is_thin = physical < self.capacity_bytes;
         checker.require("ftl.placement", "static or stripe", !is_thin || !binds, reason)?;
         if let Some(compression) = &reduction.compression {
@@ -185,30 +183,30 @@ impl DeviceConfig {
 
     fn check_what_reduction_needs(&self, checker: &Checker<'_>) -> Result<(), SsdError> {
         let by_page = self.ftl.mapping == Mapping::Page;
-        let reason = "a drive reduces what it stores with mapping = \"page\" alone";
+        let reason = "data reduction requires mapping = \"page\"";
         checker.require("reduction", "present", by_page, reason)?;
-        let reason = "the map of a drive that reduces what it stores is all in controller memory";
+        let reason = "not supported with data reduction, which keeps the whole map in controller memory";
         checker.require("ftl.mapping_cache", "present", self.ftl.mapping_cache.is_none(), reason)?;
-        let reason = "a page is reduced on its way into the write buffer; there is no cache before that";
+        let reason = "not supported with data reduction";
         checker.require("controller.write_cache", "present", self.controller.write_cache.is_none(), reason)?;
         let fills = self.ftl.partial_pages == PartialPages::Fill;
-        let reason = "a page is reduced as a whole; partial pages are filled up first";
+        let reason = "not supported with data reduction, which needs whole pages";
         checker.require("ftl.partial_pages", "sectors", fills, reason)?;
         let zeros = self.controller.unwritten_reads == UnwrittenReads::Zeros;
-        let reason = "a drive that reduces what it stores knows what nobody has written";
+        let reason = "not supported with data reduction: must be \"zeros\"";
         checker.require("controller.unwritten_reads", "flash or allocate", zeros, reason)?;
-        let reason = "pages that span two rows need rows that are programmed in order";
+        let reason = "must be true with compression: pages that span two rows need rows programmed in order";
         checker.require("flash.programs_in_order", "false", self.flash.programs_in_order, reason)?;
-        let reason = "a drive that reduces what it stores has no read cache";
+        let reason = "not supported with data reduction";
         checker.require("controller.read_cache", "present", self.controller.read_cache.is_none(), reason)?;
         let protected = self.controller.power_loss_protection;
-        let reason = "how long pages are and which share what is stored is known to controller memory, which must outlive \
-                      a power cut: set it to true";
+        let reason = "must be true with data reduction, whose metadata is in controller memory and must survive a \
+                      power cut";
         checker.require("controller.power_loss_protection", protected, protected, reason)?;
         let back = self.controller.write_policy == WritePolicy::Back;
-        let reason = "a page of zeros, or one that is stored already, is not written through to anything";
+        let reason = "not supported with data reduction: must be \"back\"";
         checker.require("controller.write_policy", "through", back, reason)?;
-        let reason = "pages of unequal length leave the die through the controller";
+        let reason = "not supported with compression: pages of unequal length pass through the controller";
         checker.require("ftl.gc.copy_back", "true", !self.ftl.gc.copy_back, reason)
     }
 }
@@ -217,10 +215,10 @@ impl CompressionConfig {
     fn check(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
         let (granule, page) = (self.granule_bytes, config.ftl.logical_page_bytes);
         let possible = granule.is_power_of_two() && granule <= page && page / granule <= GRANULES_MAX;
-        let reason = format!("it is a power of two from {} to {page}, a logical page", page / GRANULES_MAX);
+        let reason = format!("must be a power of two from {} to {page}, a logical page", page / GRANULES_MAX);
         checker.require("reduction.compression.granule_bytes", granule, possible, reason)?;
         let superpage = config.superpage_bytes();
-        let reason = "a superpage has room for two pages at least, so that one that spans two leaves room";
+        let reason = "must have at least two logical pages with compression";
         checker.require("ftl.superpage_planes", config.superpage_planes(), superpage >= 2 * page, reason)?;
         let slots = config.raw_bytes() / granule;
         let reason = format!("the flash has more than 2^31 granules of {}", ByteSize(granule));
@@ -230,7 +228,7 @@ impl CompressionConfig {
             Codec::Zstd => 19,
             Codec::Lz4 => u32::MAX,
         };
-        let reason = format!("it is between 1 and {most}");
+        let reason = format!("must be between 1 and {most}");
         checker.count("reduction.compression.level", self.level, most, &reason)?;
         for (key, rate) in [
             ("reduction.compression.compress_bytes_per_s", self.compress_bytes_per_s),
@@ -248,11 +246,11 @@ impl CompressionConfig {
 impl DeduplicationConfig {
     fn check(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
         let (block, page) = (config.host.logical_block_bytes, config.ftl.logical_page_bytes);
-        let reason = format!("pages that are shared are never changed in part: it must be the logical page, {page}");
+        let reason = format!("must be the logical page, {page}, with deduplication");
         checker.require("host.logical_block_bytes", block, block == page, reason)?;
-        let reason = "it needs in_line or out_of_line";
+        let reason = "requires in_line or out_of_line";
         checker.require("reduction.deduplication.in_line", "false", self.in_line || self.out_of_line, reason)?;
-        let reason = "it is between 1 and 2^30";
+        let reason = "must be between 1 and 2^30";
         checker.count("reduction.deduplication.fingerprints", self.fingerprints, 1 << 30, reason)?;
         checker.time("reduction.deduplication.idle_ns", self.idle_ns)?;
         checker.time("reduction.deduplication.fingerprint_ns", self.fingerprint_ns)?;
@@ -301,7 +299,7 @@ mod tests {
             reduction(config).physical_bytes = Some(1 << 30);
             config.capacity_bytes = 4 << 30;
         };
-        assert!(reducing(thin).unwrap_err().contains("does not bind addresses"));
+        assert!(reducing(thin).unwrap_err().contains("thin-provisioned"));
         reducing(|c| (thin(c), c.ftl.placement = crate::config::Placement::RoundRobin).1).unwrap();
         let beyond = reducing(|c| {
             c.ftl.placement = crate::config::Placement::RoundRobin;
@@ -313,7 +311,7 @@ mod tests {
             c.ftl.placement = crate::config::Placement::RoundRobin;
             c.capacity_bytes = 1 << 62;
         });
-        assert!(vast.unwrap_err().contains("more than 2^30 logical pages"));
+        assert!(vast.unwrap_err().contains("exceeds 2^30 logical pages"));
     }
 
     #[test]

@@ -33,29 +33,29 @@ pub struct ReliabilityConfig {
     pub rber_retention_wear_exponent: f64,
     /// Exponent of the time in it; default 0.54.
     pub rber_retention_time_exponent: f64,
-    /// P/E cycles that each block has behind it when the drive is new; default 0.
+    /// P/E cycles of each block when the drive is new; default 0.
     pub initial_pe_cycles: u32,
-    /// Hours that count on top of the simulated age of all data, for a drive that lay on a shelf; default 0.
+    /// Hours added to the simulated age of all data, for a drive that was stored unused; default 0.
     pub retention_hours: f64,
     /// Bytes of data that one codeword of error correction protects; default 1024, usual for BCH codes.
     pub codeword_bytes: u32,
     /// Wrong bits of a codeword that can be corrected; default 72, usual for BCH codes over 1 KiB.
     pub correctable_bits: u32,
-    /// Times that an uncorrectable page is sensed again at most, with other thresholds; default 5 \[fit\].
+    /// Maximum number of read retries of an uncorrectable page, with other thresholds; default 5 [fit].
     pub read_retries_max: u32,
-    /// What each of them takes, ns; by default the flash's `read_ns`.
+    /// Time of one read retry, ns; by default the flash's `read_ns`.
     pub read_retry_ns: Option<u64>,
-    /// What each of them leaves of the raw bit error rate; default 0.5 \[fit\].
+    /// Factor on the raw bit error rate for each read retry; default 0.5 [fit].
     pub read_retry_rber_factor: f64,
     /// From the last byte of a read to its corrected data, ns; default 0.
     pub ecc_decode_ns: u64,
     /// Probability that a program fails at `failure_pe_cycles` P/E cycles; default 0.
     pub program_failure_probability: f64,
-    /// Probability that an erase fails there; default 0.
+    /// Probability that an erase fails at `failure_pe_cycles` P/E cycles; default 0.
     pub erase_failure_probability: f64,
-    /// The P/E cycles at which these two hold; default 3,000, usual for TLC.
+    /// P/E cycles at which the two failure probabilities hold; default 3,000, usual for TLC.
     pub failure_pe_cycles: u32,
-    /// They grow with this power of the P/E cycles; default 2 \[fit\].
+    /// Failure probabilities grow with this power of the P/E cycles; default 2 [fit].
     pub failure_exponent: f64,
     /// P/E cycles after which each further erase fails; by default there is no limit.
     pub pe_cycles_limit: Option<u32>,
@@ -105,23 +105,23 @@ impl ReliabilityConfig {
             ("flash.reliability.rber_retention_time_exponent", self.rber_retention_time_exponent),
             ("flash.reliability.failure_exponent", self.failure_exponent),
         ] {
-            checker.require(key, exponent, (0.0..=20.0).contains(&exponent), "an exponent is between 0 and 20")?;
+            checker.require(key, exponent, (0.0..=20.0).contains(&exponent), "must be between 0 and 20")?;
         }
         let hours = self.retention_hours;
         let possible = (0.0..=1e6).contains(&hours);
-        checker.require("flash.reliability.retention_hours", hours, possible, "it is at most a million hours")?;
+        checker.require("flash.reliability.retention_hours", hours, possible, "must be at most a million hours")?;
         let bytes = self.codeword_bytes;
         let possible = (64..=1 << 16).contains(&bytes);
-        checker.require("flash.reliability.codeword_bytes", bytes, possible, "a codeword has 64 to 65536 bytes")?;
-        let (bits, reason) = (self.correctable_bits, "a code corrects fewer bits than half of its codeword");
+        checker.require("flash.reliability.codeword_bytes", bytes, possible, "must be between 64 and 65536")?;
+        let (bits, reason) = (self.correctable_bits, "must be below half of the codeword's bits");
         checker.require("flash.reliability.correctable_bits", bits, bits < bytes * 4, reason)?;
         let retries = self.read_retries_max;
-        checker.require("flash.reliability.read_retries_max", retries, retries <= 100, "it is at most 100")?;
+        checker.require("flash.reliability.read_retries_max", retries, retries <= 100, "must be at most 100")?;
         checker.time("flash.reliability.read_retry_ns", self.read_retry_ns.unwrap_or(0))?;
         checker.time("flash.reliability.ecc_decode_ns", self.ecc_decode_ns)?;
-        let reason = "it is between 1 and 10000000";
+        let reason = "must be between 1 and 10000000";
         checker.count("flash.reliability.failure_pe_cycles", self.failure_pe_cycles, 10_000_000, reason)?;
-        let (limit, reason) = (self.pe_cycles_limit.unwrap_or(1), "a block can be erased at least once");
+        let (limit, reason) = (self.pe_cycles_limit.unwrap_or(1), "must be at least 1");
         checker.require("flash.reliability.pe_cycles_limit", limit, limit > 0, reason)
     }
 }

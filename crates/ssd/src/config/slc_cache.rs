@@ -21,7 +21,7 @@ use super::choices::choices;
 use super::{CellType, DeviceConfig, GcMode, GcTrigger, Mapping, UnwrittenReads};
 use crate::error::SsdError;
 
-/// What blocks are like that are written with one bit a cell.
+/// Properties of blocks written with one bit per cell (SLC mode).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SlcModeConfig {
@@ -32,12 +32,12 @@ pub struct SlcModeConfig {
     /// Erasing one block (all planes at once), ns; default: `flash.erase_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erase_ns: Option<u64>,
-    /// P/E cycles that a block endures if it is only ever written in this mode; default: what the figures of
-    /// `flash.endurance` say of SLC cells. Needed where the cells wear out and no figures say it.
+    /// P/E cycles that a block endures if it is only written in this mode; default: the figure of `flash.endurance` for
+    /// SLC cells. Required if the cells wear out and there is no such figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pe_cycles: Option<u32>,
-    /// Share of the raw bit error rate of full cells at the same wear and age; default 0.01 \[fit\], as one threshold
-    /// has the whole range of voltages to itself.
+    /// Factor on the raw bit error rate of full cells at the same wear and age; default 0.01 [fit], because a single
+    /// threshold has the whole voltage range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rber_factor: Option<f64>,
 }
@@ -53,26 +53,26 @@ choices! {
     /// What becomes of the host's writes while the cache has no room.
     #[derive(Default)]
     pub enum SlcCacheFull {
-        /// They go to blocks that hold all bits; the cache is emptied when the drive has nothing to do.
+        /// They go to blocks with all bits per cell; the cache is folded when the drive is idle.
         #[default]
         Bypass = "bypass",
-        /// They wait until a superblock of the cache is emptied.
+        /// They wait until a superblock of the cache is folded.
         Fold = "fold",
     }
 }
 
-/// Superblocks of each unit that take the host's writes in SLC mode.
+/// An SLC cache: superblocks of each unit that take the host's writes in SLC mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SlcCacheConfig {
-    /// Superblocks of each unit that are only ever written in SLC mode. They are spare space: no data rests there.
+    /// Superblocks of each unit that are only written in SLC mode. They are over-provisioning: no data stays there.
     pub dedicated_superblocks: u32,
-    /// Free superblocks of each unit that are written in SLC mode at a time, at most, as long as more are free than
-    /// garbage collection keeps. Where too few are free, those that are taken are emptied first.
+    /// Maximum number of free superblocks of each unit in SLC mode at a time, as long as more are free than GC keeps.
+    /// If too few are free, cached superblocks are folded first.
     pub dynamic_superblocks: u32,
-    /// What becomes of writes while there is no room.
+    /// What happens to writes while the cache is full.
     pub when_full: SlcCacheFull,
-    /// The cache is emptied when the drive has had nothing to do for the host for so long, ns; default 100 ms.
+    /// The cache is folded when the drive has been idle for this long, ns; default 100 ms.
     pub idle_ns: u64,
 }
 
@@ -86,20 +86,19 @@ impl SlcCacheConfig {
     fn check(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
         let most = config.flash.blocks_per_plane;
         let sum = self.dedicated_superblocks.checked_add(self.dynamic_superblocks);
-        let reason = format!("dedicated and dynamic superblocks are 1 to {most} together");
+        let reason = format!("dedicated and dynamic superblocks must be between 1 and {most} in total");
         let possible = sum.is_some_and(|sum| (1..=most).contains(&sum));
         checker.require("ftl.slc_cache.dedicated_superblocks", self.dedicated_superblocks, possible, reason)?;
         checker.time("ftl.slc_cache.idle_ns", self.idle_ns)?;
-        let reason = "flash.slc_mode has to say what blocks are like that are written with one bit a cell";
+        let reason = "requires flash.slc_mode";
         checker.require("ftl.slc_cache", "present", config.flash.slc_mode.is_some(), reason)?;
-        let reason = "data is cached in SLC mode with mapping = \"page\" alone";
+        let reason = "requires mapping = \"page\"";
         checker.require("ftl.mapping", "not page", config.ftl.mapping == Mapping::Page, reason)?;
         let gc = &config.ftl.gc;
         let collects = gc.mode == GcMode::Background && gc.trigger == GcTrigger::Low && gc.separate_open_block;
-        let reason = "what is moved out of an SLC cache goes where collection in the background moves data: \
-                      mode = \"background\", trigger = \"low\", separate_open_block = true";
+        let reason = "an SLC cache requires mode = \"background\", trigger = \"low\" and separate_open_block = true";
         checker.require("ftl.gc", format!("{:?}, {:?}", gc.mode, gc.trigger), collects, reason)?;
-        let reason = "pages that nobody wrote would get their place in the cache";
+        let reason = "not supported with an SLC cache";
         let placed = config.controller.unwritten_reads == UnwrittenReads::Allocate;
         checker.require("controller.unwritten_reads", "allocate", !placed, reason)
     }
@@ -148,20 +147,25 @@ impl DeviceConfig {
             return self.ftl.slc_cache.map_or(Ok(()), |cache| cache.check(self, checker));
         };
         let several = self.flash.cell.is_some_and(|cell| cell.bits() > 1);
-        let reason = "flash.cell has to say of cells that can hold more than one bit";
+        let reason = "requires a flash.cell with more than one bit";
         checker.require("flash.slc_mode", "present", several, reason)?;
         checker.time("flash.slc_mode.read_ns", mode.read_ns)?;
         checker.time("flash.slc_mode.program_ns", mode.program_ns)?;
         checker.time("flash.slc_mode.erase_ns", mode.erase_ns.unwrap_or(0))?;
-        checker.count("flash.slc_mode.pe_cycles", mode.pe_cycles.unwrap_or(1), 1 << 30, "it is between 1 and 2^30")?;
+        checker.count(
+            "flash.slc_mode.pe_cycles",
+            mode.pe_cycles.unwrap_or(1),
+            1 << 30,
+            "must be between 1 and 2^30",
+        )?;
         checker.share("flash.slc_mode.rber_factor", mode.rber_factor(), 0.0, 1.0)?;
         let known = self.pe_cycles_limit().is_none() || self.slc_pe_cycles_limit().is_some();
-        let reason = "the cells wear out: say how many cycles they endure in this mode";
+        let reason = "set the P/E cycles of this mode";
         checker.require("flash.slc_mode.pe_cycles", "absent", known, reason)?;
         let pages = self.slc_pages_per_block();
-        let reason = "a block has at least one page in SLC mode";
+        let reason = "leaves no page of a block in SLC mode";
         checker.require("flash.pages_per_block", self.flash.pages_per_block, pages >= 1, reason)?;
-        let reason = "nothing uses that mode; give ftl.slc_cache, too";
+        let reason = "is not used without ftl.slc_cache";
         checker.require("flash.slc_mode", "present", self.ftl.slc_cache.is_some(), reason)?;
         self.ftl.slc_cache.map_or(Ok(()), |cache| cache.check(self, checker))
     }
@@ -208,8 +212,8 @@ mod tests {
         let refused = |change: fn(&mut DeviceConfig)| cached(change).unwrap_err();
         assert!(refused(|c| c.flash.cell = None).contains("flash.slc_mode"));
         assert!(refused(|c| c.flash.cell = Some(CellType::Slc)).contains("more than one bit"));
-        assert!(refused(|c| c.flash.slc_mode = None).contains("flash.slc_mode has to say"));
-        assert!(refused(|c| c.ftl.slc_cache = None).contains("nothing uses that mode"));
+        assert!(refused(|c| c.flash.slc_mode = None).contains("requires flash.slc_mode"));
+        assert!(refused(|c| c.ftl.slc_cache = None).contains("not used without ftl.slc_cache"));
         assert!(refused(|c| c.ftl.slc_cache = Some(SlcCacheConfig::default())).contains("together"));
         assert!(refused(|c| c.ftl.gc.mode = GcMode::Foreground).contains("background"));
         assert!(refused(|c| c.ftl.gc.separate_open_block = false).contains("separate_open_block"));

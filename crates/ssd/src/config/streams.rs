@@ -20,16 +20,16 @@ macro_rules! stream_policies {
             /// Which open superblock of its unit a page goes to.
             #[derive(Default)]
             pub enum StreamPolicy {
-                /// A unit has one for what the host writes and, with `separate_open_block`, one for what is moved.
+                /// One stream per unit for host writes and, with `separate_open_block`, one for moved data.
                 #[default]
                 One = "one" [one::One, |_| (1, 1)],
-                /// That of the stream which the request names, of `streams` (NVM Express Base Specification 2.0,
-                /// section 8.7.3, the Streams directive); moved pages stay with their stream.
+                /// By the stream that the request names, of `streams` (NVM Express Base Specification 2.0, section
+                /// 8.7.3, the Streams directive); moved pages stay in their stream.
                 Hint = "hint" [hint::Hint, |config| (config.streams, config.streams)],
                 /// By how long the page's last version lived, and by its age when it is moved: two classes of written
                 /// and four of moved pages (SepBIT; Wang et al., FAST 2022).
                 SepBit = "sepbit" [sep_bit::SepBit, |_| (2, 4)],
-                /// Hot pages, which were written often and of late, and cold ones, by four Bloom filters (Park and Du,
+                /// Hot pages, which were written often and recently, and cold ones, by four Bloom filters (Park and Du,
                 /// MSST 2011).
                 BloomFilters = "bloom-filters" [bloom_filters::BloomFilters, |_| (2, 2)],
                 /// By how much longer a page will probably live, when each version is expected to live as long as the
@@ -69,22 +69,22 @@ impl StreamPolicy {
     }
 }
 
-/// Streams: data that is kept apart because it is overwritten at different rates.
+/// Streams: data with different overwrite rates is written to different superblocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StreamsConfig {
-    /// What tells data apart.
+    /// How data is assigned to streams.
     pub policy: StreamPolicy,
-    /// For `policy = "hint"`: streams of the host, 2 to 16; writes that name none are of stream 0, identifiers beyond
-    /// are taken modulo this.
+    /// For `policy = "hint"`: streams of the host, 2 to 16; writes without a stream belong to stream 0, larger
+    /// identifiers are taken modulo this.
     pub streams: u32,
-    /// For `policy = "bloom-filters"`: what the host writes before the oldest of four filters is emptied, as a share of
-    /// the logical pages.
+    /// For `policy = "bloom-filters"`: host writes after which the oldest of four filters is cleared, as a share of the
+    /// logical pages.
     pub decay_share: f64,
-    /// For `policy = "death-time"`: a simulation of a workload of one flow tells the drive beforehand when each page
-    /// will be overwritten, and the drive believes that a version lives e^(z · error) times as long, z drawn from the
-    /// standard normal distribution. 0 for the truth. Without it, the drive expects the last life once more, as a real
-    /// one might.
+    /// For `policy = "death-time"`: with a workload of one flow, the drive knows in advance when each page will be
+    /// overwritten, with an error: it predicts a life of e^(z · error) times the true one, z drawn from the standard
+    /// normal distribution. 0 for true predictions. By default the drive predicts the page's last life, as a real drive
+    /// might.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub foresight_error: Option<f64>,
 }
@@ -112,10 +112,10 @@ impl StreamsConfig {
     }
 
     pub(super) fn check(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
-        let reason = format!("it is between 2 and {CLASSES_MAX}");
+        let reason = format!("must be between 2 and {CLASSES_MAX}");
         let possible = (2..=CLASSES_MAX).contains(&self.streams);
         checker.require("ftl.streams.streams", self.streams, possible, reason)?;
-        let reason = "it is a share, above 0 and at most 16";
+        let reason = "must be a share above 0 and at most 16";
         let possible = self.decay_share > 0.0 && self.decay_share <= 16.0;
         checker.require("ftl.streams.decay_share", self.decay_share, possible, reason)?;
         self.check_foresight(config, checker)?;
@@ -124,28 +124,22 @@ impl StreamsConfig {
         }
         let policy = self.policy.name();
         let by_page = config.ftl.mapping == Mapping::Page;
-        checker.require(
-            "ftl.streams.policy",
-            policy,
-            by_page,
-            "streams are simulated with mapping = \"page\" alone",
-        )?;
-        let reason = "moved data would mix again what the host's streams keep apart: it needs \
-                      ftl.gc.separate_open_block = true";
+        checker.require("ftl.streams.policy", policy, by_page, "requires mapping = \"page\"")?;
+        let reason = "requires ftl.gc.separate_open_block = true: otherwise moved data mixes the streams again";
         checker.require("ftl.streams.policy", policy, config.ftl.gc.separate_open_block, reason)
     }
 
     fn check_foresight(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
         let Some(error) = self.foresight_error else { return Ok(()) };
         let key = "ftl.streams.foresight_error";
-        checker.require(key, error, (0.0..=10.0).contains(&error), "it is between 0 and 10")?;
+        checker.require(key, error, (0.0..=10.0).contains(&error), "must be between 0 and 10")?;
         let by_death = self.policy == StreamPolicy::DeathTime;
-        checker.require(key, error, by_death, "only policy = \"death-time\" goes by when pages die")?;
+        checker.require(key, error, by_death, "requires policy = \"death-time\"")?;
         // What is written must be what the host writes, page by page.
         let all_written =
             config.controller.write_cache.is_none() && config.ftl.mapping_cache.is_none() && config.reduction.is_none();
-        let reason = "it needs a drive whose FTL sees every page that the host writes and no others: no write cache, no \
-                      cached map, no data reduction";
+        let reason = "requires a drive without write cache, cached map and data reduction, whose FTL sees exactly the \
+                      pages that the host writes";
         checker.require(key, error, all_written, reason)
     }
 
@@ -164,8 +158,7 @@ impl StreamsConfig {
         let usable = config.units() * superblock * blocks.saturating_sub(kept);
         let reason = format!(
             "each unit has {host} open superblocks for written and {gc} for moved data, {more} more than without \
-             streams; so at most {usable} bytes can be offered: have fewer, lower capacity_bytes to that, or raise \
-             flash.blocks_per_plane"
+             streams: use fewer streams, lower capacity_bytes to {usable}, or raise flash.blocks_per_plane"
         );
         checker.require(key, value, fits(kept) || !fits(kept - more), reason)
     }
@@ -184,12 +177,14 @@ mod tests {
 
     #[test]
     fn streams_that_cannot_be_are_told_with_what_would_be_right() {
-        assert!(broken(|c| c.ftl.streams.streams = 17).contains("streams = 17: it is between 2 and 16"));
+        assert!(broken(|c| c.ftl.streams.streams = 17).contains("streams = 17: must be between 2 and 16"));
         assert!(broken(|c| c.ftl.streams.decay_share = 0.0).contains("above 0"));
-        assert!(broken(|c| c.ftl.gc.separate_open_block = false).contains("needs ftl.gc.separate_open_block = true"));
+        assert!(
+            broken(|c| c.ftl.gc.separate_open_block = false).contains("requires ftl.gc.separate_open_block = true")
+        );
         let mut optane = DeviceConfig::preset("intel-optane-905p").unwrap();
         optane.ftl.streams.policy = StreamPolicy::SepBit;
-        assert!(optane.check("mine.toml").unwrap_err().to_string().contains("mapping = \"page\" alone"));
+        assert!(optane.check("mine.toml").unwrap_err().to_string().contains("requires mapping = \"page\""));
     }
 
     #[test]

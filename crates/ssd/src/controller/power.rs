@@ -17,7 +17,7 @@ impl SimulatedSsd {
             && self.cache.write.as_ref().is_none_or(|cache| cache.is_empty());
         let settled = self.is_idle() && (is_flushed || !self.has_volatile_memory());
         if !settled {
-            let reason = "not all that was written is on flash; flush first".to_owned();
+            let reason = "some written data is not on flash yet; flush first".to_owned();
             return Err(SsdError::Precondition { state: "power cuts", reason });
         }
         self.power.allow(&self.config, &self.ftl, &self.flash.payload);
@@ -41,7 +41,7 @@ impl SimulatedSsd {
     /// When power cuts were not allowed before ([`SimulatedSsd::allow_power_cuts`]).
     pub fn power_cut(&mut self) -> Result<(), BlockError> {
         if !self.power.may_be_cut() {
-            return Err(BlockError::Protocol("power cuts were not allowed on this drive"));
+            return Err(BlockError::Protocol("power cuts are not enabled on this drive"));
         }
         self.power.set_power(false);
         self.drop_requests();

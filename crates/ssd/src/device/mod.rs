@@ -121,7 +121,7 @@ impl SimulatedSsd {
                 path: drive.config.name,
                 key: "ftl.mapping",
                 value: format!("{:?}", drive.config.ftl.mapping.name()),
-                reason: "a policy for garbage collection is for drives that map pages (mapping = \"page\")".to_owned(),
+                reason: "a garbage-collection policy requires mapping = \"page\"".to_owned(),
             });
         }
         drive.ftl.pages.choose_victims_by(&drive.config, policy);
@@ -166,10 +166,10 @@ impl SimulatedSsd {
     pub fn foretell(&mut self, writes: &[u32]) -> Result<(), SsdError> {
         let refused = |reason: &str| Err(SsdError::Precondition { state: "foresight", reason: reason.to_owned() });
         let Some(error) = self.config.ftl.streams.foresight_error else {
-            return refused("the drive does not go by it: set ftl.streams.foresight_error");
+            return refused("the drive does not use it: set ftl.streams.foresight_error");
         };
         if writes.len() > WRITES_MAX {
-            return refused("more than 2^29 writes of pages cannot be told beforehand");
+            return refused("at most 2^29 page writes are supported");
         }
         self.ftl.pages.foresee(Foresight::new(self.config.logical_pages(), writes, error));
         Ok(())
@@ -256,7 +256,7 @@ impl SimulatedSsd {
         let known =
             u64::from(self.host.in_drive) + self.host.queues.waiting() as u64 + u64::from(self.host.completions);
         if known != self.host.outstanding {
-            return Err(format!("{} requests are outstanding, {known} are known", self.host.outstanding));
+            return Err(format!("{} requests are in flight, {known} are known", self.host.outstanding));
         }
         Ok(())
     }

@@ -120,7 +120,7 @@ impl SimulatedSsd {
         if self.ftl.reduction.is_some() || self.flash.payload.is_empty() {
             return Ok(());
         }
-        Err(StateError::Unsupported { reason: "it carries bytes, which are not part of the state" })
+        Err(StateError::Unsupported { reason: "it stores data, which is not part of the state" })
     }
 }
 
@@ -155,18 +155,18 @@ impl<R: Read + Seek> SavedDrive<R> {
             return Err(StateError::Foreign);
         }
         if number(16) != VERSION {
-            return Err(StateError::Version { by: format!("in version {} of the form", number(16)) });
+            return Err(StateError::Version { by: format!("in format version {}", number(16)) });
         }
         let header_length = number(20);
         let first = 24 + u64::from(header_length);
         let last = length.checked_sub(CHECKSUM).filter(|&last| header_length <= HEADER_MAX && first <= last);
-        let last = last.ok_or_else(|| StateError::damaged("it ends too early"))?;
+        let last = last.ok_or_else(|| StateError::damaged("it is truncated"))?;
         check_sum(&mut from, last)?;
         from.seek(SeekFrom::Start(24)).map_err(reading)?;
         let mut header = vec![0; header_length as usize];
         from.read_exact(&mut header).map_err(reading)?;
         let header: Header = serde_json::from_slice(&header)
-            .map_err(|error| StateError::damaged(format!("its header is not what it should be: {error}")))?;
+            .map_err(|error| StateError::damaged(format!("its header is invalid: {error}")))?;
         if header.layout != fingerprint() {
             return Err(StateError::Version { by: header.saved_by });
         }
@@ -241,7 +241,7 @@ impl SimulatedSsd {
         if self.clock.now_ns > LATEST_NS
             || self.clock.events.next_time().is_some_and(|time_ns| time_ns < self.clock.now_ns)
         {
-            return Err(format!("its clock is at {} ns, and something was to happen before", self.clock.now_ns));
+            return Err(format!("its clock is at {} ns, but an event is scheduled earlier", self.clock.now_ns));
         }
         if self.ftl.is_page_map() {
             self.check_collectors()?;
@@ -273,15 +273,15 @@ fn check_sum(from: &mut (impl Read + Seek), last: u64) -> Result<(), StateError>
     if sum.sum.digest() == u64::from_le_bytes(expected) {
         return Ok(());
     }
-    Err(StateError::damaged("its checksum is not that of its bytes"))
+    Err(StateError::damaged("its checksum is wrong"))
 }
 
 fn reading(error: io::Error) -> StateError {
-    StateError::Io { context: "the state cannot be read", error }
+    StateError::Io { context: "cannot read the state", error }
 }
 
 fn writing(error: io::Error) -> StateError {
-    StateError::Io { context: "the state cannot be written", error }
+    StateError::Io { context: "cannot write the state", error }
 }
 
 /// Sums up what goes through.
@@ -312,6 +312,6 @@ fn compare(key: &str, saved: &Value, present: &Value, differences: &mut Vec<Stri
             compare(&format!("{key}{dot}{name}"), &of(saved), &of(present), differences);
         }
     } else if saved != present {
-        differences.push(format!("{key} = {saved} there, {present} here"));
+        differences.push(format!("{key} = {saved} in the file, {present} here"));
     }
 }

@@ -90,9 +90,9 @@ impl<'a> Carrier<'a> {
         };
         self.buffer.truncate(*read.as_ref().unwrap_or(&0));
         match read {
-            Ok(0) => Err(StateError::damaged("it ends too early")),
+            Ok(0) => Err(StateError::damaged("it is truncated")),
             Ok(_) => Ok(()),
-            Err(error) => Err(StateError::Io { context: "the state cannot be read", error }),
+            Err(error) => Err(StateError::Io { context: "cannot read the state", error }),
         }
     }
 
@@ -101,7 +101,7 @@ impl<'a> Carrier<'a> {
         let Way::Save(into) = &mut self.way else { return Ok(()) };
         let written = into.write_all(&self.buffer);
         self.buffer.clear();
-        written.map_err(|error| StateError::Io { context: "the state cannot be written", error })
+        written.map_err(|error| StateError::Io { context: "cannot write the state", error })
     }
 
     /// All is carried.
@@ -116,10 +116,10 @@ impl<'a> Carrier<'a> {
             return match self.fill() {
                 Err(StateError::Damaged { .. }) => Ok(()),
                 Err(error) => Err(error),
-                Ok(()) => Err(StateError::damaged("there is something behind its end")),
+                Ok(()) => Err(StateError::damaged("it continues past its end")),
             };
         }
-        Err(StateError::damaged("there is something behind its end"))
+        Err(StateError::damaged("it continues past its end"))
     }
 
     /// Carries a number.
@@ -139,7 +139,7 @@ impl<'a> Carrier<'a> {
             self.byte(&mut byte)?;
             let bits = u64::from(byte & 0x7f);
             if shift > 63 || bits << shift >> shift != bits {
-                return Err(StateError::damaged("a number has more than 64 bits"));
+                return Err(StateError::damaged("a number exceeds 64 bits"));
             }
             value |= bits << shift;
             if byte & 0x80 == 0 {
@@ -157,7 +157,7 @@ impl<'a> Carrier<'a> {
         if carried == number {
             return Ok(());
         }
-        Err(StateError::damaged(format!("it has {carried} {what}, and the drive {number}")))
+        Err(StateError::damaged(format!("it has {carried} {what}, but the drive {number}")))
     }
 
     /// Carries a number that must stay below a limit.
@@ -165,7 +165,7 @@ impl<'a> Carrier<'a> {
         let mut carried = u64::from(*number);
         self.number(&mut carried)?;
         if carried >= u64::from(limit) {
-            return Err(StateError::damaged(format!("{carried} is not below {limit}")));
+            return Err(StateError::damaged(format!("{carried} must be below {limit}")));
         }
         *number = carried as u32;
         Ok(())
@@ -254,7 +254,7 @@ impl<'a> Carrier<'a> {
             while place < end {
                 let mut step = 0;
                 self.number(&mut step)?;
-                let step = u32::try_from(step).map_err(|_| StateError::damaged("a number has more than 32 bits"))?;
+                let step = u32::try_from(step).map_err(|_| StateError::damaged("a number exceeds 32 bits"))?;
                 last = last.wrapping_add(step >> 1 ^ (step & 1).wrapping_neg());
                 set(place, last)?;
                 place += 1;

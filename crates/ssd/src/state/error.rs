@@ -14,10 +14,10 @@ pub enum StateError {
         error: std::io::Error,
     },
     /// The bytes are something else.
-    #[error("this is not the state of a drive: it does not begin as one")]
+    #[error("not a saved drive state")]
     Foreign,
     /// The state has a form that this program does not know.
-    #[error("the state was saved {by}, in a form that this version does not read: use the version that saved it")]
+    #[error("the state was saved {by}, in a format that this version cannot read: use the version that saved it")]
     Version {
         /// What saved it.
         by: String,
@@ -31,21 +31,19 @@ pub enum StateError {
         reason: String,
     },
     /// The state is that of another drive.
-    #[error("the state is that of another drive: {}", .differences.join("; "))]
+    #[error("the state is of a different drive: {}", .differences.join("; "))]
     OtherDrive {
         /// The keys of the description that differ, with both values.
         differences: Vec<String>,
     },
     /// The drive has something to do.
-    #[error(
-        "the drive is not at rest ({part}): its state can be saved when every request is answered and it is shut down"
-    )]
+    #[error("the drive is not at rest ({part}): complete all requests and shut it down before saving its state")]
     Busy {
         /// What is not at rest.
         part: String,
     },
     /// A drive of this kind has no state that could be saved.
-    #[error("the state of this drive cannot be saved: {reason}")]
+    #[error("cannot save the state of this drive: {reason}")]
     Unsupported {
         /// Why not.
         reason: &'static str,

@@ -463,19 +463,22 @@ fn a_policy_of_the_callers_collects_as_the_same_one_of_the_list() {
     assert_eq!(own.erase_histogram(), listed.erase_histogram());
     own.shut_down().unwrap();
     let refused = own.save(serde_json::Value::Null, &mut Vec::new()).unwrap_err().to_string();
-    let reason = "its garbage-collection policy is not one of the simulator's own";
-    assert_eq!(refused, format!("the state of this drive cannot be saved: {reason}"));
+    let reason = "its garbage-collection policy is not built in";
+    assert_eq!(refused, format!("cannot save the state of this drive: {reason}"));
 }
 
 #[test]
 fn a_policy_for_a_drive_that_does_not_map_pages_is_refused() {
     let optane = DeviceConfig::preset("intel-optane-905p").unwrap();
     let refused = SimulatedSsd::with_victim_policy(optane, 1, OwnFifo::boxed).map(|_| ()).unwrap_err().to_string();
-    assert!(refused.contains("ftl.mapping = \"in-place\"") && refused.contains("drives that map pages"), "{refused}");
+    assert!(
+        refused.contains("ftl.mapping = \"in-place\"") && refused.contains("requires mapping = \"page\""),
+        "{refused}"
+    );
 }
 
 #[test]
-#[should_panic(expected = "is no candidate: it is not sealed")]
+#[should_panic(expected = "is not a candidate: it is not sealed")]
 fn a_policy_that_names_what_is_not_sealed_is_stopped() {
     /// Always the first superblock of the unit.
     struct First(OwnFifo);

@@ -406,7 +406,7 @@ fn a_drive_that_has_something_to_do_or_carries_bytes_is_not_saved() {
     let mut drive = SimulatedSsd::new(config.clone(), 1).unwrap();
     drive.submit(Request::write(ByteSize(0), ByteSize::kib(64))).unwrap();
     let busy = drive.save(Value::Null, &mut Vec::new()).unwrap_err().to_string();
-    assert!(busy.contains("not at rest (") && busy.contains("shut down"), "{busy}");
+    assert!(busy.contains("not at rest (") && busy.contains("shut it down"), "{busy}");
     assert!(matches!(drive.shut_down(), Err(StateError::Busy { .. })), "a request is not answered");
     drive.wait().unwrap();
     drive.shut_down().unwrap();

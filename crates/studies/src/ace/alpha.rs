@@ -98,18 +98,18 @@ impl Alphas {
         };
         let line = |all: &[Compared]| ALPHAS.iter().zip(all).map(|(&alpha, c)| (alpha, c.speedup(ACE))).collect();
         StudySection {
-            title: "How asymmetric?".to_owned(),
+            title: "Effect of the asymmetry α".to_owned(),
             text: vec![
                 format!(
-                    "MS, LRU, n_w = 8. {}. \"As argued\": eight dies, a write takes α reads, eight writes no longer \
-                     than one. \"{}\": its writes are taken over α ÷ 3 times as slowly, so α is that of saturated \
-                     rates; what one write takes grows less, last column.",
+                    "MS, LRU, n_w = 8. {}. \"As argued\": eight dies, a write takes α reads, and eight writes take no \
+                     longer than one. \"{}\": its writes are accepted α ÷ 3 times as slowly, so α is the ratio of \
+                     saturated rates; the time of a single write grows less (last column).",
                     conditions.words(),
                     drive.name
                 ),
-                "Figure 8/h of the authors gives the cost that is left as 1, 0.72, 0.46 and 0.27 for α of 1, 2, 4 and \
-                 8. The text's model gives these numbers where n_w and k_w are α as well, so that they look computed \
-                 and not run."
+                "Figure 8/h of the authors shows a remaining cost of 1, 0.72, 0.46 and 0.27 for α of 1, 2, 4 and 8. \
+                 The paper's model gives the same numbers with n_w = k_w = α, so they appear to be computed rather \
+                 than measured."
                     .to_owned(),
             ],
             tables: vec![

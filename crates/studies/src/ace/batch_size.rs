@@ -57,19 +57,18 @@ impl BatchSizes {
         let lines = self.drives.iter().map(|(name, compared)| (name.clone(), line(compared)));
         let [at, beyond] = self.at_and_beyond_k_w();
         StudySection {
-            title: "How many pages together?".to_owned(),
+            title: "Effect of the batch size".to_owned(),
             text: vec![format!(
                 "MS, LRU. {}. \"As argued\": eight dies, α = 3. There the ninth page of a batch waits for a die: 8 \
-                 save {at:.1} %, 9 save {beyond:.1} %, and only multiples of 8 are good again. On a drive whose rate \
-                 is the limit there is no such edge: each further page takes the time of the rate, and of the fixed \
-                 part of the wait less and less is left to share. k_w is where requests that are always in flight \
-                 reach the rate; a batch that is awaited as a whole begins with an idle drive, so that more than k_w \
-                 still pays. Pages that are written earlier than needed are rewritten a little more often, last \
-                 column.",
+                 save {at:.1} %, 9 save {beyond:.1} %, and only multiples of 8 are optimal again. A drive that is \
+                 limited by its rate has no such step: each further page takes the time given by the rate, and shares \
+                 an ever smaller part of the fixed latency. k_w is the number of requests in flight at which the rate \
+                 is reached; a batch that is awaited as a whole starts on an idle drive, so more than k_w pages still \
+                 pay. Pages that are written earlier than needed are rewritten slightly more often (last column).",
                 conditions.words()
             )],
             tables: vec![StudyTable {
-                caption: "Time saved, per cent; pages written beyond the classic ones, per cent:".to_owned(),
+                caption: "Time saved, %; pages written beyond the classic pool, %:".to_owned(),
                 columns: columns.chain(["written, %".to_owned()]).collect(),
                 rows: (0..SIZES.len()).map(row).collect(),
             }],

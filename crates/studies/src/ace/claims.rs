@@ -66,7 +66,7 @@ fn price_of_a_write(m: &Measurements) -> String {
             waits.batch_in_writes()
         )
     };
-    format!("One write that is waited for costs {}; {}.", of(RAW), of(WITH_FS))
+    format!("A single synchronous write costs {}; {}.", of(RAW), of(WITH_FS))
 }
 
 fn mixed(m: &Measurements) -> StudyClaim {
@@ -80,7 +80,7 @@ fn mixed(m: &Measurements) -> StudyClaim {
         measured: on_both(m, MS),
         verdict: verdict(raw && with_fs, raw || with_fs || some_is_saved(m, MS)),
         because: format!(
-            "{} Behind a file system a read takes {:.1} times as long and a write {:.1} times, so that writes are the \
+            "{} Behind a file system a read takes {:.1} times as long and a write {:.1} times, so writes are a \
              smaller part of the wait and there is less to save.",
             price_of_a_write(m),
             m.waits[WITH_FS].read.value / m.waits[RAW].read.value,
@@ -97,8 +97,8 @@ fn write_intensive(m: &Measurements) -> StudyClaim {
         measured: on_both(m, WIS),
         verdict: verdict(raw && with_fs, some_is_saved(m, WIS)),
         because: format!(
-            "Higher it is, on each drive and with each policy. {} Where a write costs 3 reads and eight of them no \
-             more than one, as the text argues, ACE saves up to {argued:.0} %.",
+            "It is higher on each drive and with each policy. {} If a write costs 3 reads and eight writes cost no \
+             more than one, as the paper argues, ACE saves up to {argued:.0} %.",
             price_of_a_write(m)
         ),
     }
@@ -112,17 +112,16 @@ fn read_intensive(m: &Measurements) -> StudyClaim {
     let from_prefetching = both - none > none;
     StudyClaim {
         claim: format!(
-            "With mostly reads {} to {RIS_MOST} % are saved, and the benefit comes mostly through prefetching \
-             (slides).",
+            "With mostly reads, {} to {RIS_MOST} % are saved, mainly by prefetching (slides).",
             SAVED_LEAST[RIS]
         ),
         measured: on_both(m, RIS),
         verdict: verdict(in_range && from_prefetching, in_range || some_is_saved(m, RIS)),
         because: format!(
-            "All of it comes from the batches. In the text's RIS each access is drawn anew, so that nothing tells \
-             which page is next: LRU saves {none:.1} % without and {both:.1} % with both prefetchers. With the same \
-             shares in runs of eight pages it is {none_in_runs:.1} % and {both_in_runs:.1} %. The authors' own figure \
-             7 has 16 to 26 % for a pool that does not prefetch."
+            "The whole gain comes from batching. In the paper's RIS each access is drawn independently, so the next \
+             page cannot be predicted: LRU saves {none:.1} % without and {both:.1} % with both prefetchers. With the \
+             same shares in runs of eight pages it saves {none_in_runs:.1} % and {both_in_runs:.1} %. The authors' \
+             own figure 7 shows 16 to 26 % for a pool without prefetching."
         ),
     }
 }
@@ -130,12 +129,12 @@ fn read_intensive(m: &Measurements) -> StudyClaim {
 fn uniform(m: &Measurements) -> StudyClaim {
     let [raw, with_fs] = holds(m, MU, SAVED_LEAST[MU]);
     StudyClaim {
-        claim: format!("The benefit remains significant, about {} %, for uniform workloads (slides).", SAVED_LEAST[MU]),
+        claim: format!("The gain remains significant, about {} %, for uniform workloads (slides).", SAVED_LEAST[MU]),
         measured: on_both(m, MU),
         verdict: verdict(raw && with_fs, some_is_saved(m, MU)),
-        because: "Where all pages are alike nearly every access misses, and of the pages that fall as many are dirty \
-                  as accesses write, a little less than with skew. So it saves nearly as much as MS; the slides' 10 % \
-                  is less, figure 7 of the same authors has 22 to 37 %."
+        because: "With uniform accesses nearly every access misses, and the dirty share of evicted pages equals the \
+                  write share, slightly less than with skew. So it saves nearly as much as MS; the slides' 10 % is \
+                  less, and figure 7 of the same authors shows 22 to 37 %."
             .to_owned(),
     }
 }
@@ -154,8 +153,8 @@ fn figure_7(m: &Measurements) -> StudyClaim {
     }
     let all = FIGURE_7.len() * WORKLOADS.len();
     StudyClaim {
-        claim: "Figure 7, COW-X(8): 30, 40, 17 and 22 % of LRU's time in MS, WIS, RIS and MU; 26 to 37 % of CFLRU's, \
-                16 to 45 % of LRU-WSR's (the authors' plots)."
+        claim: "Figure 7, COW-X(8): saves 30, 40, 17 and 22 % of LRU's time in MS, WIS, RIS and MU; 26 to 37 % of \
+                CFLRU's, 16 to 45 % of LRU-WSR's (the authors' plots)."
             .to_owned(),
         measured: format!(
             "{nearer} of {all} savings on {} are within 5 percentage points of the published ones; most are lower.",
@@ -163,9 +162,9 @@ fn figure_7(m: &Measurements) -> StudyClaim {
         ),
         verdict: verdict(nearer == all, nearer > 0),
         because: format!(
-            "The published times are explained by reads of {:.0} µs, writes of {:.0} µs and batches of 8 of {:.0} µs \
-             (errors up to {:.0} %): a write of {:.1} reads, a batch of {:.1} writes. So their write was dearer, and \
-             their batch too, than the fio table of the same authors says of the same drive.",
+            "The published times correspond to reads of {:.0} µs, writes of {:.0} µs and batches of 8 of {:.0} µs \
+             (errors up to {:.0} %): a write costs {:.1} reads, a batch {:.1} writes. So both their write and their \
+             batch were slower than the same authors' fio table shows for the same drive.",
             implied.read,
             implied.write,
             implied.batch,
@@ -181,11 +180,11 @@ fn sata(m: &Measurements) -> StudyClaim {
     let most = ranges.iter().map(|range| range.most).fold(0.0, f64::max);
     let words = |workload: usize| format!("{} {}", WORKLOADS[workload].name, ranges[workload].percent());
     StudyClaim {
-        claim: format!("α = 1.5, k_w = 8: concurrency alone leads to up to {SATA_MOST} % (slides)."),
+        claim: format!("α = 1.5, k_w = 8: concurrency alone saves up to {SATA_MOST} % (slides)."),
         measured: format!("{}, {}, {}, {}.", words(MS), words(WIS), words(RIS), words(MU)),
         verdict: verdict((most - SATA_MOST).abs() <= NEAR, most > 0.0),
         because: format!(
-            "A write costs {:.2} reads here (α·k_w÷k_r: {:.2}), a batch of 8 {:.2} writes.",
+            "A write costs {:.2} reads here (α·k_w÷k_r: {:.2}), and a batch of 8 costs {:.2} writes.",
             m.waits[SATA].write_in_reads(),
             m.drives[SATA].published_latency_ratio(),
             m.waits[SATA].batch_in_writes()
@@ -198,12 +197,12 @@ fn virtual_drive(m: &Measurements) -> StudyClaim {
     let words = |workload: usize| format!("{} {}", WORKLOADS[workload].name, ranges[workload].percent());
     let least = ranges.iter().map(|range| range.least).fold(f64::INFINITY, f64::min);
     StudyClaim {
-        claim: "α = 2, k_w > 19: the benefits remain (slides).".to_owned(),
+        claim: "α = 2, k_w > 19: the gain remains (slides).".to_owned(),
         measured: format!("n_w = 20: {}, {}, {}, {}.", words(MS), words(WIS), words(RIS), words(MU)),
         verdict: verdict(least > 0.0, ranges.iter().any(|range| range.most > 0.0)),
         because: format!(
-            "They are largest here: the network makes one write {:.2} reads, and twenty of them share it. It is the \
-             only drive of the text on which one write costs more than α reads.",
+            "It is largest here: because of the network, one write costs {:.2} reads, and twenty writes share that \
+             latency. It is the only drive of the paper on which a single write costs more than α reads.",
             m.waits[VIRTUAL].write_in_reads()
         ),
     }
@@ -215,13 +214,13 @@ fn write_heavy(m: &Measurements) -> StudyClaim {
     let (raw, argued) = (most.get(1).map_or(0.0, |x| x.1), most.first().map_or(0.0, |x| x.1));
     StudyClaim {
         claim: format!("For write-heavy workloads ACE is up to {SPEEDUP} times as fast (slides, α = 3, k_w = 8)."),
-        measured: format!("Most over 0 to 100 % writes, LRU: {}.", words.join("; ")),
+        measured: format!("Maximum over 0 to 100 % writes, LRU: {}.", words.join("; ")),
         verdict: verdict(raw >= SPEEDUP, argued >= SPEEDUP || raw > 1.0),
         because: format!(
-            "With w the price of a write and b that of a batch of 8, in reads, and every victim dirty, it is (1 + w) \
-             ÷ (1 + b ÷ 8): {:.2} on {}, from what requests take alone. There a read takes {:.0} µs alone, {:.0} in \
-             WIS and {:.0} in WIS with ACE, since it meets more dies that program. With w = b = 3, as the text \
-             argues, it would be 2.91.",
+            "With w the cost of a write and b that of a batch of 8, in reads, and every victim dirty, the speedup is \
+             (1 + w) ÷ (1 + b ÷ 8): {:.2} on {}, from the times of single requests. There a read takes {:.0} µs \
+             alone, {:.0} in WIS and {:.0} in WIS with ACE, because it meets more dies that are programming. With w = \
+             b = 3, as the paper argues, the speedup would be 2.91.",
             bound(m, RAW),
             m.drives[RAW].name,
             m.waits[RAW].read.value,
@@ -246,9 +245,9 @@ fn few_misses(m: &Measurements) -> StudyClaim {
     StudyClaim {
         claim: format!("Misses grow by less than {MISSES_MORE} %, writes negligibly (slides, abstract)."),
         measured: format!(
-            "Misses: {:+.4} to {:+.4} % without, {:+.4} to {:+.4} % with prefetching. Pages written: {:+.3} to {:+.3} \
-             %. On a full drive, write amplification is {:.2} to {:.2} instead of {:.2} to {:.2}, and flash bytes \
-             {:+.2} to {:+.2} %.",
+            "Misses: {:+.4} to {:+.4} % without prefetching, {:+.4} to {:+.4} % with it. Pages written: {:+.3} to \
+             {:+.3} %. On a full drive, write amplification is {:.2} to {:.2} instead of {:.2} to {:.2}, and flash \
+             bytes change by {:+.2} to {:+.2} %.",
             ace.least,
             ace.most,
             prefetch.least,
@@ -263,10 +262,9 @@ fn few_misses(m: &Measurements) -> StudyClaim {
             flash.most
         ),
         verdict: verdict(ace.most < MISSES_MORE && prefetch.most < MISSES_MORE, written.most < 1.0),
-        because: "LRU does not look at what is dirty, so that without prefetching it misses exactly as often. CFLRU \
-                  and LRU-WSR keep dirty pages longer, and a page that ACE has cleaned is no longer one. It is so \
-                  little because a batch of 8 looks ahead so little of a pool of 20,000; in smaller pools it \
-                  is more."
+        because: "LRU ignores dirty bits, so without prefetching it misses exactly as often. CFLRU and LRU-WSR keep \
+                  dirty pages longer, and ACE makes pages clean earlier. The effect is small because a batch of 8 is \
+                  little compared with a pool of 20,000 frames; in smaller pools it is larger."
             .to_owned(),
     }
 }
@@ -278,15 +276,15 @@ fn memory_pressure(m: &Measurements) -> StudyClaim {
     StudyClaim {
         claim: "ACE performs particularly well under memory pressure (slides).".to_owned(),
         measured: format!(
-            "MS, LRU, {}: {small:.1} % with a pool of 1 % of the file, {large:.1} % with 20 %; most, {best:.1} %, at \
-             {at} %. In seconds {:.1} times as much with the smallest as with the largest.",
+            "MS, LRU, {}: {small:.1} % with a pool of 1 % of the file, {large:.1} % with 20 %; the maximum, {best:.1} \
+             %, is at {at} %. In seconds, {:.1} times as much with the smallest as with the largest pool.",
             m.drives[RAW].name,
             small_s / large_s
         ),
         verdict: verdict(small > large && small >= best - 0.5, small_s > large_s),
-        because: "A small pool misses and writes more often, so that there is more time to save. But relative to that \
-                  time it is another matter: a page that stays longer in a larger pool is more likely to be dirty \
-                  when it falls, so that each miss of a larger pool writes more."
+        because: "A small pool misses and writes more often, so there is more time to save. Relative to the total \
+                  time this does not hold: a page stays longer in a larger pool and is more likely to be dirty when \
+                  it is evicted, so each miss of a larger pool writes more."
             .to_owned(),
     }
 }
@@ -299,22 +297,22 @@ fn asymmetry(m: &Measurements) -> StudyClaim {
     let agree = figures.iter().all(|&(_, published, modelled)| (published - modelled).abs() <= 0.015);
     let words: Vec<String> = figures.iter().map(|(alpha, _, modelled)| format!("{modelled:.2} (α {alpha})")).collect();
     StudyClaim {
-        claim: "The gain grows with α: the cost that is left is 1, 0.72, 0.46, 0.27 for α of 1, 2, 4, 8 (plots, \
-                figure 8/h)."
+        claim: "The gain grows with α: the remaining cost is 1, 0.72, 0.46, 0.27 for α of 1, 2, 4, 8 (plots, figure \
+                8/h)."
             .to_owned(),
         measured: format!(
             "On the drive as argued ACE saves {:.1} % with α = 1 and {:.1} % with α = 8; on {} with slower writes \
-             {least:.1} and {most:.1} %. By the model with n_w = k_w = α: {}.",
+             {least:.1} and {most:.1} %. According to the model with n_w = k_w = α: {}.",
             argued(1.0),
             argued(8.0),
             m.drives[RAW].name,
             words.join(", ")
         ),
         verdict: verdict(grows && agree && most - least > NEAR, grows || agree),
-        because: "It grows with what one write costs while eight cost little more. Where α grows only because writes \
-                  are taken over more slowly, k_w falls at the same time, a batch waits for the rate, and little or \
-                  nothing is gained. The published numbers agree with the model to a hundredth, as runs on a drive \
-                  would hardly do."
+        because: "It grows with the cost of one write as long as eight writes cost little more. If α grows only \
+                  because writes are accepted more slowly, k_w drops at the same time, a batch waits for the rate, \
+                  and little or nothing is gained. The published numbers agree with the model to a hundredth, which \
+                  measured runs would hardly do."
             .to_owned(),
     }
 }
@@ -325,14 +323,14 @@ fn tpcc(m: &Measurements) -> StudyClaim {
     StudyClaim {
         claim: format!("TPC-C: up to {TPCC_MOST} % of the time of write-intensive transactions is saved (abstract)."),
         measured: format!(
-            "On {}, LRU: most of {name}, {best:.1} %; the whole mix {:.1} %.",
+            "On {}, LRU: at most {best:.1} %, for {name}; the whole mix {:.1} %.",
             m.drives[RAW].name, mix.value
         ),
         verdict: verdict((best - TPCC_MOST).abs() <= NEAR, best > 0.0),
         because: format!(
-            "No more than {:.1} % can be saved on this drive where every miss writes a page, from what one write and \
-             one batch take alone; a transaction of TPC-C reads more pages than it dirties. The text's runs are \
-             PostgreSQL's, with its log and its checkpoints; these are SQLite's pages without either.",
+            "On this drive at most {:.1} % can be saved even if every miss writes a page, given the times of one \
+             write and one batch; a TPC-C transaction reads more pages than it dirties. The paper's runs use \
+             PostgreSQL with its log and checkpoints; these use SQLite's pages without either.",
             100.0 * (1.0 - 1.0 / bound(m, RAW))
         ),
     }

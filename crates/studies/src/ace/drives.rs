@@ -111,7 +111,7 @@ pub(super) fn filled_by(config: &DeviceConfig, pages: usize) -> Result<DeviceCon
     small.flash.blocks_per_plane = blocks;
     small.flash.pages_per_block = u32::try_from(slots.div_ceil(row)).unwrap_or(u32::MAX).max(1);
     small.capacity_bytes = pages as u64 * small.ftl.logical_page_bytes;
-    small.check("a drive that its file fills")?;
+    small.check("a drive filled by the file")?;
     Ok(small)
 }
 

@@ -89,21 +89,21 @@ pub(super) fn section(implied: &Implied) -> StudySection {
     let row =
         |name: &str, value: f64, of: String| [name.to_owned(), format!("{value:.0}"), of].map(StudyCell::text).to_vec();
     StudySection {
-        title: "Which drive do the published times speak of?".to_owned(),
+        title: "Which drive do the published times imply?".to_owned(),
         text: vec![
             format!(
-                "The 12 classic times of figure 7 are explained, the worst of them within {:.0} %, by one time of a \
-                 read and one of a write; the 12 of COW-X(8), within {:.0} %, by one of a batch of 8. How often a \
-                 pool misses and writes is known from this study.",
+                "The 12 classic times of figure 7 are explained, to within {:.0} %, by one time per read and one per \
+                 write; the 12 of COW-X(8), to within {:.0} %, by one time per batch of 8. The numbers of misses and \
+                 writes of each pool are from this study.",
                 100.0 * errors[0],
                 100.0 * errors[1]
             ),
             format!(
-                "There a write that is waited for costs {:.1} reads, about the α of 3 that the text's argument needs, \
-                 and a batch of 8 costs {:.1} writes, where the argument has 1. The authors' own table gives a write \
-                 of 0.28 reads for this drive behind a file system (α·k_w÷k_r). It was measured by fio with O_DIRECT; \
-                 the runs were made with O_DIRECT|O_SYNC, so that each write waited for the file system's own writes \
-                 too. That these are what makes it so slow is our reading of it and was not tested.",
+                "There a synchronous write costs {:.1} reads, about the α of 3 that the paper's argument needs, and a \
+                 batch of 8 costs {:.1} writes, where the argument has 1. The authors' own table implies a write of \
+                 0.28 reads for this drive behind a file system (α·k_w÷k_r). That table was measured by fio with \
+                 O_DIRECT; the runs used O_DIRECT|O_SYNC, so each write also waited for the file system's own writes. \
+                 We believe, but have not tested, that this explains the difference.",
                 write / read,
                 batch / write
             ),

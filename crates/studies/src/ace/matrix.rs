@@ -79,15 +79,15 @@ impl Matrix {
 /// One table a drive.
 pub(super) fn section(drives: &[Drive], matrix: &Matrix, conditions: &Conditions) -> StudySection {
     StudySection {
-        title: "Four workloads, four policies, the text's drives".to_owned(),
+        title: "Four workloads, four policies, the paper's drives".to_owned(),
         text: vec![
-            format!("{}. The pool is empty at first; the file was written in order.", conditions.words()),
+            format!("{}. The pool starts empty; the file was written sequentially.", conditions.words()),
             "MS: 50 % reads, 50 % writes, 90 % of them to 10 % of the pages. WIS: 10/90, 90/10. RIS: 90/10, 90/10. \
-             MU: 50/50, uniform. Time is that of the drive in virtual time, s; no CPU time, since the text names \
-             none. Saved: per cent of the classic time, mean over seeds of the same accesses. \"Text\": what COW-X \
-             saves in the authors' figure 7, on their P4510."
+             MU: 50/50, uniform. Time is simulated drive time in s, without CPU time, since the paper gives none. \
+             Saved: % of the classic time, mean over seeds of the same accesses. \"Text\": savings of COW-X in the \
+             authors' figure 7, on their P4510."
                 .to_owned(),
-            "The text's NVMe drive, α = 3 and k_w = 8, has its α from one row of its table and its k_w from another: \
+            "The paper's NVMe drive, α = 3 and k_w = 8, combines α from one row of its table with k_w from another: \
              the raw drive has 3.0, 16, 6 (α, k_r, k_w), the drive behind a file system 2.8, 80, 8. Both were run, \
              with n_w = 8."
                 .to_owned(),

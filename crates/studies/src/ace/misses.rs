@@ -68,17 +68,17 @@ impl Misses {
             ]
         };
         StudySection {
-            title: "How many more misses and writes?".to_owned(),
+            title: "Additional misses and writes".to_owned(),
             text: vec![
-                format!("n_w = {BATCH}; per cent of the classic pool's. {}.", conditions.words()),
-                "LRU and Clock Sweep do not look at dirty bits, so without prefetching they miss exactly where the \
-                 classic pool does. CFLRU and LRU-WSR do look, and what was cleaned early falls early. A page that is \
-                 written before it falls may be changed again and written twice; the smaller the pool, the more a \
-                 batch of 8 looks ahead."
+                format!("n_w = {BATCH}; % of the classic pool's. {}.", conditions.words()),
+                "LRU and Clock Sweep ignore dirty bits, so without prefetching they miss exactly where the classic \
+                 pool does. CFLRU and LRU-WSR use dirty bits, so pages that are cleaned early are evicted early. A \
+                 page that is written before its eviction may be modified again and written twice; the smaller the \
+                 pool, the larger the effect of a batch of 8."
                     .to_owned(),
             ],
             tables: vec![StudyTable {
-                caption: "More misses and more pages written, %: ACE, then ACE with prefetching:".to_owned(),
+                caption: "Additional misses and pages written, %: ACE, then ACE with prefetching:".to_owned(),
                 columns: ["", "misses", "written", "misses, pf", "written, pf"].map(str::to_owned).to_vec(),
                 rows: self.cells.iter().enumerate().map(row).collect(),
             }],

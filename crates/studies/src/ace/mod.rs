@@ -108,17 +108,15 @@ fn findings(m: &Measurements, conditions: &Conditions, own: &[Conditions; 3]) ->
         m.tpcc.section(raw),
     ];
     let limits = vec![
-        "The presets are fitted to the published α, k_r and k_w; what a drive does beyond these three is the \
-         simulator's."
+        "The presets are fitted to the published α, k_r and k_w; all other behaviour of the drives is the simulator's."
             .to_owned(),
-        "The pool has one thread and waits for each read and each batch. The text's PostgreSQL has a background \
-         writer, a log, checkpoints and many clients, which is why its numbers and these can differ in both \
-         directions."
+        "The pool has one thread and waits for each read and each batch. The paper's PostgreSQL has a background \
+         writer, a log, checkpoints and many clients, so its numbers and these can differ in both directions."
             .to_owned(),
-        "The curves of the slides exist as pictures only; what is compared are their words, the abstract and the data \
-         of two figures. Neither names the time of a single request."
+        "The curves of the slides exist as images only; the comparison uses their text, the abstract and the data of \
+         two figures. None of these gives the time of a single request."
             .to_owned(),
-        "The prefetchers are ours: the text says that there are two and not how they decide.".to_owned(),
+        "The prefetchers are our own: the paper says that there are two, but not how they decide.".to_owned(),
     ];
     Findings { claims: claims::all(m), sections, limits }
 }

@@ -116,23 +116,23 @@ pub(super) fn section(drives: &[Drive], waits: &[Waits], matrix: &Matrix) -> Stu
         rows,
     };
     StudySection {
-        title: "What does a write cost that is waited for?".to_owned(),
+        title: "Cost of a synchronous write".to_owned(),
         text: vec![
-            "The text's argument: one write costs α reads, and k_w writes cost no more than one. But its α is the \
-             ratio of saturated rates, and a classic pool has one request in flight. A drive that serves k at once at \
-             a rate takes k ÷ rate for each, so that one write costs α·k_w÷k_r reads, which is α only where k_w = \
-             k_r."
+            "The paper argues that one write costs α reads, and that k_w writes cost no more than one. But its α is \
+             the ratio of saturated rates, and a classic pool has one request in flight. A drive that serves k \
+             requests concurrently at a given rate takes k ÷ rate for each, so one write costs α·k_w÷k_r reads, which \
+             equals α only if k_w = k_r."
                 .to_owned(),
-            "And where a rate is what limits writes, the n-th of a batch waits for those before it: k_w of them take \
-             nearly two writes."
+            "If a rate limits writes, the n-th write of a batch waits for those before it: k_w writes take nearly the \
+             time of two."
                 .to_owned(),
-            "In a run a read takes longer than alone where it meets a die that is programming what was written \
-             before; with ACE more of them do, because the same writes come in less time."
+            "During a run a read takes longer than alone if it meets a die that is programming; with ACE this is more \
+             frequent, because the same writes arrive in less time."
                 .to_owned(),
         ],
         tables: vec![
             table(
-                "Random pages of 4 KiB, one at a time, and n_w writes together, µs:",
+                "Random 4 KiB pages, one at a time, and n_w writes together, µs:",
                 ["", "read", "write", "n_w", "batch"],
                 times.collect(),
             ),
@@ -142,7 +142,7 @@ pub(super) fn section(drives: &[Drive], waits: &[Waits], matrix: &Matrix) -> Stu
                 prices.collect(),
             ),
             table(
-                "In a run of WIS with LRU, µs a page, classic and with ACE:",
+                "In a run of WIS with LRU, µs per page, classic and with ACE:",
                 ["", "read", "written", "read, ACE", "written, ACE"],
                 runs.collect(),
             ),

@@ -69,10 +69,10 @@ impl PoolSizes {
         };
         let columns = ["pool", "misses, %", "written, %", "classic, s", "ACE, %", "pf, %"];
         StudySection {
-            title: "How much memory?".to_owned(),
+            title: "Effect of the pool size".to_owned(),
             text: vec![format!(
-                "MS, LRU, {}, n_w = {}; pool as a share of the file. {}. Written: pages written back, per cent of the \
-                 misses. A page that stays longer is more likely to be dirty when it falls, so a larger pool writes \
+                "MS, LRU, {}, n_w = {}; pool size as a share of the file. {}. Written: pages written back, % of the \
+                 misses. A page that stays longer is more likely to be dirty at eviction, so a larger pool writes \
                  more for each of its fewer misses, until it holds the hot tenth.",
                 drive.name,
                 drive.batch,
@@ -85,7 +85,7 @@ impl PoolSizes {
             }],
             charts: vec![sweep::chart(
                 "Memory pressure",
-                "pool, per cent of the file",
+                "pool, % of the file",
                 vec![("ACE".to_owned(), line(ACE)), ("ACE + prefetch".to_owned(), line(WITH_PREFETCH))],
             )],
         }

@@ -62,17 +62,17 @@ impl Prefetchers {
             }));
         }
         StudySection {
-            title: "What does prefetching bring?".to_owned(),
+            title: "Gain from prefetching".to_owned(),
             text: vec![format!(
-                "LRU, {}, n_w = {}. {}. The text names a sequential and a history-based prefetcher and no rule of \
-                 either; wherever else this study says \"prefetch\" it means both. They are asked only when a dirty \
-                 page falls, which in RIS is seldom. RIS·8, MS·8: each draw is followed by the seven pages behind it.",
+                "LRU, {}, n_w = {}. {}. The paper mentions a sequential and a history-based prefetcher without their \
+                 rules; \"prefetch\" in this study always means both. They run only when a dirty page is evicted, \
+                 which is rare in RIS. RIS·8, MS·8: each draw is followed by the next seven pages.",
                 drive.name,
                 drive.batch,
                 conditions.words()
             )],
             tables: vec![StudyTable {
-                caption: "Saved, %; misses, %; read ahead, % of the misses; of these used, %:".to_owned(),
+                caption: "Saved, %; misses, %; prefetched, % of the misses; of these used, %:".to_owned(),
                 columns: ["", "saved", "misses", "ahead", "used"].map(str::to_owned).to_vec(),
                 rows,
             }],

@@ -23,14 +23,14 @@ pub(super) fn section(matrix: &Matrix) -> StudySection {
     };
     let names = WORKLOADS.iter().map(|workload| workload.name.to_owned());
     StudySection {
-        title: "What if an access takes CPU time?".to_owned(),
+        title: "Effect of CPU time per access".to_owned(),
         text: vec![
-            "The text's runs in PostgreSQL include CPU time, and it does not say how much. LRU, P4510 raw; so much \
+            "The paper's runs in PostgreSQL include an unstated amount of CPU time. LRU, P4510 raw; this CPU time is \
              added to each access of both pools, not overlapped with the drive:"
                 .to_owned(),
         ],
         tables: vec![StudyTable {
-            caption: "ACE saves, per cent, by CPU time of an access, µs:".to_owned(),
+            caption: "Saved by ACE, %, by CPU time per access, µs:".to_owned(),
             columns: std::iter::once("µs".to_owned()).chain(names).collect(),
             rows: ACCESS_US.iter().map(row).collect(),
         }],

@@ -36,10 +36,10 @@ pub(super) fn section(at: &Conditions, here: &[Compared], matrix: &Matrix, of_ma
         }
     }
     StudySection {
-        title: "Does the scale matter?".to_owned(),
+        title: "Effect of the scale".to_owned(),
         text: vec![format!(
-            "LRU on the raw P4510. {}; below each, the same ÷ {}, the scale of the other sections. Shares and what is \
-             saved stay as they are.",
+            "LRU on the raw P4510. {}; below each, the same ÷ {}, the scale of the other sections. The shares and the \
+             savings do not change.",
             at.words(),
             of_matrix.divisor
         )],

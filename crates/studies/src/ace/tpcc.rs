@@ -217,10 +217,10 @@ impl Tpcc {
             title: "TPC-C, by its five transactions".to_owned(),
             text: vec![
                 format!(
-                    "TPC-C run for real on SQLite, {} transactions on {} warehouse at a scale of {}, with as small a \
-                     page cache as SQLite can have (about ten pages), so that its requests are what a pool is asked \
-                     for: {} accesses to {} pages with the first of {} seeds. LRU, {}, n_w = {}; a pool of {:.1} % of \
-                     the pages, since the text names no size for TPC-C. The mix is a deck of 23: 10 NewOrder, 10 \
+                    "TPC-C run on SQLite, {} transactions on {} warehouse at a scale of {}, with the smallest page \
+                     cache that SQLite supports (about ten pages), so that its requests are the accesses of a pool: \
+                     {} accesses to {} pages with the first of {} seeds. LRU, {}, n_w = {}; a pool of {:.1} % of the \
+                     pages, since the paper gives no size for TPC-C. The mix is a deck of 23: 10 NewOrder, 10 \
                      Payment, one of each other.",
                     grouped(self.workload.transactions as usize),
                     self.workload.warehouses,
@@ -232,9 +232,9 @@ impl Tpcc {
                     on.batch,
                     100.0 * POOL_SHARE,
                 ),
-                "In the mix a transaction waits for its own misses, and for whatever dirty page falls for them. So \
-                 those that only read gain too. Alone: the accesses of one kind in their order, as if the others did \
-                 not exist; there those that only read have nothing to write."
+                "In the mix, a transaction waits for its own misses and for any dirty page evicted for them, so \
+                 read-only transactions gain too. Alone: the accesses of one kind in their order, without the others; \
+                 read-only transactions then have nothing to write."
                     .to_owned(),
             ],
             tables: vec![

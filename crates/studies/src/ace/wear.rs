@@ -68,19 +68,19 @@ impl Wear {
             ]);
         }
         StudySection {
-            title: "And on a full drive?".to_owned(),
+            title: "Effect on a full drive".to_owned(),
             text: vec![format!(
-                "On a terabyte that holds one file nothing is collected, and write amplification is 1 whatever the \
-                 pool does. Here the {} has the same channels and dies and so little flash that the file fills it, in \
-                 the steady state of a random overwrite, with {:.0} % of the file's size to spare and blocks of {} \
-                 pages. MS. {}.",
+                "On a terabyte drive that holds one file garbage collection never runs, and write amplification is 1 \
+                 with any pool. Here the {} has the same channels and dies but so little flash that the file fills \
+                 it, in the steady state of random overwrites, with spare space of {:.0} % of the file's size and \
+                 blocks of {} pages. MS. {}.",
                 drive.name,
                 100.0 * self.spare,
                 self.block_pages,
                 conditions.words()
             )],
             tables: vec![StudyTable {
-                caption: "Flash bytes ÷ bytes written; flash bytes beyond the classic ones, %; time saved, %:"
+                caption: "Flash bytes ÷ bytes written; flash bytes beyond the classic pool, %; time saved, %:"
                     .to_owned(),
                 columns: ["", "classic", "ACE", "flash, %", "pf, %", "saved, %"].map(str::to_owned).to_vec(),
                 rows,

@@ -39,8 +39,8 @@ impl Conditions {
     pub(super) fn words(&self) -> String {
         let grouped = |n: usize| flashwise_block::grouped(n as u64);
         let (pages, frames, accesses) = (grouped(self.pages()), grouped(self.frames()), grouped(self.accesses()));
-        let scale = if self.divisor == 1 { "as in the text" } else { "smaller than the text's by one factor" };
-        format!("{accesses} accesses to a file of {pages} pages of 4 KiB, a pool of {frames} ({scale})")
+        let scale = if self.divisor == 1 { "as in the text" } else { "as in the paper" };
+        format!("{accesses} accesses to a file of {pages} 4 KiB pages, a pool of {frames} ({scale})")
     }
 }
 

@@ -62,10 +62,10 @@ impl WriteShares {
         };
         let columns = ["writes", "written, %"].map(str::to_owned).into_iter();
         StudySection {
-            title: "How many writes?".to_owned(),
+            title: "Effect of the share of writes".to_owned(),
             text: vec![format!(
-                "90/10 skew, LRU, n_w = 8. {}. Classic time ÷ time with ACE. Written: pages written back, per cent of \
-                 the misses. \"As argued\": eight dies, α = 3.",
+                "90/10 skew, LRU, n_w = 8. {}. Classic time ÷ time with ACE. Written: pages written back, % of the \
+                 misses. \"As argued\": eight dies, α = 3.",
                 conditions.words()
             )],
             tables: vec![StudyTable {
@@ -75,7 +75,7 @@ impl WriteShares {
             }],
             charts: vec![sweep::chart(
                 "Reads and writes",
-                "writes, per cent of the accesses",
+                "writes, % of the accesses",
                 self.drives.iter().map(|(name, all)| (name.clone(), line(all))).collect(),
             )],
         }

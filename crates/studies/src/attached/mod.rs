@@ -90,7 +90,7 @@ impl Attached {
         };
         if !rustix::process::geteuid().is_root() {
             return Err(StudyError::Missing(
-                "this study mounts simulated drives, which takes root, /dev/fuse and loop devices: run it as root"
+                "this study mounts simulated drives, which requires root, /dev/fuse and loop devices: run it as root"
                     .to_owned(),
             ));
         }
@@ -128,7 +128,7 @@ impl Attached {
         if line.trim_end() != MOUNTED {
             drop(attached);
             let text = complaints.and_then(|reader| reader.join().ok()).unwrap_or_default();
-            let why = text.lines().next_back().unwrap_or("it ended and did not say why");
+            let why = text.lines().next_back().unwrap_or("it ended without an error message");
             return Err(StudyError::Attach(why.trim_start_matches("flashwise: ").to_owned()));
         }
         // What it says at its end is to find somebody who listens.

@@ -75,18 +75,18 @@ impl Measurement {
         StudySection {
             title: "Are the offline algorithm's rewrites negligible?".to_owned(),
             text: vec![format!(
-                "Fill {FILL}, {} slots a block; rewrites a write from the empty drive on. The bound is proved for the trace before \
-                 it is played: no page is moved more often than the level of its death in the wheel says. In the worst \
-                 case it is about 8ρ ÷ ((1 − ρ)²·M) with M blocks: it halves when the blocks double, at any fill below 1. \
-                 Greedy does not care how many blocks there are.",
+                "Fill {FILL}, {} slots per block; rewrites per write, starting from an empty drive. The bound is \
+                 proved for the trace before the replay: no page is moved more often than the level of its death in \
+                 the wheel allows. In the worst case it is about 8ρ ÷ ((1 − ρ)²·M) with M blocks: it halves when the \
+                 number of blocks doubles, at any fill below 1. The number of blocks does not affect greedy.",
                 self.slots_per_block
             )],
-            tables: vec![StudyTable { caption: "Rewrites a write:".to_owned(), columns, rows: rows.collect() }],
+            tables: vec![StudyTable { caption: "Rewrites per write:".to_owned(), columns, rows: rows.collect() }],
             charts: vec![StudyChart {
-                title: "Offline: rewrites a write".to_owned(),
+                title: "Offline: rewrites per write".to_owned(),
                 x_label: "blocks".to_owned(),
                 x_is_bytes: false,
-                y_label: "rewrites a write".to_owned(),
+                y_label: "rewrites per write".to_owned(),
                 series: vec![line(0), line(1)],
             }],
         }

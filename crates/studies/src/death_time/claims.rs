@@ -50,10 +50,11 @@ fn offline(skew: &skew::Measurement, blocks: &blocks::Measurement) -> StudyClaim
     let (first, last) = (&blocks.points[0], &blocks.points[blocks.points.len() - 1]);
     let words = |n: usize| format!("{} → {}", first.rewrites[n].words(), last.rewrites[n].words());
     StudyClaim {
-        claim: "Offline, a near-optimal algorithm: its rewrites are negligible in comparison with the writes (abstract)."
+        claim: "Offline, a near-optimal algorithm: its rewrites are negligible in comparison with the writes \
+                (abstract)."
             .to_owned(),
         measured: format!(
-            "Rewrites a write, by skew: {}. From {} to {} blocks: uniform {}, 90/10 {}.",
+            "Rewrites per write, by skew: {}. From {} to {} blocks: uniform {}, 90/10 {}.",
             list(skew.points.iter().map(|p| format!("{} {:.3}", p.published.name, p.measured[OFFLINE].value - 1.0))),
             first.blocks,
             last.blocks,
@@ -61,10 +62,10 @@ fn offline(skew: &skew::Measurement, blocks: &blocks::Measurement) -> StudyClaim
             words(1)
         ),
         verdict: verdict(most < NEGLIGIBLE && falls, most < NEGLIGIBLE || falls),
-        because: "With the deaths known, a page is moved only when it outlives what the finest groups reach; how far they \
-                  reach grows with the square of the number of spare blocks. The algorithm is our own: it may not be the \
-                  paper's, and it is not optimal; the online one with true predictions, which moves nothing before room \
-                  is needed, has fewer rewrites under skew."
+        because: "With known deaths a page is moved only if it outlives the range of the finest groups, which grows \
+                  with the square of the number of spare blocks. The algorithm is our own: it may differ from the \
+                  paper's and is not optimal; the online algorithm with true predictions, which moves nothing before \
+                  space is needed, has fewer rewrites under skew."
             .to_owned(),
     }
 }
@@ -75,14 +76,15 @@ fn bound_of_greedy(m: &guarantee::Measurement) -> StudyClaim {
     let least = greedy().map(share).fold(f64::INFINITY, f64::min);
     let most = greedy().map(share).fold(0.0, f64::max);
     StudyClaim {
-        claim: "Online without knowledge, no deterministic algorithm has a better worst case than greedy (abstract).".to_owned(),
+        claim: "Online without knowledge, no deterministic algorithm has a better worst case than greedy (abstract)."
+            .to_owned(),
         measured: format!(
-            "Against an adversary that writes a page of the fullest block, greedy has, of the most that it can have: {}.",
+            "Against an adversary that writes a page of the fullest block, greedy reaches this share of its bound: {}.",
             list(greedy().map(|point| format!("{:.1} % at fill {}", share(point), point.fill)))
         ),
         verdict: verdict(false, most <= 100.0 && least > 50.0),
-        because: "That greedy cannot do worse than its bound is proved in the documentation of the library, and the adversary \
-                  shows how near to it greedy can be driven. That no other deterministic algorithm can do better is neither \
+        because: "The documentation of the library proves that greedy cannot exceed its bound; the adversary shows \
+                  how close greedy can be driven to it. That no other deterministic algorithm is better is neither \
                   proved nor tested here."
             .to_owned(),
     }
@@ -96,7 +98,7 @@ fn better_predictions(m: &prediction::Measurement) -> StudyClaim {
     let ends = workloads.clone().all(|n| m.by_sigma[0][n].high < m.by_sigma[SIGMAS.len() - 1][n].low);
     let last = |n: usize| {
         format!(
-            "{} {:.2} → {:.2} (σ = {}), → {:.2} (all dealt out anew), greedy {:.2}",
+            "{} {:.2} → {:.2} (σ = {}), → {:.2} (all shuffled), greedy {:.2}",
             TRAFFIC[n].0,
             m.by_sigma[0][n].value,
             m.by_sigma[SIGMAS.len() - 1][n].value,
@@ -106,12 +108,15 @@ fn better_predictions(m: &prediction::Measurement) -> StudyClaim {
         )
     };
     StudyClaim {
-        claim: "Online with predictions of the next write, the algorithm gets better as their error shrinks (abstract).".to_owned(),
+        claim:
+            "Online with predictions of the next write, the algorithm gets better as their error shrinks (abstract)."
+                .to_owned(),
         measured: format!("From true predictions to bad ones: {}.", list(workloads.map(last))),
         verdict: verdict(monotone && ends, ends),
-        because: "What is predicted well lies with what dies at the same time. Where all pages are written alike, wrong \
-                  predictions cost a little more than none, because open blocks take of the spare space; with 95/5 they \
-                  cost less, probably because a page that outlives its prediction is taken for longer-lived each time."
+        because: "Well-predicted pages share blocks with pages that die at the same time. With uniform writes, wrong \
+                  predictions cost slightly more than none, because open blocks take part of the spare space; with \
+                  95/5 they cost less, probably because a page that outlives its prediction is each time assumed to \
+                  live longer."
             .to_owned(),
     }
 }
@@ -121,15 +126,16 @@ fn online_guarantee(m: &guarantee::Measurement) -> StudyClaim {
     let share = |point: &guarantee::Point| 100.0 * point.rewrites as f64 / point.bound as f64;
     let most = online().map(share).fold(0.0, f64::max);
     StudyClaim {
-        claim: "With predictions it never does worse than greedy's guarantee (abstract).".to_owned(),
+        claim: "With predictions it is never worse than greedy's guarantee (abstract).".to_owned(),
         measured: format!(
-            "In {} runs against an adversary with predictions that lie, at most {most:.1} % of greedy's guarantee and one block.",
+            "In {} runs against an adversary with false predictions, at most {most:.1} % of greedy's guarantee and \
+             one block.",
             online().count()
         ),
         verdict: verdict(most <= 100.0, false),
-        because: "By the rule, and it is the rule that keeps it: without the budget the same runs exceed it. The guarantee is \
-                  greedy's worst case; that wrong predictions never cost more than greedy does on the same writes is not \
-                  claimed, and not so."
+        because: "The algorithm's rule ensures this: without the budget, the same runs exceed the guarantee. The \
+                  guarantee is greedy's worst case; it is neither claimed nor true that wrong predictions never cost \
+                  more than greedy does on the same writes."
             .to_owned(),
     }
 }
@@ -138,7 +144,8 @@ fn nodap(m: &skew::Measurement) -> StudyClaim {
     let nearer = |point: &&skew::Point| point.measured[OFFLINE].high < point.measured[NODAP].low;
     let count = m.points.iter().filter(nearer).count();
     StudyClaim {
-        claim: "NoDaP is a yardstick with all deaths known; Lange et al.'s offline algorithm comes nearer to 1 (DOGI's authors)."
+        claim: "NoDaP is a reference with all deaths known; Lange et al.'s offline algorithm comes closer to 1 \
+                (DOGI's authors)."
             .to_owned(),
         measured: format!(
             "NoDaP and offline: {}.",
@@ -148,8 +155,8 @@ fn nodap(m: &skew::Measurement) -> StudyClaim {
             }))
         ),
         verdict: verdict(count == m.points.len(), count > 0),
-        because: "NoDaP's groups go by how long pages still live: a block that takes long to fill holds pages that die at \
-                  different times. Groups by the time of death itself do not have that."
+        because: "NoDaP groups pages by their remaining life: a block that fills slowly holds pages that die at \
+                  different times. Groups by time of death avoid this."
             .to_owned(),
     }
 }
@@ -169,8 +176,8 @@ fn skewed(m: &skew::Measurement) -> StudyClaim {
         ),
         verdict: verdict(worse && furthest.abs() <= NEAR_PERCENT, worse),
         because: format!(
-            "Hot and cold pages share blocks, and the cold ones are moved again and again. Skew is no harder as such: with true \
-             predictions nothing exceeds {online:.2}."
+            "Hot and cold pages share blocks, and the cold ones are moved again and again. Skew itself is not harder: \
+             with true predictions nothing exceeds {online:.2}."
         ),
     }
 }
@@ -187,7 +194,8 @@ fn against_fill(m: &fill::Measurement) -> StudyClaim {
             list(m.points.iter().map(|point| point.measured[GREEDY].words()))
         ),
         verdict: verdict(near == m.points.len(), near > 0),
-        because: "Smaller blocks than SSD-iq's cost greedy a little less, as theory says of both.".to_owned(),
+        because: "Blocks are smaller than SSD-iq's and cost greedy slightly less, as theory predicts for both."
+            .to_owned(),
     }
 }
 
@@ -198,7 +206,8 @@ fn two_r(m: &two_regions::Measurement, skew: &skew::Measurement) -> StudyClaim {
     StudyClaim {
         claim: "2R, in its FIFO form: 4.19, 4.18, 4.12, 2.51, 2.06 (SSD-iq).".to_owned(),
         measured: format!(
-            "{} after 24 overwrites of a drive, {} after 6; {} of {} settled values within {NEAR_PERCENT} %. In its greedy form {}.",
+            "{} after 24 overwrites of a drive, {} after 6; {} of {} steady values within {NEAR_PERCENT} %. In its \
+             greedy form {}.",
             words(SETTLED),
             words(1),
             near,
@@ -206,10 +215,10 @@ fn two_r(m: &two_regions::Measurement, skew: &skew::Measurement) -> StudyClaim {
             list(skew.points.iter().map(|point| point.measured[TWO_R].words()))
         ),
         verdict: verdict(near == SKEWS.len(), near > 0),
-        because: "With strong skew the value depends on when it is taken: cold pages that the fill left among hot ones take \
-                  dozens of overwrites to come to rest. The greedy form takes the emptiest block of either region, so that \
-                  both are collected when equally empty, whatever their pages' lives; the FIFO form leaves old and nearly \
-                  full blocks alone."
+        because: "With strong skew the value depends on the time of measurement: cold pages that the fill left among \
+                  hot ones take dozens of overwrites to be separated. The greedy form chooses the emptiest block of \
+                  either region, so both are collected when equally empty, whatever their pages' lives; the FIFO form \
+                  leaves old and nearly full blocks alone."
             .to_owned(),
     }
 }

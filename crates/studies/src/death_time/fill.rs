@@ -58,10 +58,10 @@ impl Measurement {
             points: self.points.iter().map(|point| StudyPoint { x: point.fill, y: point.measured[n] }).collect(),
         };
         StudySection {
-            title: "How much room does it take?".to_owned(),
+            title: "Effect of the fill".to_owned(),
             text: vec![
-                "Uniform writes. Theory is the mean field of greedy with blocks of as many slots; SSD-iq's have 2048, and larger \
-                 blocks cost greedy a little more."
+                "Uniform writes. Theory is the mean field of greedy with the same number of slots per block; SSD-iq's \
+                 blocks have 2048, and larger blocks cost greedy slightly more."
                     .to_owned(),
             ],
             tables: vec![StudyTable {

@@ -88,7 +88,7 @@ pub(super) fn measure(progress: Progress<'_>) -> Result<Measurement, StudyError>
 impl Measurement {
     pub(super) fn section(&self) -> StudySection {
         let columns =
-            ["fill", "predictions", "rewrites a write", "guaranteed", "steps refused"].map(str::to_owned).to_vec();
+            ["fill", "predictions", "rewrites per write", "guaranteed", "steps refused"].map(str::to_owned).to_vec();
         let rows = self.points.iter().map(|point| {
             let per_write = |n: u64| format!("{:.3}", n as f64 / point.writes as f64);
             [
@@ -102,12 +102,12 @@ impl Measurement {
             .to_vec()
         });
         StudySection {
-            title: "What can the worst writes and the worst predictions do?".to_owned(),
+            title: "Worst writes with worst predictions".to_owned(),
             text: vec![format!(
-                "{BLOCKS} blocks of {SLOTS} slots; an adversary writes a page of the fullest block each time, {WRITES} times. Nothing \
-                 is drawn at random. A step is refused when it would cost more than the guarantee leaves; the page then goes \
-                 to any open block. The guarantee is greedy's worst case, not what greedy would have done: wrong \
-                 predictions can cost up to that."
+                "{BLOCKS} blocks of {SLOTS} slots; an adversary writes a page of the fullest block each time, \
+                 {WRITES} times. Nothing is random. A step is refused if it would exceed the guarantee; the page then \
+                 goes to any open block. The guarantee is greedy's worst case, not greedy's result on the same \
+                 writes: wrong predictions can cost up to that."
             )],
             tables: vec![StudyTable { caption: "Rewrites:".to_owned(), columns, rows: rows.collect() }],
             charts: Vec::new(),

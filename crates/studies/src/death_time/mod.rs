@@ -72,18 +72,20 @@ pub(crate) fn run(options: &StudyOptions, progress: Progress<'_>) -> Result<Find
         guarantee.section(),
     ];
     let limits = vec![
-        "The paper's own text was not at hand: what is claimed is from its abstracts. The offline and the online algorithm \
-         with their bounds are derived anew and may differ from the paper's in constants; its traces and its \
+        "The full paper was not available: the claims are from its abstracts. The offline and online algorithms and \
+         their bounds are our own derivation and may differ from the paper's in constants; its traces and its \
          state-of-the-art scheme are not compared."
             .to_owned(),
-        "SSD-iq's curve of 2R is of its FIFO form, of which the first limit and the choice of the region are not told: they \
-         are ours, the latter as in the greedy form. How often its drive was overwritten before it was measured is not known."
+        "SSD-iq's curve of 2R is of its FIFO form, whose initial limit and choice of region are not published: both \
+         are ours, the latter as in the greedy form. How often its drive was overwritten before the measurement is \
+         unknown."
             .to_owned(),
-        "The traces end: a page that would die after the end counts as one that never dies, and costs an algorithm that \
-         knows it nothing. Under strong skew, and where the groups reach the whole trace, longer traces would cost more."
+        "The traces are finite: a page that would die after the end counts as immortal, and costs an algorithm that \
+         knows it nothing. Under strong skew, and where the groups span the whole trace, longer traces would cost \
+         more."
             .to_owned(),
-        "The model counts pages. How much memory the deaths of all pages take in a drive, and where predictions come from, \
-         is outside of it."
+        "The model counts pages. The memory that the deaths of all pages take in a drive, and the source of \
+         predictions, are out of scope."
             .to_owned(),
     ];
     Ok(Findings { claims, sections, limits })

@@ -79,15 +79,15 @@ impl Measurement {
                 .collect(),
         };
         StudySection {
-            title: "How good do predictions have to be?".to_owned(),
+            title: "Effect of prediction errors".to_owned(),
             text: vec![format!(
-                "Fill {FILL}. A predicted life is the true one times e^(σ·z), z standard normal: with σ = 1, a third of them \
-                 are off by more than a factor of 2.7. Or a share of the predictions are dealt out anew among themselves: with \
-                 a share of 1 they say nothing but how long lives are in general."
+                "Fill {FILL}. A predicted life is the true one times e^(σ·z), z standard normal: with σ = 1, a third \
+                 of them are off by more than a factor of 2.7. Alternatively a share of the predictions is shuffled \
+                 among themselves: with a share of 1 they contain only the distribution of lives."
             )],
             tables: vec![
-                table("Lives off by a factor:", "σ", rows(&SIGMAS, &self.by_sigma)),
-                table("Lives dealt out anew:", "share", rows(&SWAPPED, &self.by_share)),
+                table("Lives multiplied by a random factor:", "σ", rows(&SIGMAS, &self.by_sigma)),
+                table("Lives shuffled:", "share", rows(&SWAPPED, &self.by_share)),
             ],
             charts: vec![StudyChart {
                 title: "Online, against the error of the predictions".to_owned(),

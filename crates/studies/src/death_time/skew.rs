@@ -72,15 +72,16 @@ impl Measurement {
             rows: rows.collect(),
         };
         StudySection {
-            title: "How much does it help to know when pages die?".to_owned(),
+            title: "Gain from knowing when pages die".to_owned(),
             text: vec![
                 format!(
-                    "Fill {FILL}; \"90/10\": 90 % of the writes go to 10 % of the pages, uniformly in each zone. NoDaP and the \
-                     offline algorithm are told all deaths, the online one gets them as predictions without error."
+                    "Fill {FILL}; \"90/10\": 90 % of the writes go to 10 % of the pages, uniformly in each zone. \
+                     NoDaP and the offline algorithm know all deaths, the online algorithm gets them as predictions \
+                     without error."
                 ),
-                "Who knows no more than the zones, and collects each in blocks of its own with the best share of the spare \
-                 space, comes to \"zones apart\" (large blocks); SSD-iq's \"optimal\" is that. Who knows when each page dies \
-                 comes near 1 at any skew, uniform writes included."
+                "An algorithm that knows only the zones, and collects each in its own blocks with the optimal share \
+                 of the spare space, reaches \"zones apart\" (large blocks), which is SSD-iq's \"optimal\". An \
+                 algorithm that knows when each page dies comes close to 1 at any skew, including uniform writes."
                     .to_owned(),
             ],
             tables: vec![measured, published],

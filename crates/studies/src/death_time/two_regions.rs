@@ -100,9 +100,9 @@ impl Measurement {
         StudySection {
             title: "2R in its FIFO form".to_owned(),
             text: vec![
-                "On a simulated drive with ftl.gc.policy = \"two-r-fifo\", filled in order first. It scans the oldest 70 % of a \
-                 region for blocks that are empty enough, and raises the limit by 5 % each lap: what is old and nearly full is \
-                 passed, where the greedy form takes it as soon as it is the emptiest."
+                "On a simulated drive with ftl.gc.policy = \"two-r-fifo\", filled sequentially first. It scans the \
+                 oldest 70 % of a region for blocks that are empty enough, and raises the limit by 5 % each lap: it \
+                 skips old and nearly full blocks, which the greedy form takes as soon as they are the emptiest."
                     .to_owned(),
             ],
             tables: vec![StudyTable { caption: "Write amplification:".to_owned(), columns, rows: rows.collect() }],

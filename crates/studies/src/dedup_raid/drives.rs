@@ -36,7 +36,7 @@ pub(super) enum State {
 impl State {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Filled => "filled in order",
+            Self::Filled => "filled sequentially",
             Self::Steady => "overwritten at random",
         }
     }
@@ -91,8 +91,8 @@ impl Generation {
         match self {
             Self::Slc => "SLC, 2010",
             Self::Mlc => "MLC, 2011",
-            Self::MlcHalf => "MLC, 2011, data stored in a half",
-            Self::MlcTenth => "MLC, 2011, data stored in a tenth",
+            Self::MlcHalf => "MLC, 2011, data compressed to a half",
+            Self::MlcTenth => "MLC, 2011, data compressed to a tenth",
         }
     }
 

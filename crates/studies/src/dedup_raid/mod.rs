@@ -34,18 +34,19 @@ pub(crate) fn run(options: &StudyOptions, progress: Progress<'_>) -> Result<Find
     ];
     let sections = vec![sequential::section(&large), small_files::section(&small), threads::section(&lines)];
     let limits = vec![
-        "What DuraWrite does is not published; compression and deduplication stand for it, with the data's share as the one \
-         thing that is varied. What Bonnie++'s buffers come to in it is not known. The maps of the drive that reduces are \
-         protected, so that flushes cost it nothing."
+        "How DuraWrite works is not published; compression and deduplication model it, with the share of the data as \
+         the only variable. How well it reduces Bonnie++'s buffers is unknown. The maps of the drive with data \
+         reduction are protected, so its flushes cost nothing."
             .to_owned(),
-        "The text's figures exist as pictures; what it says in words is what is compared. It names neither firmware nor file \
-         system, nor the controller's cache, nor what the drives had been through."
+        "The text's figures exist as images only; the comparison uses its words. It names neither firmware, file \
+         system and controller cache, nor the history of the drives."
             .to_owned(),
         "The text gives 14,700 operations of 8 KiB a second as 47 MB/s; they would be 120 MB/s. 47 MB/s are 14,700 \
          operations of 3.2 KB."
             .to_owned(),
-        "The drives are fitted to their makers' figures as these are remembered, and have a sixteenth of their blocks. The controller's 45,000 \
-         operations a second are the text's guess and are put in; that they come out is no finding."
+        "The drives are fitted to their makers' figures from memory, and have a sixteenth of their blocks. The \
+         controller's 45,000 operations a second are the text's estimate and an input here: reproducing them is not a \
+         finding."
             .to_owned(),
     ];
     Ok(Findings { claims, sections, limits })
@@ -69,23 +70,23 @@ fn sequential_claim(all: &[sequential::Rates], pass: usize, name: &str, (slc, ml
     let reduced = reducing.into_iter().min_by(|a, b| (a - mlc).abs().total_cmp(&(b - mlc).abs())).unwrap_or(0.0);
     let (verdict, because) = match () {
         () if matches(filled) || matches(steady) => {
-            (StudyVerdict::Reproduced, "Both generations come within a quarter of it in the same state.".to_owned())
+            (StudyVerdict::Reproduced, "Both generations are within a quarter of it in the same state.".to_owned())
         }
         () if matches((steady.0, reduced)) => (
             StudyVerdict::Partly,
-            "Where the newer drives are given data that they reduce, and the older ones had been overwritten, it comes out; \
-             neither is in the text."
+            "It is reproduced if the newer drives store reducible data and the older ones had been overwritten; \
+             neither is stated in the text."
                 .to_owned(),
         ),
         () if matches(mixed) => (
             StudyVerdict::Partly,
-            "Only where the older drives had been overwritten and the newer ones had not, which is what a comparison of drives \
-             a year in use with new ones would be; the text does not say."
+            "Only if the older drives had been overwritten and the newer ones had not, as in a comparison of \
+             one-year-old drives with new ones; the text does not say."
                 .to_owned(),
         ),
         () if filled.1 > 1.1 * filled.0 || steady.1 > 1.1 * steady.0 => (
             StudyVerdict::Partly,
-            "The newer drives are ahead, by another amount: see the table for what the state of the drives does to it."
+            "The newer drives are ahead, but by a different amount: the table shows the effect of the drives' state."
                 .to_owned(),
         ),
         () => (
@@ -97,9 +98,8 @@ fn sequential_claim(all: &[sequential::Rates], pass: usize, name: &str, (slc, ml
     StudyClaim {
         claim: format!("Sequential {name}: {slc:.0} MB/s with the drives of 2010, {mlc:.0} MB/s with those of 2011."),
         measured: format!(
-            "{:.0} and {:.0} MB/s on drives that were filled in order, {:.0} and {:.0} MB/s on drives that were overwritten \
-             at random. The newer drives with data that they store in a half of its length: {:.0} MB/s, in a tenth: {:.0} \
-             MB/s.",
+            "{:.0} and {:.0} MB/s on sequentially filled drives, {:.0} and {:.0} MB/s on drives overwritten at \
+             random. The newer drives with data that compresses to a half: {:.0} MB/s, to a tenth: {:.0} MB/s.",
             filled.0, filled.1, steady.0, steady.1, reducing[0], reducing[1]
         ),
         verdict,
@@ -134,16 +134,16 @@ fn parity_claim(lines: &[Line]) -> StudyClaim {
     StudyClaim {
         claim: "RAID-5 and RAID-6 do not differ much.".to_owned(),
         measured: format!(
-            "At 256 threads RAID-5 serves {mixed:.2} times as much as RAID-6 mixed ({:.2} times behind a controller without \
-             limit) and {writes:.2} times write-only.",
+            "At 256 threads RAID-5 serves {mixed:.2} times as much as RAID-6 mixed ({:.2} times behind a controller \
+             without limit) and {writes:.2} times write-only.",
             ratio(false, false)
         ),
         // Intervals that are wider than a tenth cannot tell such a difference from chance.
         verdict: verdict(is_known && near(mixed) && near(writes), near(mixed) || near(writes)),
         because:
-            "A small write is two reads and two writes with one parity, three and three with two: of writes alone, the \
-             drives are asked half as much again, and that they differ so little is not explained. Reads cost the \
-             same, and a controller at its limit hides the rest."
+            "A small write is two reads and two writes with one parity, three and three with two: write-only, the \
+             drives receive half as much again, so the small difference is not explained. Reads cost the same, and a \
+             controller at its limit hides the rest."
                 .to_owned(),
     }
 }
@@ -165,8 +165,8 @@ fn mirror_claim(lines: &[Line]) -> StudyClaim {
         ),
         verdict: verdict(mixed <= 0.1 && writes <= 0.1, mixed <= 0.1 || writes <= 0.1),
         because:
-            "It holds as far as the controller is what limits both; a small write is two writes on a mirror and two \
-                  reads and two writes with a parity."
+            "It holds if the controller limits both; a small write is two writes on a mirror, and two reads and two \
+             writes with a parity."
                 .to_owned(),
     }
 }
@@ -181,7 +181,7 @@ fn controller_claim(lines: &[Line]) -> StudyClaim {
              45,000, and {free:.0} behind one without limit."
         ),
         verdict: verdict(is_limit, false),
-        because: "The limit is put in; what is measured is whether the drives reach it.".to_owned(),
+        because: "The limit is an input; the measurement shows whether the drives reach it.".to_owned(),
     }
 }
 
@@ -192,14 +192,14 @@ fn random_write_claim(lines: &[Line]) -> StudyClaim {
     StudyClaim {
         claim: "14,700 random writes a second.".to_owned(),
         measured: format!(
-            "At 256 threads {:.0} (RAID-10, 16 KiB), {:.0} (RAID-5), {:.0} (RAID-6) and {:.0} (RAID-10, 256 KiB) writes of 8 \
-             KiB a second, on drives that were overwritten at random.",
+            "At 256 threads {:.0} (RAID-10, 16 KiB), {:.0} (RAID-5), {:.0} (RAID-6) and {:.0} (RAID-10, 256 KiB) \
+             writes of 8 KiB a second, on drives overwritten at random.",
             all[0], all[1], all[2], all[3]
         ),
         verdict: if is_near(nearest, 14_700.0) { StudyVerdict::Partly } else { StudyVerdict::NotReproduced },
         because:
-            "The text does not say which organisation it is of, nor what its drives reduced the data to; without that \
-                  reduction a drive writes all of it, and moves more the fuller it is."
+            "The text does not say which RAID level this is, nor how far its drives reduced the data; without data \
+             reduction a drive writes all of it, and moves more the fuller it is."
                 .to_owned(),
     }
 }

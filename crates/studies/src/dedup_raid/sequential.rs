@@ -58,13 +58,13 @@ pub(super) fn section(all: &[Rates]) -> StudySection {
     StudySection {
         title: "A large file".to_owned(),
         text: vec![
-            "RAID-10 of eight drives, chunks of 16 KiB, no write cache in the controller. The text gives 200 and 600 MB/s \
-             (write, read) for the drives of 2010 and 590 and 1,150 MB/s for those of 2011; of what the drives had been \
-             through before it says nothing."
+            "RAID-10 of eight drives, chunks of 16 KiB, no write cache in the controller. The text gives 200 and 600 \
+             MB/s (write, read) for the drives of 2010 and 590 and 1,150 MB/s for those of 2011; it does not describe \
+             the history of the drives."
                 .to_owned(),
         ],
         tables: vec![StudyTable {
-            caption: "Bytes that the program gets or gives, MB/s:".to_owned(),
+            caption: "Throughput seen by the program, MB/s:".to_owned(),
             columns: ["drives", "state", "write", "rewrite", "read"].map(str::to_owned).to_vec(),
             rows: all.iter().map(row).collect(),
         }],

@@ -60,10 +60,10 @@ pub(super) fn section(all: &[Rates]) -> StudySection {
     StudySection {
         title: "Many files".to_owned(),
         text: vec![
-            "Empty files in one directory of a modelled file system in the manner of ext4, RAID-10, 16 KiB; 80,000 (8,000 in \
-             the quick version), an eighth of that where each is made durable by itself. All metadata fits memory, so that \
-             the processor sets the pace and the drives differ only where each file waits for its commit. The order makes no \
-             difference: the directory is hashed, and inodes are given in the order of creation."
+            "Empty files in one directory of a modelled file system similar to ext4, RAID-10, 16 KiB; 80,000 files \
+             (8,000 in the quick version), an eighth of that if each is made durable by itself. All metadata fits in \
+             memory, so the processor is the limit, and the drives differ only where each file waits for its commit. \
+             The order makes no difference: the directory is hashed, and inodes are allocated in order of creation."
                 .to_owned(),
         ],
         tables: vec![StudyTable {

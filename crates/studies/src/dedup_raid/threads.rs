@@ -135,7 +135,7 @@ pub(super) fn section(lines: &[Line]) -> StudySection {
                 StudySeries { name: line.organisation.name(), points: points.collect() }
             });
         StudyChart {
-            title: format!("Threads against operations a second, {}, MLC", mix(is_write_only)),
+            title: format!("Operations a second by threads, {}, MLC", mix(is_write_only)),
             x_label: "threads".to_owned(),
             x_is_bytes: false,
             y_label: "operations a second".to_owned(),
@@ -145,15 +145,14 @@ pub(super) fn section(lines: &[Line]) -> StudySection {
     StudySection {
         title: "A database".to_owned(),
         text: vec![
-            "8 KiB at random places of the whole array, on drives that were overwritten at random before; mixed is 90 % \
-             reads, as Bonnie++'s seeks have it. The numbers of threads follow one another on the same array."
+            "8 KiB at random offsets of the whole array, on drives overwritten at random before; mixed is 90 % reads, \
+             as in Bonnie++'s seeks. The thread counts follow one another on the same array."
                 .to_owned(),
             format!(
-                "Each figure is of {BATCHES} batches a seed, one behind the other, and the interval is of the \
-                 batches. Writes alone are measured after {SETTLING} of them: until then an array uses up free \
-                 room, at up to twice its later rate. All drives are written at one pace and collect garbage at \
-                 the same time, a superblock in a burst; every one to two seconds the array answers nothing for a \
-                 while."
+                "Each figure is of {BATCHES} successive batches per seed, and the interval is over the batches. \
+                 Write-only is measured after {SETTLING} of them: until then an array uses up free space, at up to \
+                 twice its later rate. All drives are written at the same rate and run garbage collection at the same \
+                 time, one superblock per burst; every one to two seconds the array completes nothing for a while."
             ),
         ],
         tables: vec![table(false), table(true)],

@@ -80,7 +80,7 @@ fn faster(results: &Results, shown: &[Shown; 2]) -> Result<StudyClaim, StudyErro
     let words = shown.iter().map(|shown| {
         let [full, room] = shown.hot.map(|share| 100.0 * share);
         format!(
-            "{}: {}, with {full:.0} and {room:.0} % of the updates on their page",
+            "{}: {}, with {full:.0} and {room:.0} % of the updates on the same page (HOT)",
             shown.name,
             with_interval(shown.gain)
         )
@@ -95,21 +95,24 @@ fn faster(results: &Results, shown: &[Shown; 2]) -> Result<StudyClaim, StudyErro
     });
     let varied: Vec<String> = varied.collect::<Result<_, _>>()?;
     let spoilt = match results.drives.iter().any(|outcome| answers_were_late(&outcome.stat)) {
-        true => " The machine was too busy to answer in time (last table), so that rates are uncertain; bytes are not.",
+        true => {
+            " The machine was too busy to complete requests in time (last table), so rates are uncertain; bytes are \
+             not."
+        }
         false => "",
     };
     Ok(StudyClaim {
-        claim: "A fill factor of 75 in place of 100 gives about 33 % more transactions a second, on an ordinary drive and on the \
-                CSD 2000."
+        claim: "A fill factor of 75 instead of 100 gives about 33 % more transactions a second, on an ordinary drive \
+                and on the CSD 2000."
             .to_owned(),
-        measured: format!("{}. One thing changed: {}.", words.join("; "), varied.join("; ")),
+        measured: format!("{}. With one condition changed: {}.", words.join("; "), varied.join("; ")),
         verdict,
         because: format!(
-            "An update that finds room on its page changes one page and no index; one that does not changes two pages of \
-             the table and a leaf of each index, each of which is logged whole once between two checkpoints. What that \
-             comes to is in the tables below: bytes of log, pages read and written, time on a processor. A page that an \
-             update has left has room for the next one: with full pages the first update of each page is the dear one, \
-             and the gain shrinks with age.{spoilt}"
+            "An update that finds space on its page changes one page and no index; one that does not changes two \
+             pages of the table and a leaf of each index, each logged in full once between two checkpoints. The \
+             tables below show the effect on log bytes, pages read and written, and CPU time. A page that an update \
+             has left has space for the next one: with full pages only the first update of each page is expensive, so \
+             the gain shrinks with age.{spoilt}"
         ),
     })
 }
@@ -121,15 +124,15 @@ fn alike(shown: &[Shown; 2]) -> StudyClaim {
     StudyClaim {
         claim: "With the same fill factor both drives give the same transactions a second.".to_owned(),
         measured: format!(
-            "The compressing drive against the plain one: {} with a fill factor of 100, {} with 75.",
+            "The compressing drive compared with the plain one: {} with a fill factor of 100, {} with 75.",
             percent(ratios[0]),
             percent(ratios[1])
         ),
         verdict: verdict(within(0.1), within(0.25)),
         because: format!(
-            "A drive that compresses programs less, {:.0} KiB a transaction where the plain one programs {:.0}, and reads wait less \
-             for that: {:.0} and {:.0} µs in the median. Its engine adds microseconds to a read. (The drives were measured one \
-             after the other, and not round by round: what else the machine did is in it.)",
+            "A compressing drive programs less, {:.0} KiB per transaction where the plain one programs {:.0}, so \
+             reads wait less: {:.0} and {:.0} µs (median). Its engine adds microseconds to a read. (The drives were \
+             measured one after the other, not round by round, so other load on the machine affects the comparison.)",
             compressing.flash_kib, plain.flash_kib, compressing.read_us, plain.read_us
         ),
     }
@@ -147,8 +150,8 @@ fn larger([plain, _]: &[Shown; 2]) -> StudyClaim {
             percent(growth(plain.table))
         ),
         verdict: verdict(is_near(grown - 1.0, claimed - 1.0), grown > 1.0),
-        because: "Tables whose pages are three quarters full grow by a third; indexes keep a fill factor of their own. How much \
-                  of a database is indexes decides the rest."
+        because: "Tables with a fill factor of three quarters grow by a third; indexes keep a fill factor of their \
+                  own. The rest depends on the share of indexes in the database."
             .to_owned(),
     }
 }
@@ -163,14 +166,15 @@ fn smaller([_, compressing]: &[Shown; 2]) -> StudyClaim {
     let is_like = is_near(ratios[0], claimed_ratios[0]) && is_near(ratios[1], claimed_ratios[1]);
     StudyClaim {
         claim: format!(
-            "The CSD 2000 stores 178 and 189 GB: {}, a ratio of {:.1} and {:.1}; {:.1} bytes for 100 that are added.",
+            "The CSD 2000 stores 178 and 189 GB: {}, a ratio of {:.1} and {:.1}; {:.1} physical bytes per 100 added \
+             logical bytes.",
             percent(claimed),
             claimed_ratios[0],
             claimed_ratios[1],
             100.0 * text
         ),
         measured: format!(
-            "{:.1} and {:.1} MB: {}, a ratio of {:.1} and {:.1}; {:.1} bytes for 100 that are added.",
+            "{:.1} and {:.1} MB: {}, a ratio of {:.1} and {:.1}; {:.1} physical bytes per 100 added logical bytes.",
             compressing.physical[0] / 1e6,
             compressing.physical[1] / 1e6,
             percent(grown),
@@ -179,8 +183,9 @@ fn smaller([_, compressing]: &[Shown; 2]) -> StudyClaim {
             100.0 * measured
         ),
         verdict: verdict(is_like && measured <= 1.25 * text, measured < 0.5),
-        because: "Room in a page is zeros, which cost next to nothing. The ratio is that of sysbench-tpcc's strings, most of \
-                  which are one letter again and again; random strings as the specification wants them compress by a third."
+        because: "Free space in a page is zeros, which cost next to nothing. The ratio is that of sysbench-tpcc's \
+                  strings, most of which repeat one letter; random strings as in the specification compress by a \
+                  third."
             .to_owned(),
     }
 }

@@ -49,7 +49,7 @@ struct Variation {
 
 /// What is changed, one at a time; the quick version takes the first three.
 const VARIATIONS: [Variation; 6] = [
-    Variation { name: "all of it cached", change: |conditions| conditions.memory_bytes = None },
+    Variation { name: "all data cached", change: |conditions| conditions.memory_bytes = None },
     Variation { name: "pgbench", change: |conditions| conditions.work = conditions.other_work() },
     Variation {
         name: "pgbench, compressing",
@@ -172,8 +172,8 @@ fn look_for_server() -> Result<(), StudyError> {
     match PrivatePostgres::new(None, None) {
         Ok(_) => Ok(()),
         Err(TuneError::Missing(_)) => Err(StudyError::Missing(
-            "no PostgreSQL server is installed; install the package postgresql (Debian, Ubuntu) or postgresql-server (Fedora, \
-             RHEL)"
+            "no PostgreSQL server is installed: install the package postgresql (Debian, Ubuntu) or postgresql-server \
+             (Fedora, RHEL)"
                 .to_owned(),
         )),
         Err(error) => Err(error.into()),
@@ -184,18 +184,19 @@ fn limits(results: &Results) -> Vec<String> {
     let first = &results.drives[0];
     let mut limits = vec![
         format!(
-            "{}. The text names no version, no memory, no duration of its runs, and not which tables have the fill factor; here \
-             it is every table and no index.",
+            "{}. The text gives no version, memory size or run time, nor which tables have the fill factor; here \
+             every table has it and no index.",
             first.version
         ),
-        "The text's 64 sessions work on thousands of warehouses. Here fewer work on many small ones, so that they do not wait \
-         for each other's rows either; foreign keys are left out."
+        "The text's 64 sessions work on thousands of warehouses. Here fewer sessions work on many small warehouses, \
+         so they do not wait for each other's rows either; foreign keys are left out."
             .to_owned(),
-        "One load of each database with one seed; the sizes have no interval. The drives are new: no garbage is collected."
+        "One load of each database with one seed; the sizes have no interval. The drives are new: garbage collection \
+         does not run."
             .to_owned(),
     ];
     let unbounded = results.drives.iter().find_map(|outcome| outcome.unbounded.as_ref());
-    limits.extend(unbounded.map(|why| format!("The server's memory has no bound, so that all was cached: {why}.")));
+    limits.extend(unbounded.map(|why| format!("The server's memory was not limited, so all data was cached: {why}.")));
     let not_apart = results.drives.iter().find_map(|outcome| outcome.not_apart.as_ref());
     limits.extend(not_apart.map(|why| attached::behind_flushes(why)));
     limits

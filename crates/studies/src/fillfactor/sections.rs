@@ -58,20 +58,20 @@ fn transactions(results: &Results) -> Result<StudySection, StudyError> {
     }
     let conditions = &results.conditions;
     Ok(StudySection {
-        title: "How many transactions are done with which fill factor?".to_owned(),
+        title: "Transaction rate by fill factor".to_owned(),
         text: vec![format!(
-            "{} rounds of {} transactions of {} sessions, each round on a cold cache and with a checkpoint at its end; the fill \
-             factors in turns. Gains are of rounds of the same age.",
+            "{} rounds of {} transactions of {} sessions, each round with a cold cache and a checkpoint at its end; \
+             the fill factors alternate. Gains compare rounds of the same age.",
             conditions.rounds, conditions.transactions, conditions.sessions
         )],
         tables: vec![StudyTable {
-            caption: "Transactions a second of the drive's clock, beyond those of full pages, updates on their page:"
+            caption: "Transactions a second of drive time, gain over full pages, updates on the same page (HOT):"
                 .to_owned(),
             columns: columns(["drive", "fill factor", "a second", "gain, %", "on page, %"]),
             rows,
         }],
         charts: vec![StudyChart {
-            title: "Transactions a second against full pages".to_owned(),
+            title: "Transactions a second relative to full pages".to_owned(),
             x_label: "fill factor, %".to_owned(),
             x_is_bytes: false,
             y_label: "transactions a second ÷ those at 100".to_owned(),
@@ -96,14 +96,14 @@ fn costs(results: &Results) -> StudySection {
     };
     let rows = outcomes(results).flat_map(|(name, outcome)| outcome.fills.iter().map(move |filled| row(name, filled)));
     StudySection {
-        title: "What does a transaction take?".to_owned(),
+        title: "Cost of a transaction".to_owned(),
         text: vec![
-            "The server's processes, the log, requests for reading that reached the drive, bytes that reached it and bytes that \
-             it programmed; checkpoints are in it."
+            "CPU time of the server's processes, log bytes, read requests and bytes that reached the drive, and bytes \
+             that it programmed; including checkpoints."
                 .to_owned(),
         ],
         tables: vec![StudyTable {
-            caption: "For each transaction: ms on a processor, KiB of log, reads, KiB written and programmed; begun again, %:"
+            caption: "Per transaction: CPU time in ms, KiB of log, reads, KiB written and programmed; restarted, %:"
                 .to_owned(),
             columns: columns(["drive", "fill factor", "ms", "log", "reads", "written", "flash", "again"]),
             rows: rows.collect(),
@@ -137,16 +137,17 @@ fn age(results: &Results) -> Result<StudySection, StudyError> {
         }
     }
     Ok(StudySection {
-        title: "Does the gain stay?".to_owned(),
+        title: "Does the gain last?".to_owned(),
         text: vec![
-            "Round by round since the tables were loaded, with all updates until then for each row of STOCK. An update that \
-             leaves a full page makes room on it for the next."
+            "By round since the tables were loaded, with the number of updates so far per row of STOCK. An update \
+             that leaves a full page makes space on it for the next one."
                 .to_owned(),
         ],
         tables: vec![StudyTable {
-            caption: "Updates on their page with fill factors of 100 and 75, %; log and bytes written, 75 ÷ 100; gain, %:"
+            caption: "Updates on the same page (HOT) with fill factors of 100 and 75, %; log and bytes written, 75 ÷ \
+                      100; gain, %:"
                 .to_owned(),
-            columns: columns(["drive", "round", "updates a row", "at 100", "at 75", "log", "written", "gain, %"]),
+            columns: columns(["drive", "round", "updates per row", "at 100", "at 75", "log", "written", "gain, %"]),
             rows,
         }],
         charts: Vec::new(),
@@ -170,14 +171,14 @@ fn space(results: &Results) -> StudySection {
         })
     });
     StudySection {
-        title: "What does room cost?".to_owned(),
+        title: "Cost of free space".to_owned(),
         text: vec![
-            "What loading added: to the file system (logical), and to what the drive stores (physical). Tables, indexes and what \
-             little is logged of a load."
+            "Growth by loading: of the file system (logical) and of the data stored by the drive (physical). Tables, \
+             indexes and the small log of a load."
                 .to_owned(),
         ],
         tables: vec![StudyTable {
-            caption: "Logical and physical MB, each with what it is beyond full pages, %, and their ratio:".to_owned(),
+            caption: "Logical and physical MB, each with the increase over full pages, %, and their ratio:".to_owned(),
             columns: columns(["drive", "fill factor", "logical", "%", "physical", "%", "ratio"]),
             rows: rows.collect(),
         }],
@@ -207,21 +208,24 @@ fn varied(results: &Results) -> Result<StudySection, StudyError> {
         Ok(vec![StudyCell::text(*name), ratio(|filled| filled.logical_bytes), ratio(|filled| filled.physical_bytes)])
     };
     Ok(StudySection {
-        title: "What makes the gain?".to_owned(),
+        title: "Where the gain comes from".to_owned(),
         text: vec![
-            "The plain drive with one condition changed. A slower processor is one of fewer cores than the text's 32; with all \
-             of it cached the drive is asked for writes alone after the first touch. pgbench has tables and transactions of its \
-             own, like TPC-B: each updates an account, a teller and a branch, of which no index changes but by where the row is."
+            "The plain drive with one condition changed. A slower processor stands for fewer cores than the text's \
+             32; with all data cached the drive only receives writes after the first access. pgbench has its own \
+             tables and transactions, similar to TPC-B: each updates an account, a teller and a branch, whose indexes \
+             change only if the row moves."
                 .to_owned(),
         ],
         tables: vec![
             StudyTable {
-                caption: "Transactions a second at 100, what 75 gains, %; and 75 ÷ 100 of what a transaction takes:".to_owned(),
+                caption:
+                    "Transactions a second at 100; gain of 75, %; and 75 ÷ 100 for the resources of a transaction:"
+                        .to_owned(),
                 columns: columns(["", "at 100", "gain, %", "processor", "log", "reads", "written"]),
                 rows: all.map(row).collect::<Result<_, StudyError>>()?,
             },
             StudyTable {
-                caption: "And of what was loaded:".to_owned(),
+                caption: "And of the loaded data:".to_owned(),
                 columns: columns(["", "logical", "physical"]),
                 rows: results.varied.iter().map(size).collect::<Result<_, StudyError>>()?,
             },
@@ -250,17 +254,16 @@ fn time(results: &Results, load: &str) -> StudySection {
         ]
     });
     StudySection {
-        title: "Was it the drive that was measured?".to_owned(),
+        title: "Do the times show the drive?".to_owned(),
         text: vec![format!(
-            "The drive's world is slowed down by the time scale, so that the database's processors are to it what 32 are in \
-             real time. How late answers were is told on the drive's clock, beside what requests took there. It spoils the \
-             result where the median is later than a twentieth of the kind of request that takes least, or one answer in a \
-             hundred than half of it. The machine's load before the study was {load}."
+            "The drive is slowed down by the time scale, so that the database's processors are to it what 32 are in \
+             real time. Lateness of completions is in drive time, beside the latency of requests. It spoils the \
+             result if its median exceeds a twentieth of the fastest kind of request, or one completion in a hundred \
+             is later than half of it. The machine's load before the study was {load}."
         )],
         tables: vec![StudyTable {
-            caption:
-                "Time scale; answers late by, µs, median and 99 %; median read and write, µs; does it spoil the result:"
-                    .to_owned(),
+            caption: "Time scale; completions late by, µs, median and 99 %; median read and write, µs; result spoiled?"
+                .to_owned(),
             columns: columns(["drive", "scale", "late", "late, 99 %", "read", "write", "spoils"]),
             rows: rows.collect(),
         }],

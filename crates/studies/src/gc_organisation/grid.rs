@@ -72,9 +72,9 @@ pub(super) fn measure(options: &StudyOptions, progress: Progress<'_>) -> Result<
     let sections = vec![StudySection {
         title: "The poster's grid".to_owned(),
         text: vec![
-            "300 synchronous requests of one size on a full drive, aligned to their size, over the whole drive; repeated \
-             with other seeds until the 95 % interval of the mean is within 5 %. Mean response time in ms, greedy; what the \
-             wear-aware policy gives is in the first claim."
+            "300 synchronous requests of one size on a full drive, aligned to their size, over the whole drive; \
+             repeated with other seeds until the 95 % interval of the mean is within 5 %. Mean response time in ms, \
+             greedy; the wear-aware policy is compared in the first claim."
                 .to_owned(),
         ],
         tables: Pattern::ALL.map(|pattern| table(&points, pattern, &sizes)).to_vec(),
@@ -134,8 +134,9 @@ fn policies_claim(points: &Points, inputs: &[Input]) -> StudyClaim {
         claim: "The garbage-collection policies, greedy and wear-aware, do not differ.".to_owned(),
         measured: format!("{differing} of {} pairs of means differ, to the last bit.", pairs.len()),
         verdict: if differing == 0 { StudyVerdict::Reproduced } else { StudyVerdict::Partly },
-        because: "The policies differ only once a block has 15 % less life left than its plane's average, 8 of 50 erasures; \
-                  300 requests erase hardly any block twice. So it is a property of the experiment, not of the policies."
+        because: "The policies differ only once a block has 15 % less life left than its plane's average, 8 of 50 \
+                  erasures; 300 requests erase hardly any block twice. So this is a property of the experiment, not \
+                  of the policies."
             .to_owned(),
     }
 }
@@ -149,11 +150,13 @@ fn large_claim(points: &Points, sizes: &[u64]) -> StudyClaim {
         .map(|drive| writes().map(|pattern| points.slower(drive, (2048, 5), pattern, sizes)).iter().sum::<f64>() / 2.0);
     StudyClaim {
         claim: "On 32 GB, thresholds of 50 and 90 % cost 5.5 % against 5 %.".to_owned(),
-        measured: format!("{half:+.1} % with 50 %, {most:+.1} % with 90 %: mean over the sizes of both kinds of writes."),
+        measured: format!(
+            "{half:+.1} % with 50 %, {most:+.1} % with 90 %: mean over the sizes of both kinds of writes."
+        ),
         verdict: verdict(&[half, most], 5.5),
-        because: "A full drive starts with its whole reserve free. Before cleaning starts, 204 blocks of a plane can be written \
-                  with 5 and with 50 %, and 101 with 90 %; 300 requests of 4 MiB fill 100, smaller ones fewer. So nothing is \
-                  cleaned at all; what cleaning costs once it starts is below, under threshold and reserve."
+        because: "A full drive starts with its whole reserve free. Before cleaning starts, 204 blocks of a plane can \
+                  be written with thresholds of 5 and of 50 %, and 101 with 90 %; 300 requests of 4 MiB fill 100, \
+                  smaller ones fewer. So cleaning never starts; its cost is shown below, under threshold and reserve."
             .to_owned(),
     }
 }
@@ -167,12 +170,12 @@ fn small_claim(points: &Points, sizes: &[u64]) -> StudyClaim {
     StudyClaim {
         claim: "On 4 GB, a threshold of 50 % costs 7 % against 5 %.".to_owned(),
         measured: format!(
-            "{mean:+.1} %, the mean over the sizes of both kinds of writes. Where cleaning acts, it costs more: random \
-             writes of 4 MiB take {large:.2} ms on 32 GB and {small:.2} ms on 4 GB, {:+.0} %.",
+            "{mean:+.1} %, the mean over the sizes of both kinds of writes. Where cleaning runs, the cost is higher: \
+             random writes of 4 MiB take {large:.2} ms on 32 GB and {small:.2} ms on 4 GB, {:+.0} %.",
             100.0 * (small / large - 1.0)
         ),
         verdict: verdict(&[mean], 7.0),
-        because: "With 256 blocks a plane only requests of 1 MiB and more reach the threshold within 300 requests."
+        because: "With 256 blocks per plane only requests of 1 MiB and more reach the threshold within 300 requests."
             .to_owned(),
     }
 }

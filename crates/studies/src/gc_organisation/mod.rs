@@ -36,11 +36,11 @@ pub(crate) fn run(options: &StudyOptions, progress: Progress<'_>) -> Result<Find
     claims.extend([reserve.claim, random_read.claim]);
     let sections = [grid.sections, vec![random_read.section], reserve.sections, regime].concat();
     let limits = vec![
-        "The poster's figures exist as pictures only; what it says in words is what is compared.".to_owned(),
-        "Reserve, page times and lifetime are not on the poster; they are as DiskSim's model is shipped, and the reserve is \
-         10 points above the threshold (95 % with 90 %), because cleaning could not end otherwise."
+        "The poster's figures exist as images only; the comparison uses its words.".to_owned(),
+        "Reserve, page times and lifetime are not on the poster; they are DiskSim's defaults, and the reserve is 10 \
+         points above the threshold (95 % with 90 %), because cleaning could not end otherwise."
             .to_owned(),
-        "One parallel unit an element, copy-back on, as shipped.".to_owned(),
+        "One parallel unit per element, copy-back on, as in DiskSim's defaults.".to_owned(),
     ];
     Ok(Findings { claims, sections, limits })
 }

@@ -20,7 +20,7 @@ struct Hypothesis {
 }
 
 const HYPOTHESES: [Hypothesis; 7] = [
-    Hypothesis { name: "as told", change: |_| {} },
+    Hypothesis { name: "as described", change: |_| {} },
     Hypothesis { name: "starts at any 4 KiB", change: |experiment| experiment.alignment = Some(4096) },
     Hypothesis { name: "queue, half busy", change: |experiment| experiment.arrivals = Arrivals::Open(0.5) },
     Hypothesis { name: "queue, 90 % busy", change: |experiment| experiment.arrivals = Arrivals::Open(0.9) },
@@ -50,7 +50,7 @@ impl Row {
     }
 
     /// Whether it is as the poster has it: sequential reads much better than random ones, and these like both writes.
-    fn is_as_told(&self) -> bool {
+    fn is_as_described(&self) -> bool {
         let like_writes = [2, 3].iter().all(|&to| (0.8..1.25).contains(&self.ratio(to)));
         self.ratio(0) > 1.5 && like_writes
     }
@@ -87,27 +87,28 @@ fn claim(rows: &[Row]) -> StudyClaim {
     let matching: Vec<&str> = HYPOTHESES
         .iter()
         .zip(rows)
-        .filter(|(_, row)| row.is_as_told())
+        .filter(|(_, row)| row.is_as_described())
         .map(|(hypothesis, _)| hypothesis.name)
         .collect();
     let because = match matching.as_slice() {
-        [] => "None of the conditions that were tried gives the poster's picture; see below.".to_owned(),
+        [] => "None of the tested conditions reproduces the poster's result; see below.".to_owned(),
         names => format!(
-            "Of the conditions that were tried, the poster's picture needs this one: {}. The model itself reads a page in the \
-             same time wherever it is, and a write takes only 175 µs more than the 1.71 ms of a read of 64 KiB.",
+            "Of the tested conditions, this one reproduces the poster's result: {}. In the model itself the time of a \
+             page read does not depend on its place, and a write takes only 175 µs more than the 1.71 ms of a read of \
+             64 KiB.",
             names.join("; ")
         ),
     };
     StudyClaim {
         claim: "Sequential reads are much better than random ones, and random reads behave like writes.".to_owned(),
         measured: format!(
-            "Random reads take {:.2} times as long as sequential ones, and {:.2} and {:.2} times as long as sequential and \
-             random writes: alike are all four.",
+            "Random reads take {:.2} times as long as sequential ones, and {:.2} and {:.2} times as long as \
+             sequential and random writes: all four are alike.",
             told.ratio(0),
             told.ratio(2),
             told.ratio(3)
         ),
-        verdict: if told.is_as_told() { StudyVerdict::Reproduced } else { StudyVerdict::Partly },
+        verdict: if told.is_as_described() { StudyVerdict::Reproduced } else { StudyVerdict::Partly },
         because,
     }
 }
@@ -116,7 +117,7 @@ fn section(rows: &[Row]) -> StudySection {
     let mut ratios = Vec::new();
     for (hypothesis, row) in HYPOTHESES.iter().zip(rows) {
         let ratio = |to| StudyCell::text(format!("{:.2}", row.ratio(to)));
-        let verdict = StudyCell::text(if row.is_as_told() { "yes" } else { "no" });
+        let verdict = StudyCell::text(if row.is_as_described() { "yes" } else { "no" });
         ratios.push(vec![StudyCell::text(hypothesis.name), ratio(0), ratio(2), ratio(3), verdict]);
     }
     let times = |n: usize| {
@@ -132,18 +133,19 @@ fn section(rows: &[Row]) -> StudySection {
     };
     let overview = StudyTable {
         caption: "Random reads ÷ another pattern, quotients of the means below, mean over the sizes:".to_owned(),
-        columns: ["", "÷ seq. read", "÷ seq. write", "÷ rand. write", "as told"].map(str::to_owned).to_vec(),
+        columns: ["", "÷ seq. read", "÷ seq. write", "÷ rand. write", "as described"].map(str::to_owned).to_vec(),
         rows: ratios,
     };
     StudySection {
-        title: "Why do random reads look like writes?".to_owned(),
+        title: "Why random reads resemble writes".to_owned(),
         text: vec![
-            "4 GB, 5 %, greedy; 8 KiB, 64 KiB and 1 MiB; one condition changed at a time. \"As told\": sequential reads at \
-             least 1.5 times as fast as random ones, and random reads within 25 % of both kinds of writes."
+            "4 GB, 5 %, greedy; 8 KiB, 64 KiB and 1 MiB; one condition changed at a time. \"As described\": \
+             sequential reads at least 1.5 times as fast as random ones, and random reads within 25 % of both kinds \
+             of writes."
                 .to_owned(),
-            "Cleaning is checked before reads as well as before writes, so a threshold above the reserve makes all patterns \
-             slow, sequential reads included. Queues make random requests collide on an element, and in the same way random \
-             writes, while sequential ones go round the elements."
+            "The model checks for cleaning before reads as well as writes, so a threshold above the reserve makes all \
+             patterns slow, including sequential reads. With queues, random requests collide on an element, reads and \
+             writes alike, while sequential ones are spread over the elements."
                 .to_owned(),
         ],
         tables: std::iter::once(overview).chain((0..SIZES.len()).map(times)).collect(),

@@ -136,14 +136,15 @@ fn section(cells: &[Cell], marks: &[u64]) -> StudySection {
     let least_lives = |policy: usize| skewed.runs[policy].iter().map(|run| run[last].least_life).min().unwrap_or(0);
     let text = vec![
         format!(
-            "4 GB, threshold 5 %, synchronous random writes of 64 KiB, blocks that live {LIFETIME} erasures. \"90/10\": 90 % of \
-             the writes go to 10 % of the pages. sd is the standard deviation of P/E cycles over all blocks."
+            "4 GB, threshold 5 %, synchronous random writes of 64 KiB, blocks with a life of {LIFETIME} erasures. \
+             \"90/10\": 90 % of the writes go to 10 % of the pages. sd is the standard deviation of P/E cycles over \
+             all blocks."
         ),
         format!(
-            "Wear-aware cleaning costs most with {}: {:+.1} % after {} writes. With 90/10 it changes the spread of P/E cycles \
-             from {:.1} to {:.1}, and the most worn block has {} instead of {} erasures left. The first writes of any of these \
-             runs show no difference: the policies begin to differ when the most written blocks have lost 15 % of their lives \
-             more than the average.",
+            "Wear-aware cleaning costs most with {}: {:+.1} % after {} writes. With 90/10 it changes the standard \
+             deviation of P/E cycles from {:.1} to {:.1}, and the most worn block has {} instead of {} erasures left. \
+             At first the runs do not differ: the policies diverge when the most written blocks have lost 15 % of \
+             their lives more than the average.",
             skew_name(most.skew),
             100.0 * (response(most, 1) / response(most, 0) - 1.0),
             grouped(marks[last]),
@@ -170,12 +171,12 @@ fn section(cells: &[Cell], marks: &[u64]) -> StudySection {
             .collect(),
     };
     StudySection {
-        title: "Where do the policies differ?".to_owned(),
+        title: "Where the policies differ".to_owned(),
         text,
         tables: vec![
-            table("How long: 90/10, reserve 15 %:", "writes", by_length),
-            table("How skewed: reserve 15 %:", "skew", by_skew),
-            table("How full: 90/10:", "reserve", by_reserve),
+            table("By duration: 90/10, reserve 15 %:", "writes", by_length),
+            table("By skew: reserve 15 %:", "skew", by_skew),
+            table("By fill: 90/10:", "reserve", by_reserve),
         ],
         charts: vec![
             lines(|state| state.response_ms, "Response time, 90/10", "mean response time, ms"),

@@ -44,25 +44,25 @@ pub(super) fn measure(options: &StudyOptions, progress: Progress<'_>) -> Result<
     let claim = StudyClaim {
         claim: "The parameter with the largest influence is the minimum of free blocks.".to_owned(),
         measured: format!(
-            "Once cleaning acts, the threshold alone (5 to 50 % with a reserve of 60 %) changes a random write of 64 KiB by \
-             {threshold:+.0} %; the reserve alone (15 to 95 % with a threshold of 5 %) by {reserve:+.0} %."
+            "Once cleaning runs, the threshold alone (5 to 50 % with a reserve of 60 %) changes a random write of 64 \
+             KiB by {threshold:+.0} %; the reserve alone (15 to 95 % with a threshold of 5 %) by {reserve:+.0} %."
         ),
         verdict: StudyVerdict::Partly,
-        because: "A threshold must lie below the reserve, so that a drive with a threshold of 50 or 90 % holds less data, and \
-                  the reserve changes with it. What remains of the reserve above the threshold is what cleaning has to \
-                  work with."
+        because: "A threshold must be below the reserve, so a drive with a threshold of 50 or 90 % holds less data, \
+                  and the reserve changes with it. Cleaning works with the part of the reserve above the threshold."
             .to_owned(),
     };
     let sections = vec![StudySection {
         title: "Threshold or reserve?".to_owned(),
         text: vec![format!(
-            "4 GB, greedy, random writes of 64 KiB: on a fresh full drive, and after the drive was overwritten {overwrites} \
-             times with random pages. Mean response time, ms. On a fresh drive neither matters, because nothing is cleaned."
+            "4 GB, greedy, random writes of 64 KiB: on a fresh full drive, and after {overwrites} overwrites of the \
+             drive with random pages. Mean response time, ms. On a fresh drive neither matters, because cleaning does \
+             not run."
         )],
         tables: vec![
             table("The threshold alone:", 0..3),
             table("The reserve alone:", 3..7),
-            table("Both, as thresholds of 5 and 50 % need:", 7..9),
+            table("Both, as required for thresholds of 5 and 50 %:", 7..9),
         ],
         charts: Vec::new(),
     }];

@@ -60,27 +60,27 @@ fn claimed(at: PublishedThroughput) -> [String; 3] {
 fn because(preset: &str) -> &'static str {
     match preset {
         "intel-optane-p4800x" => {
-            "Commands a second limit 4 KiB, bytes a second 8 KiB, for reads and writes alike: a medium that is written in \
-             place has nothing that is slower for writes, so α is 1.0 at 4 KiB too. The published 1.1 is the ratio of the \
-             maker's two figures, 550,000 and 500,000."
+            "Commands per second limit 4 KiB requests and bytes per second 8 KiB requests, for reads and writes \
+             alike: on a medium written in place writes are not slower, so α is 1.0 at 4 KiB too. The published 1.1 \
+             is the ratio of the maker's two figures, 550,000 and 500,000."
         }
         "intel-p4510-fs" => {
-            "Throughput is that of the raw drive, latency is not: kernel and file system add to each command, and the \
-             pages of a file were written, so each read senses flash. k is throughput × latency, so k_r is five times as \
-             large."
+            "Throughput is that of the raw drive, but latency is not: kernel and file system add to each command, and \
+             the pages of a file are written, so each read senses flash. k is throughput × latency, so k_r is five \
+             times as large."
         }
         "intel-p4510" => {
-            "A k_r of 16 at 465,000 reads a second means 34 µs a read, less than its flash takes to be sensed; the preset \
-             senses in 19 µs to show it. The published reads were answered from elsewhere, pages that nobody had \
-             written or a cache, or there were fewer of them a second."
+            "A k_r of 16 at 465,000 reads a second means 34 µs per read, less than its flash takes to sense; the \
+             preset senses in 19 µs to reproduce it. The published reads were served from elsewhere (unwritten pages \
+             or a cache), or there were fewer of them a second."
         }
         "intel-s4610" => {
-            "With these asymmetries, a k_w of 9 at 4 KiB and of 5 at 8 KiB would need writes of 8 KiB that come back \
-             sooner than those of 4 KiB. Here they take a little longer, so that k_w lies between."
+            "With these asymmetries, a k_w of 9 at 4 KiB and of 5 at 8 KiB would require 8 KiB writes to complete \
+             sooner than 4 KiB writes. Here they take slightly longer, so k_w is between the two."
         }
         _ => {
-            "The volume is held to rates of commands and bytes, with the latency of a network. The paper gives bounds; a \
-             fitted knee above them agrees."
+            "The volume is rate-limited in commands and bytes, with the latency of a network. The paper gives bounds; \
+             a fitted knee above them agrees."
         }
     }
 }
@@ -124,12 +124,12 @@ pub(super) fn section(drives: &LearnedDrives) -> Result<StudySection, StudyError
     Ok(StudySection {
         title: "Five drives: asymmetry and concurrency".to_owned(),
         text: vec![
-            "α is saturated reads a second ÷ saturated writes a second; k_r and k_w are where the fitted segments of \
-             throughput meet, up to 256 in flight. Each with its 95 % interval; \"≈\" is a best guess, \"?\" cannot tell, \
-             all others are certain."
+            "α is saturated reads a second ÷ saturated writes a second; k_r and k_w are the number of requests in \
+             flight at which the fitted segments of throughput meet, up to 256 in flight. Each with its 95 % \
+             interval; \"≈\" marks a best guess, \"?\" an inconclusive figure, all others are certain."
                 .to_owned(),
-            "In the paper, 1 to 300 jobs have one request each in flight, and k is where the eye sees throughput stop \
-             growing. At 8 KiB, the slides that summarise it say 1.9 in words where their table has 2.0 (with FS)."
+            "In the paper, 1 to 300 jobs have one request each in flight, and k is read by eye where throughput stops \
+             growing. At 8 KiB, the slides give 1.9 in words where their table has 2.0 (with FS)."
                 .to_owned(),
         ],
         tables,
@@ -140,7 +140,7 @@ pub(super) fn section(drives: &LearnedDrives) -> Result<StudySection, StudyError
 fn table(drives: &LearnedDrives, length: &str, at: usize) -> Result<StudyTable, StudyError> {
     let mut rows = Vec::new();
     for drive in published_asymmetries() {
-        let mut row = vec![StudyCell::text(format!("{}, claimed", drive.name))];
+        let mut row = vec![StudyCell::text(format!("{}, published", drive.name))];
         row.extend(claimed(published(drive)[at]).map(StudyCell::text));
         rows.push(row);
         let mut row = vec![StudyCell::text("learned")];

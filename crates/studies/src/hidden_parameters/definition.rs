@@ -57,12 +57,12 @@ pub(super) fn section(drives: &LearnedDrives) -> Result<StudySection, StudyError
     let shares = SHARES.map(|share| format!("{share} %"));
     let columns = ["".to_owned(), "fitted knee".to_owned()].into_iter().chain(shares).collect();
     Ok(StudySection {
-        title: "What depends on how k is read".to_owned(),
+        title: "Effect of the definition of k".to_owned(),
         text: vec![
-            "Requests in flight at the fitted knee, and where throughput first has a share of its largest value. At a sharp \
-             knee all are alike. A soft one, requests that meet on a die or wait for each other, has 99 % far behind the \
-             fit: an eye that looks for the end of growth reads a larger k there. So k is held to 15 % or 1, and not to \
-             its digit."
+            "Requests in flight at the fitted knee, and where throughput first reaches a share of its largest value. \
+             At a sharp knee all are alike. At a soft knee, where requests meet on a die or wait for each other, 99 % \
+             is far beyond the fit: reading the end of the growth by eye gives a larger k. Therefore k is compared to \
+             within 15 % or 1, not to the digit."
                 .to_owned(),
         ],
         tables: vec![StudyTable { caption: "Requests in flight:".to_owned(), columns, rows }],

@@ -57,16 +57,16 @@ fn agrees(drive: &PublishedDrive, learned: &Parameters) -> [bool; 5] {
 fn because(drive: &PublishedDrive) -> &'static str {
     match (drive.stripe_bytes, drive.page_bytes) {
         (None, _) => {
-            "It is written in place: a granule is a write unit, and how data was written leaves no trace, so there is no \
-             stripe."
+            "It is written in place: a granule is a write unit, and the way data was written leaves no trace, so \
+             there is no stripe."
         }
         (_, None) => {
-            "A die programs two planes of 16 KiB at once, pieces of 64 KiB go to one channel after the other, and a read \
-             that begins in the middle of one is moved by two."
+            "A die programs two planes of 16 KiB at once, pieces of 64 KiB go round-robin to the channels, and a read \
+             that starts in the middle of a piece is transferred by two channels."
         }
         _ => {
-            "All channels program 64 KiB together, so neighbouring pages of 4 KiB lie on different channels and every one \
-             of them is as good a start as any other."
+            "All channels program 64 KiB together, so adjacent 4 KiB pages are on different channels, and every page \
+             is an equally good start."
         }
     }
 }
@@ -83,7 +83,7 @@ fn claim(published: &PublishedDrive, drive: &LearnedDrive) -> StudyClaim {
         FIGURES.iter().zip(claimed(published)).map(|((_, title), value)| format!("{title} {value}")).collect();
     StudyClaim {
         claim: format!("{}: {}.", drive.name(), row.join(", ")),
-        measured: format!("{agreeing} of {all} figures are certain and the same ({} seeds).", drive.seeds()),
+        measured: format!("{agreeing} of {all} figures are certain and equal ({} seeds).", drive.seeds()),
         verdict: verdict(agreeing, all),
         because: because(published).to_owned(),
     }
@@ -104,11 +104,11 @@ pub(super) fn section(drives: &LearnedDrives) -> Result<StudySection, StudyError
     let columns = std::iter::once("").chain(FIGURES.map(|(_, title)| title)).map(str::to_owned).collect();
     let caption = "Kakaraparthy et al., PVLDB 13(4), 2019 (Samsung, Optane, Toshiba, Micron), and learned:".to_owned();
     Ok(StudySection {
-        title: "Four drives: lengths and places".to_owned(),
+        title: "Four drives: layout".to_owned(),
         text: vec![
-            "Learned on 256 MiB of each drive, through requests and their latencies alone. ± is the interval of 200 \
-             resampled profiles; \"–\" is not determinable in the paper, and learned: absent, although it would have been \
-             seen; \"≈\" a best guess."
+            "Learned in 256 MiB of each drive, only from requests and their latencies. ± is the interval of 200 \
+             resampled profiles; \"–\" is \"not determinable\" in the paper and \"absent\" (conclusive) if learned; \
+             \"≈\" marks a best guess."
                 .to_owned(),
         ],
         tables: vec![StudyTable { caption, columns, rows }],

@@ -28,13 +28,13 @@ pub(crate) fn run(options: &StudyOptions, progress: Progress<'_>) -> Result<Find
     let claims = [layout::claims(&drives)?, concurrency::claims(&drives)?].concat();
     let sections = vec![layout::section(&drives)?, concurrency::section(&drives)?, definition::section(&drives)?];
     let limits = vec![
-        "The presets were fitted to the published figures. Agreement shows that one structure explains a row and that the \
-         learner finds what is there; it does not show that the real drive is built so."
+        "The presets were fitted to the published figures. Agreement shows that one structure explains a row and that \
+         the learner finds it; it does not show that the real drive is built that way."
             .to_owned(),
-        "The fitted knee and the published one are different readings of a curve; the curves of the paper exist as pictures \
+        "The fitted knee and the published one are different readings of a curve; the paper's curves exist as images \
          only."
             .to_owned(),
-        "The drives were learned fresh, in 256 MiB of them: no garbage collection, no cache that is larger.".to_owned(),
+        "The drives were fresh and learned in 256 MiB: without garbage collection or a larger cache.".to_owned(),
     ];
     Ok(Findings { claims, sections, limits })
 }

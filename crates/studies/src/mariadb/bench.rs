@@ -193,7 +193,7 @@ impl Database {
                      WHERE VARIABLE_NAME = 'INNODB_BUFFER_POOL_PAGES_DIRTY'";
         while connection.query_first::<u64, _>(dirty)?.unwrap_or_default() > 0 {
             if began.elapsed() > PATIENCE {
-                return Err(StudyError::Attach("the server does not write its pages back".to_owned()));
+                return Err(StudyError::Attach("the server does not write back its dirty pages".to_owned()));
             }
             std::thread::sleep(LOOK);
         }

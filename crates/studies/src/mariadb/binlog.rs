@@ -38,7 +38,7 @@ const BETWEEN: [u8; 5] = [3, 4, 15, 161, 163];
 /// # Errors
 /// Where it is none, or is cut short within an event.
 pub(super) fn transactions(log: &[u8]) -> Result<Vec<Range<u64>>, StudyError> {
-    let damaged = |at: usize| StudyError::Damaged(format!("the binary log makes no sense at byte {at}"));
+    let damaged = |at: usize| StudyError::Damaged(format!("the binary log is invalid at byte {at}"));
     if !log.starts_with(&MAGIC) {
         return Err(damaged(0));
     }
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(written.traced_pages(PAGE), plain);
         let drives = super::super::drives::toshibas().unwrap();
         let wear = |name: &str| written.wear(&drives.iter().find(|drive| drive.0 == name).unwrap().1, 1).unwrap();
-        let pages = wear("one page a program");
+        let pages = wear("programs single pages");
         assert_eq!(pages.alone, [plain * PAGE, 400 * PAGE].map(|bytes| bytes as f64));
         assert_eq!(pages.all, [(plain + 400) * PAGE, 800 * PAGE].map(|bytes| bytes as f64));
         let stripes = wear("as it is");

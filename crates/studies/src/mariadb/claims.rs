@@ -78,9 +78,9 @@ fn selects(results: &Results) -> Result<StudyClaim, StudyError> {
     Ok(StudyClaim {
         claim: "use-hot-locations: SELECT throughput of MariaDB +27 % on the Samsung 960 EVO.".to_owned(),
         measured: format!(
-            "A file system that begins at a hot location: {}. The same with the kernel cutting pages into two writes: {} of \
-             drive time, {} with {:.0} µs of the server's on a processor. Halved writes without placement: {}. A placed table that was \
-             written in bulk: {} in the first round, {} in the last.",
+            "A file system that starts at a hot location: {}. The same with the kernel splitting pages into two \
+             writes: {} in drive time, {} including {:.0} µs of the server's CPU time. Split writes without \
+             placement: {}. A placed table that was written in bulk: {} in the first round, {} in the last.",
             percent(gains.placed),
             percent(gains.best),
             percent(gains.best_with_processor),
@@ -91,12 +91,13 @@ fn selects(results: &Results) -> Result<StudyClaim, StudyError> {
         ),
         verdict: gains.verdict(),
         because: format!(
-            "{} pages of the placed table begin at hot locations, by its extents. But InnoDB writes a page in one request, and \
-             the drive cuts a write from its start: the page lies on one channel wherever it is. That is rule 4 of the text, \
-             and what its authors' own plots show of a hot location that is written once in 64 KiB. What was written with \
-             another beginning is hot until InnoDB writes it again. The kernel can be told to cut requests at half a chunk: then a \
-             page lies on two channels, placed or not. A SELECT waits {cold:.0} µs for the drive without and {hot:.0} µs with it; with \
-             {beside:.0} µs more of both it would be the claimed gain. Against MariaDB's own 16 KiB pages the best is {}.",
+            "According to its extents, {} pages of the placed table start at hot locations. But InnoDB writes a page \
+             in one request, and the drive cuts a write from its start: the page is on one channel wherever it is. \
+             This is rule 4 of the paper, and its own plots show the same for a hot location written in one 64 KiB \
+             request. Data written with another alignment is hot until InnoDB writes it again. The kernel can be set \
+             to split requests at half a chunk: then a page is on two channels, placed or not. A SELECT waits \
+             {cold:.0} µs for the drive without and {hot:.0} µs with it; {beside:.0} µs more in both cases would give \
+             the published gain. Compared with MariaDB's default 16 KiB pages the best result is {}.",
             reads.of(PLACED)?.placed_words(),
             percent(reads.gain(HALVED, DEFAULT)?)
         ),
@@ -115,15 +116,15 @@ fn mixes(results: &Results) -> Result<StudyClaim, StudyError> {
     Ok(StudyClaim {
         claim: "YCSB on MariaDB +1 to +22 %, by mix.".to_owned(),
         measured: format!(
-            "Placed, with halved writes: {} on the drive's clock; with processors no faster than here {}. Placed alone: {}.",
+            "Placed, with split writes: {} in drive time; with processors as fast as here {}. Placed alone: {}.",
             listed(&best),
             listed(&real),
             listed(&placed)
         ),
         verdict: of_mixes(&placed, &real),
-        because: "What an operation waits for a page of the table is shortened; what it waits for the log, what it finds in the \
-                  buffer pool, and the server's own work are not. How many clients the text had, and how \
-                  much of its table was in the buffer pool, is not known to us."
+        because: "The technique shortens only the wait for table pages, not for the log, buffer-pool hits or the \
+                  server's own work. The paper's number of clients and the share of its table in the buffer pool are \
+                  unknown."
             .to_owned(),
     })
 }
@@ -154,15 +155,16 @@ fn binary_log(results: &Results) -> Result<StudyClaim, StudyError> {
     Ok(StudyClaim {
         claim: format!("contain-write-in-flash-page: wear by the binary log −{:.1} % on the Toshiba XG5.", -WEAR),
         measured: format!(
-            "Flash pages that the log is written into, padded against plain: {}. Flash programs of the first by what the drive is, {}.",
+            "Flash pages into which the log is written, padded compared with plain: {}. Flash programs of the first, \
+             by drive, {}.",
             listed.collect::<Vec<_>>().join("; "),
             by_drive.collect::<Vec<_>>().join("; ")
         ),
         verdict: of_wear(&saved),
-        because: "No setting pads: what padding would save is worked out on the trace. A transaction of n bytes lies across \
-                  the end of a page of 4 KiB once in 4,096 ÷ n times, and then costs two pages: −6.7 % is what transactions of 294 \
-                  bytes save. Settings change n alone. On a drive whose flush programs a whole stripe, one page more or \
-                  less is padding of the drive's own, but where it lies across a stripe's end."
+        because: "No setting pads the log: the effect of padding is computed from the trace. A transaction of n bytes \
+                  crosses a 4 KiB page boundary once in 4,096 ÷ n times, and then costs two pages: −6.7 % corresponds \
+                  to transactions of 294 bytes. Settings only change n. On a drive whose flush programs a whole \
+                  stripe, one page more or less is the drive's own padding, unless it crosses the stripe's end."
             .to_owned(),
     })
 }

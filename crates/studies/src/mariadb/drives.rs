@@ -28,7 +28,7 @@ pub(super) fn learn(seed: u64) -> Result<Hidden, StudyError> {
     let parameters = profile.parameters;
     match (parameters.chunk_bytes.known(), parameters.hot_location.known()) {
         (Some(chunk_bytes), Some(hot)) => Ok(Hidden { chunk_bytes, hot }),
-        _ => Err(StudyError::Attach(format!("chunk and hot locations of {SAMSUNG} could not be learned"))),
+        _ => Err(StudyError::Attach(format!("chunk and hot locations of {SAMSUNG} were not learned with certainty"))),
     }
 }
 
@@ -61,8 +61,8 @@ pub(super) fn toshibas() -> Result<Vec<(&'static str, DeviceConfig)>, StudyError
     };
     Ok(vec![
         changed("as it is", |_| {})?,
-        changed("one page a program", crate::sqlite::one_page_a_program)?,
-        changed("buffer survives", crate::sqlite::survives)?,
+        changed("programs single pages", crate::sqlite::one_page_a_program)?,
+        changed("buffer survives a power cut", crate::sqlite::survives)?,
     ])
 }
 

@@ -92,7 +92,7 @@ impl KeyValue {
             let key = keys.all[keys.random.random_range(0..keys.present)];
             let value: Option<String> = connection.exec_first(&statement, (key,))?;
             if value.is_none_or(|value| value.len() != VALUE_BYTES) {
-                return Err(StudyError::Damaged(format!("row {key} of the table kv is not there")));
+                return Err(StudyError::Damaged(format!("row {key} of the table kv is missing")));
             }
         }
         Ok(())

@@ -43,7 +43,7 @@ struct Kind {
 }
 
 const KINDS: [Kind; 4] = [
-    Kind { name: "as it comes", settings: &[], per_transaction: 1, is_quick: true },
+    Kind { name: "default settings", settings: &[], per_transaction: 1, is_quick: true },
     Kind { name: "rows", settings: &["binlog_format = 'ROW'"], per_transaction: 1, is_quick: true },
     Kind {
         name: "rows without statements",
@@ -52,7 +52,7 @@ const KINDS: [Kind; 4] = [
         is_quick: true,
     },
     Kind {
-        name: "rows, 10 a transaction",
+        name: "rows, 10 per transaction",
         settings: &["binlog_format = 'ROW'", "binlog_annotate_row_events = OFF"],
         per_transaction: 10,
         is_quick: false,
@@ -160,7 +160,10 @@ fn write(
         let transactions = transactions(&std::fs::read(&path)?)?;
         if transactions.len() != scale.commits as usize {
             let found = transactions.len();
-            return Err(StudyError::Damaged(format!("the binary log has {found} transactions of {}", scale.commits)));
+            return Err(StudyError::Damaged(format!(
+                "the binary log has {found} transactions instead of {}",
+                scale.commits
+            )));
         }
         files.push(File { name: kind.name, transactions, place: file_extents(&path)?, requests: before..after });
     }

@@ -101,8 +101,8 @@ fn look_for_server() -> Result<(), StudyError> {
     match PrivateMariadb::new(None, None) {
         Ok(_) => Ok(()),
         Err(TuneError::Missing(_)) => Err(StudyError::Missing(
-            "no MariaDB server is installed; install the package mariadb-server-core (Debian, Ubuntu) or mariadb-server (Fedora, \
-             RHEL)"
+            "no MariaDB server is installed: install the package mariadb-server-core (Debian, Ubuntu) or \
+             mariadb-server (Fedora, RHEL)"
                 .to_owned(),
         )),
         Err(error) => Err(error.into()),
@@ -113,15 +113,16 @@ fn limits(results: &Results) -> Vec<String> {
     let work = &results.scale.work;
     let mut limits = vec![
         format!(
-            "{}. The text's server is patched; its buffer pool, its log and its transactions are not known to us. Its 10 \
-             million rows are {} here, its 100 rounds {}.",
+            "{}. The paper's server is patched; its buffer pool, log and transactions are unknown. Its 10 million \
+             rows are {} here, its 100 rounds {}.",
             results.reads.version, work.rows, work.rounds
         ),
-        "One client. With many, reads overlap, and a page on two channels takes both from the others: that was not measured."
+        "One client. With many clients, reads overlap, and a page on two channels occupies both: this was not measured."
             .to_owned(),
-        "One load with one seed; intervals are over rounds and repetitions. The drives are new, and no garbage is collected."
+        "One load with one seed; intervals are over rounds and repetitions. The drives are new, and garbage \
+         collection does not run."
             .to_owned(),
-        "How the text measured wear is not known to us. Here it is the bytes that the simulated flash programs.".to_owned(),
+        "How the paper measured wear is unknown. Here it is the bytes programmed by the simulated flash.".to_owned(),
     ];
     limits.extend(results.reads.not_apart.as_deref().map(attached::behind_flushes));
     limits

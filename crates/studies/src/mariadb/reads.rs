@@ -30,9 +30,9 @@ pub(super) const PLACED: &str = "placed";
 /// The same, and the table is written anew before the server starts.
 pub(super) const BULK: &str = "placed, written in bulk";
 /// The same, and pages are written in halves.
-pub(super) const HALVED: &str = "placed, halved writes";
+pub(super) const HALVED: &str = "placed, split writes";
 /// Halves alone.
-pub(super) const ONLY_HALVED: &str = "halved writes";
+pub(super) const ONLY_HALVED: &str = "split writes";
 
 /// All of them.
 const VARIANTS: [Variant; 6] = {

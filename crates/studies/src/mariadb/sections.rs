@@ -50,17 +50,18 @@ fn places(results: &Results) -> StudySection {
         ]
     };
     StudySection {
-        title: "Where do the pages of the table lie?".to_owned(),
+        title: "Placement of the table's pages".to_owned(),
         text: vec![
             format!(
-                "Learned of the drive: chunks of {} KiB, hot locations at {} KiB·i + {} KiB. The file system begins at the drive's \
-                 start, or at the first hot location (attach --offset; a partition or a loop device elsewhere).",
+                "Learned from the drive: chunks of {} KiB, hot locations at {} KiB·i + {} KiB. The file system starts \
+                 at the drive's start, or at the first hot location (attach --offset; otherwise a partition or a loop \
+                 device).",
                 hidden.chunk_bytes >> 10,
                 hidden.hot.period_bytes >> 10,
                 hidden.hot.offset_bytes >> 10
             ),
-            "Looked up in the extents of the table's file (FIEMAP), page by page. A page is torn where it lies in more than \
-             one piece."
+            "From the extents of the table's file (FIEMAP), page by page. A page is torn if it spans more than one \
+             extent."
                 .to_owned(),
         ],
         tables: vec![table(
@@ -105,40 +106,40 @@ fn selects(results: &Results) -> Result<StudySection, StudyError> {
         vec![StudyCell::text(shown.variant.name), mean(&rates).into(), of(&written).into(), of(&flash).into()]
     };
     Ok(StudySection {
-        title: "What do SELECTs gain?".to_owned(),
+        title: "Gain for SELECTs".to_owned(),
         text: vec![
             format!(
-                "{} rounds of {} inserts in transactions of {}, all pages written back, {} SELECTs of keys that are there; {} \
-                 rows at first, a buffer pool of 24 MiB. Variants take turns.",
+                "{} rounds of {} inserts in transactions of {}, write-back of all pages, {} SELECTs of existing keys; \
+                 {} rows at first, a buffer pool of 24 MiB. Variants alternate.",
                 work.rounds,
                 grouped(work.inserts.into()),
                 work.per_transaction,
                 grouped(work.selects.into()),
                 grouped(work.rows.into())
             ),
-            "Waiting for the drive is the time during which it had a read of the client's, by the trace. What the client saw has \
-             the server's and the kernel's time in it too, of processors that are as many times as fast to the drive as it is \
-             slowed down."
+            "Waiting for the drive is the time during which a read of the client was in flight, from the trace. The \
+             client's own measurement also contains the server's and the kernel's time, on processors that are faster \
+             relative to the slowed-down drive."
                 .to_owned(),
         ],
         tables: vec![
             table(
-                "Pages read for a SELECT, µs for a page, SELECTs a second of drive time, beyond 64 KiB pages (%); µs of the server \
-                 on a processor for a SELECT, gain with their mean (%), gain as the client saw it (%):",
+                "Pages read per SELECT, µs per page, SELECTs a second of drive time, compared with 64 KiB pages (%); \
+                 server CPU time in µs per SELECT, gain with its mean (%), gain measured by the client (%):",
                 ["variant", "pages", "µs", "a second", "gain", "processor", "gain", "seen"],
                 rows,
             ),
             table(
-                "Inserts a second of the drive's clock; KiB that the host wrote and that were programmed for each:",
+                "Inserts a second of drive time; KiB written by the host and programmed per insert:",
                 ["variant", "a second", "written", "flash"],
                 reads.variants.iter().map(inserts).collect(),
             ),
         ],
         charts: vec![StudyChart {
-            title: "What a page takes, round by round".to_owned(),
+            title: "Time per page by round".to_owned(),
             x_label: "round".to_owned(),
             x_is_bytes: false,
-            y_label: "µs of the drive's for a page".to_owned(),
+            y_label: "drive time per page, µs".to_owned(),
             series: [PLAIN, PLACED, BULK, HALVED].into_iter().map(line).collect::<Result<_, StudyError>>()?,
         }],
     })
@@ -165,17 +166,17 @@ fn mixes(results: &Results) -> Result<StudySection, StudyError> {
         ]);
     }
     Ok(StudySection {
-        title: "What does YCSB gain?".to_owned(),
+        title: "Gain for YCSB".to_owned(),
         text: vec![format!(
-            "{} rows of 1 KiB, {} repetitions of {} operations of each mix, one client; the same operations for all variants of a \
-             turn. Operations a second of the drive's clock.",
+            "{} rows of 1 KiB, {} repetitions of {} operations of each mix, one client; all variants of a repetition \
+             run the same operations. Operations a second of drive time.",
             grouped(scale.ycsb_rows),
             scale.repetitions,
             grouped(scale.operations.into())
         )],
         tables: vec![table(
-            "Operations a second with 16 and with 64 KiB pages; beyond the latter, %: placed, placed with halved writes, the same \
-             with processors no faster than here:",
+            "Operations a second with 16 and with 64 KiB pages; compared with the latter, %: placed, placed with \
+             split writes, the same with processors as fast as here:",
             ["mix", "16 KiB", "64 KiB", "placed", "halved", "processors"],
             rows,
         )],
@@ -199,25 +200,25 @@ fn transactions(results: &Results) -> StudySection {
         ]
     });
     let aligned = match logs.is_aligned {
-        true => "All extents of the log files begin and go on at flash pages' starts",
-        false => "Not all extents of the log files begin at flash pages' starts",
+        true => "All extents of the log files are aligned to flash pages",
+        false => "Not all extents of the log files are aligned to flash pages",
     };
     StudySection {
-        title: "What would padding save of the binary log?".to_owned(),
+        title: "Effect of padding the binary log".to_owned(),
         text: vec![
             format!(
-                "{} transactions for each setting, sync_binlog = 1, ext4 on the Toshiba with flash pages of {} KiB. {aligned}: \
-                 placement can do no more.",
+                "{} transactions per setting, sync_binlog = 1, ext4 on the Toshiba with flash pages of {} KiB. \
+                 {aligned}: placement cannot improve this.",
                 grouped(results.scale.commits.into()),
                 logs.page >> 10
             ),
-            "The positions are those in the log file. That each transaction is written as the pages in which it lies is held against \
-             the trace: pages that the drive was sent for the log, of those that the positions say."
+            "Positions are offsets in the log file. The trace is used to check that each transaction is written as \
+             the pages that it spans: pages written for the log, of those expected from the positions."
                 .to_owned(),
         ],
         tables: vec![table(
-            "Setting; bytes of a transaction; pages in the trace of those by position; pages for a transaction, plain and padded; \
-             pages written beyond plain, %; the log longer by, %:",
+            "Setting; bytes per transaction; pages in the trace of those by position; pages per transaction, plain \
+             and padded; pages written compared with plain, %; growth of the log, %:",
             ["setting", "bytes", "in the trace", "plain", "padded", "saved, %", "longer, %"],
             rows.collect(),
         )],
@@ -245,15 +246,15 @@ fn wear(results: &Results) -> StudySection {
         }
     }
     StudySection {
-        title: "What does that save of a drive's wear?".to_owned(),
+        title: "Effect on the drive's wear".to_owned(),
         text: vec![
-            "The trace's writes and flushes on new drives, with the log as it was and padded: the log alone, and all that was \
-             written at that time, InnoDB's log and the file system's journal among it."
+            "The trace's writes and flushes on new drives, with the log plain and padded: the log alone, and all \
+             writes of that period, including InnoDB's log and the file system's journal."
                 .to_owned(),
         ],
         tables: vec![table(
-            "Setting, drive; KiB programmed for a transaction's log, plain and padded, and the difference, %; KiB for all of it, and \
-             the difference, %:",
+            "Setting, drive; KiB programmed per transaction for the log, plain and padded, and the difference, %; KiB \
+             for all writes, and the difference, %:",
             ["setting", "drive", "log", "padded", "%", "all", "%"],
             rows,
         )],
@@ -278,16 +279,17 @@ fn time(results: &Results, load: &str) -> StudySection {
         ]
     };
     StudySection {
-        title: "How far is the time the drive's?".to_owned(),
+        title: "Do the times show the drive?".to_owned(),
         text: vec![format!(
-            "Each drive is slowed down {} times; the machine's load was {load} at the start. What the client saw has late answers \
-             in it; waiting for the drive, by the trace, has not. They spoil it where the median is later than a twentieth of the kind \
-             of request that takes least, or one answer in a hundred than half of it.",
+            "Each drive is slowed down {} times; the machine's load was {load} at the start. The client's \
+             measurements include late completions; waiting for the drive, from the trace, does not. They are spoiled \
+             if the median lateness exceeds a twentieth of the fastest kind of request, or one completion in a \
+             hundred is later than half of it.",
             results.reads.time_scale
         )],
         tables: vec![table(
-            "Median of a read and of a write on the drive's clock, µs; answers late by, median and 1 in 100, µs of that clock; whether that spoils \
-             what the client saw:",
+            "Median read and write in drive time, µs; completions late by, median and 1 in 100, µs of drive time; \
+             client measurements spoiled?",
             ["variant", "read", "write", "late", "1 in 100", "spoilt"],
             results.reads.variants.iter().map(row).collect(),
         )],

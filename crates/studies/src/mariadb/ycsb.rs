@@ -173,7 +173,7 @@ impl Client {
     fn read(&mut self, connection: &mut Conn, key: &str) -> Result<(), StudyError> {
         let statement = connection.prep(format!("SELECT * FROM {DATABASE}.usertable WHERE ycsb_key = ?"))?;
         let row: Option<Row> = connection.exec_first(statement, (key,))?;
-        row.map(drop).ok_or_else(|| StudyError::Damaged(format!("row {key} of the table usertable is not there")))
+        row.map(drop).ok_or_else(|| StudyError::Damaged(format!("row {key} of the table usertable is missing")))
     }
 
     fn update(&mut self, connection: &mut Conn, key: &str) -> Result<(), StudyError> {
@@ -197,7 +197,7 @@ impl Client {
         let statement = connection.prep(sql)?;
         let rows: Vec<Row> = connection.exec(statement, (key, count))?;
         match rows.is_empty() {
-            true => Err(StudyError::Damaged(format!("row {key} of the table usertable is not there"))),
+            true => Err(StudyError::Damaged(format!("row {key} of the table usertable is missing"))),
             false => Ok(()),
         }
     }

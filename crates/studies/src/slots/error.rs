@@ -5,8 +5,8 @@
 pub enum DeathTimeError {
     /// The pages leave no block free, or there are too many slots.
     #[error(
-        "{pages} pages on {blocks} blocks of {slots_per_block} slots: there must be a page, room for all pages in all \
-         blocks but one with a slot to spare, and fewer than 2^32 slots"
+        "{pages} pages on {blocks} blocks of {slots_per_block} slots: at least one page is required, all pages must \
+         fit in all blocks but one with a slot to spare, and there must be fewer than 2^32 slots"
     )]
     Shape {
         /// Blocks.
@@ -17,7 +17,9 @@ pub enum DeathTimeError {
         pages: u32,
     },
     /// The offline algorithm needs more spare blocks.
-    #[error("{blocks} blocks leave too little room beside {pages} pages to group {writes} writes by death: add blocks")]
+    #[error(
+        "{blocks} blocks leave too little space beside {pages} pages to group {writes} writes by death: add blocks"
+    )]
     NoRoom {
         /// Blocks.
         blocks: u32,
@@ -27,7 +29,7 @@ pub enum DeathTimeError {
         writes: usize,
     },
     /// A page beyond the last.
-    #[error("the trace writes page {page}; there are {pages}, from 0")]
+    #[error("the trace writes page {page}, but there are only {pages} pages, numbered from 0")]
     Page {
         /// The page.
         page: u32,
@@ -35,9 +37,9 @@ pub enum DeathTimeError {
         pages: u32,
     },
     /// Too long a trace.
-    #[error("{0} writes; the model counts up to 2^32 - 2")]
+    #[error("{0} writes: the model supports up to 2^32 - 2")]
     Writes(usize),
     /// An algorithm broke the model.
-    #[error("the algorithm broke the model: {0}")]
+    #[error("the algorithm violated the model: {0}")]
     Broken(String),
 }

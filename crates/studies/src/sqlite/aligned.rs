@@ -99,29 +99,30 @@ impl Aligned {
             ]
         };
         StudySection {
-            title: "What does an aligned log save the flash?".to_owned(),
+            title: "Effect of an aligned log on the flash".to_owned(),
             text: vec![
                 format!(
-                    "Toshiba XG5, pages of 32 KiB, WAL, synchronous FULL, exclusive locking, a checkpoint after 1024 \
-                     frames; {} Aligned: pages start where stripes of 64 KiB do, headers of frames are in blocks of \
-                     their own.",
+                    "Toshiba XG5, 32 KiB pages, WAL, synchronous FULL, exclusive locking, a checkpoint after 1024 \
+                     frames; {} Aligned: pages start at multiples of the 64 KiB stripe, and frame headers are in \
+                     blocks of their own.",
                     scale.text_words()
                 ),
-                "Plain, a frame of 32 KiB and 24 bytes touches nine blocks of 4 KiB, of which it shares the first with \
-                 the commit before. Aligned it is eight blocks and one of headers: as many. The drive deals its \
-                 stripes out to units that program by themselves, and a flush pads what each has open to a stripe. A \
-                 plain commit crosses the end of a stripe about every second time, and then pads two. An aligned one \
-                 never does, but its block of headers is in a stripe elsewhere, and is padded to one of its own unless \
-                 that is the same unit's."
+                "Plain, a frame of 32 KiB and 24 bytes touches nine 4 KiB blocks, the first of which it shares with \
+                 the previous commit. Aligned, it is eight blocks and one of headers: the same number. The drive \
+                 distributes stripes over units that program independently, and a flush pads the open part of each \
+                 unit to a stripe. A plain commit crosses a stripe boundary about every second time, and then pads \
+                 two stripes. An aligned one never does, but its block of headers is in a different stripe, which is \
+                 padded too unless it belongs to the same unit."
                     .to_owned(),
-                "In a database whose log is laid out, adjacent pages of a checkpoint are written as one request. So \
-                 what the technique does to wear is the column of the log; that of all has this in it too."
+                "In a database with a laid-out log, adjacent pages of a checkpoint are written as one request. So the \
+                 wear effect of the technique is the column of the log; the column of all writes includes this as \
+                 well."
                     .to_owned(),
             ],
             tables: vec![
-                log_table(&self.batches, "By inserts a transaction.", "inserts"),
-                log_table(&self.pages, "By SQLite's page, one insert a transaction.", "page"),
-                log_table(&self.drives, "By what the drive is, one insert a transaction.", "drive"),
+                log_table(&self.batches, "By inserts per transaction.", "inserts"),
+                log_table(&self.pages, "By SQLite's page size, one insert per transaction.", "page"),
+                log_table(&self.drives, "By drive, one insert per transaction.", "drive"),
                 StudyTable {
                     caption: "The same drives: padding, % of the log's flash bytes, plain and aligned; flash bytes ÷ \
                               host bytes of all; superblocks erased:"

@@ -97,19 +97,19 @@ impl Checkpoints {
                 .collect(),
         });
         StudySection {
-            title: "What does a checkpoint gain that writes several pages together?".to_owned(),
+            title: "Gain from checkpoints that write several pages together".to_owned(),
             text: vec![format!(
-                "{} rows are there before, so that the pages of a checkpoint lie apart; {PER_TRANSACTION} inserts a \
-                 transaction; {} seeds. A checkpoint's pages are the database's, written past the page cache; SQLite \
-                 writes one, waits, and writes the next. From two on, adjacent pages become one request, up to 2 MiB; \
-                 and so many requests are under way together.",
+                "{} rows exist before, so the pages of a checkpoint are scattered; {PER_TRANSACTION} inserts per \
+                 transaction; {} seeds. A checkpoint writes the database's pages past the page cache; SQLite writes \
+                 one, waits, and writes the next. From two on, adjacent pages become one request of up to 2 MiB, and \
+                 this many requests are in flight together.",
                 flashwise_block::grouped(scale.rows.into()),
                 scale.seeds
             )],
             tables: vec![StudyTable {
                 caption:
-                    "Drive, page, runs together; time of a checkpoint, ms, and times as fast; inserts a second, and \
-                          beyond one at a time, %; flash bytes ÷ host bytes of checkpoints:"
+                    "Drive, page, runs together; time of a checkpoint in ms, and speedup; inserts a second, and gain \
+                     over one at a time, %; flash bytes ÷ host bytes of checkpoints:"
                         .to_owned(),
                 columns: ["", "ms", "times", "insert/s", "%", "flash÷host"].map(str::to_owned).to_vec(),
                 rows,

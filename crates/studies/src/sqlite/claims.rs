@@ -27,14 +27,14 @@ fn hot_locations(m: &Measurements) -> StudyClaim {
     StudyClaim {
         claim: format!("use-hot-locations: SELECT throughput of SQLite +{:.0} % on the Samsung 960 EVO.", hot::CLAIMED),
         measured: format!(
-            "{} with 1, 500, 5,000 and 50,000 inserts a transaction, scaled.",
+            "{} with 1, 500, 5,000 and 50,000 inserts per transaction, scaled.",
             gains.iter().map(|&gain| percent(gain)).collect::<Vec<_>>().join(", ")
         ),
         verdict: verdict(gains.iter().all(near), gains.iter().all(|gain| gain.low > 0.0)),
         because: format!(
-            "Only the drive's time is counted: {cold:.0} µs a SELECT without and {hot:.0} µs with it. With {:.0} µs \
-             more of both, SQLite's, the kernel's and of copying 64 KiB, it would be the claimed gain. Against \
-             SQLite's own pages of 4 KiB it is {}.",
+            "Only drive time counts: {cold:.0} µs per SELECT without and {hot:.0} µs with it. With {:.0} µs more in \
+             both cases (SQLite, kernel, copying 64 KiB), it would be the published gain. Compared with SQLite's \
+             default 4 KiB pages it is {}.",
             m.hot.time_beside(),
             format!("{:+.0} %", m.hot.against_default()).replace('-', "−")
         ),
@@ -57,16 +57,16 @@ fn aligned_stripes(m: &Measurements) -> StudyClaim {
     StudyClaim {
         claim: format!("write-aligned-stripes: wear by SQLite's log −{:.1} % on the Toshiba XG5.", -aligned::CLAIMED),
         measured: format!(
-            "Flash bytes of the log by inserts a transaction, {}. With one insert by what the drive is, {}.",
+            "Flash bytes of the log by inserts per transaction, {}. With one insert, by drive, {}.",
             listed(&inserts),
             listed(&drives)
         ),
         verdict: verdict(inserts.iter().all(near), some),
         because: format!(
-            "A page and its header are nine blocks of 4 KiB in either form. Where a flush pads to a stripe, the block \
-             of headers, which lies elsewhere, is padded as well, and that costs more than crossing the end of a \
-             stripe now and then. Alignment saves where the drive maps units longer than a block and pads nothing. The \
-             text's prototype did not sync its headers: without their block the host's bytes are {}.",
+            "A page and its header are nine 4 KiB blocks in either form. If a flush pads to a stripe, the block of \
+             headers, which is elsewhere, is padded as well, and that costs more than occasionally crossing a stripe \
+             boundary. Alignment saves if the drive maps units longer than a block and does not pad. The paper's \
+             prototype did not sync its headers: without their block the host's bytes are {}.",
             percent(m.aligned.of_the_prototype())
         ),
     }
@@ -80,11 +80,11 @@ fn contained(m: &Measurements) -> StudyClaim {
             "contain-write-in-flash-page: wear by MariaDB's binary log −{:.1} % on the Toshiba XG5.",
             -small_pages::CLAIMED
         ),
-        measured: format!("With SQLite's log, by drive, page and inserts a transaction, {}.", listed(&all)),
+        measured: format!("With SQLite's log, by drive, page and inserts per transaction, {}.", listed(&all)),
         verdict: verdict(all.iter().all(near), all.iter().any(|(_, value)| saves(value))),
-        because: "It is another log: one frame of SQLite's is a page, a record of the binary log may be much shorter. \
-                  What is saved is the second flash page of a write that lies across two, which shows only where a \
-                  flush programs single pages; where it closes a stripe of 64 KiB, one page more or less is padding."
+        because: "This is a different log: one frame of SQLite is a page, but a record of the binary log may be much \
+                  shorter. The technique saves the second flash page of a write that spans two, which matters only if \
+                  a flush programs single pages; if it closes a 64 KiB stripe, one page more or less is padding."
             .to_owned(),
     }
 }
@@ -95,11 +95,11 @@ fn write_back(m: &Measurements) -> StudyClaim {
     let words: Vec<String> = times.iter().map(|(name, value)| format!("{name}: {:.1} times", value.value)).collect();
     StudyClaim {
         claim: format!("Concurrent write-back: k_w = {K_W:.0} pages are written in the time of one (ACE's argument)."),
-        measured: format!("A checkpoint is as fast: {}. Inserts a second, {}.", words.join("; "), listed(&more)),
+        measured: format!("Speedup of a checkpoint: {}. Inserts a second, {}.", words.join("; "), listed(&more)),
         verdict: verdict(times.iter().all(near), times.iter().any(|(_, value)| value.low > 1.0)),
-        because: "Two things come together: adjacent pages become one request, and requests overlap. What overlaps is \
-                  the host's command; the transfer into the drive's buffer does not, and where the buffer fills, the \
-                  flash's own rate decides. Commits wait for the flush of the log, which stays as it is."
+        because: "Two effects combine: adjacent pages become one request, and requests overlap. Only the host's \
+                  commands overlap, not the transfer into the drive's buffer, and once the buffer is full the flash's \
+                  own rate decides. Commits still wait for the flush of the log."
             .to_owned(),
     }
 }

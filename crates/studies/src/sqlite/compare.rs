@@ -67,9 +67,9 @@ impl Compared {
 /// Columns of [`Compared::log_cells`] behind the name.
 const LOG_COLUMNS: [&str; 9] = ["", "host", "laid out", "flash", "laid out", "log, %", "all, %", "commits/s", "%"];
 /// What they show.
-const LOG_CAPTION: &str = "KiB a commit that the host writes to the log and that the flash programs for it, \
-                                      plain and laid out; flash bytes of the log and of all beyond plain, %; commits a \
-                                      second, plain, and laid out beyond it, %:";
+const LOG_CAPTION: &str = "KiB per commit written to the log by the host and programmed by the flash, plain and laid \
+                           out; flash bytes of the log and of all writes compared with plain, %; commits a second, \
+                           plain, and change with the layout, %:";
 
 /// A table of [`Compared::log_cells`], whose first column is called something.
 pub(super) fn log_table(of: &[Compared], caption: &str, first: &str) -> StudyTable {

@@ -37,15 +37,15 @@ pub(super) fn variants() -> Result<Vec<Variant>, StudyError> {
     };
     Ok(vec![
         changed("as it is", false, |_| {})?,
-        changed("buffer survives", false, survives)?,
-        changed("one page a program", false, one_page_a_program)?,
+        changed("buffer survives a power cut", false, survives)?,
+        changed("programs single pages", false, one_page_a_program)?,
         changed("pages of 16 KiB", false, |drive| {
             let flash = &mut drive.flash;
             (flash.page_bytes, flash.pages_per_block) = (16_384, flash.pages_per_block / 4);
             (drive.ftl.superpage_channels, drive.ftl.superpage_ways) = (4, 1);
         })?,
         changed("maps 16 KiB", false, |drive| maps(drive, 16_384))?,
-        changed("maps 16 KiB, survives", false, |drive| {
+        changed("maps 16 KiB, buffer survives", false, |drive| {
             maps(drive, 16_384);
             survives(drive);
         })?,

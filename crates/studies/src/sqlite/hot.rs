@@ -111,24 +111,25 @@ impl Hot {
         };
         let [cold, hot] = self.select_times();
         StudySection {
-            title: "What do hot locations gain?".to_owned(),
+            title: "Gain from hot locations".to_owned(),
             text: vec![
                 format!(
-                    "Samsung 960 EVO, learned, and the text's table and rounds with {} rows, all of it and the page \
-                     cache divided by {}. Pages of 64 KiB, plain and at hot locations. Time is the drive's.",
+                    "Samsung 960 EVO, learned, with the paper's table and rounds and {} rows, all scaled down \
+                     together with the page cache by {}. 64 KiB pages, plain and at hot locations. Times are drive \
+                     time.",
                     KeyValueWorkload::FULL.rows / self.divisor,
                     self.divisor
                 ),
                 format!(
                     "A SELECT takes {cold:.0} µs of drive time without and {hot:.0} µs with the technique, however \
-                     many rows a transaction inserts: what it reads was last written as whole pages either way. Pages \
-                     of 4 KiB, SQLite's own, make this work faster than both."
+                     many rows a transaction inserts: the data it reads was written as whole pages either way. \
+                     SQLite's default 4 KiB pages are faster than both for this work."
                 ),
             ],
             tables: vec![StudyTable {
                 caption:
-                    "Inserts a transaction (the text's); SELECTs a second, plain and hot, and the gain, %; inserts a \
-                          second, plain and hot; SELECTs a second with pages of 4 KiB:"
+                    "Inserts per transaction (the paper's); SELECTs a second, plain and hot, and the gain, %; inserts \
+                     a second, plain and hot; SELECTs a second with 4 KiB pages:"
                         .to_owned(),
                 columns: ["inserts", "SELECT/s", "hot", "gain, %", "insert/s", "hot", "4 KiB"]
                     .map(str::to_owned)

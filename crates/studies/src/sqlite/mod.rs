@@ -78,15 +78,16 @@ pub(crate) fn run(options: &StudyOptions, progress: Progress<'_>) -> Result<Find
     let [contained, sparse] = m.small_pages.sections(&scale);
     let sections = vec![m.hot.section(), m.aligned.section(&scale), contained, sparse, m.checkpoints.section(&scale)];
     let limits = vec![
-        "How the text measured wear is not known to us. Here it is the bytes that the simulated flash programs, and \
-         erases on a drive small enough to collect garbage."
+        "How the paper measured wear is unknown. Here it is the bytes programmed by the simulated flash, and erases \
+         on a drive small enough to collect garbage."
             .to_owned(),
-        "The text's prototype of the aligned log neither syncs the headers of its frames nor recovers from them. Here \
-         they are synced with each commit, and a log survives a power cut."
+        "The paper's prototype of the aligned log neither syncs the headers of its frames nor recovers from them. \
+         Here they are synced with each commit, and a log survives a power cut."
             .to_owned(),
-        "Time is the drive's: SQLite's own, the system's calls and the file system's writes are not in it.".to_owned(),
-        "The binary log of MariaDB is in the study mariadb. No drive here compresses: the study transparent-compression has the sparse \
-         log on one that does."
+        "Times are drive time: SQLite's CPU time, system calls and the file system's writes are not included."
+            .to_owned(),
+        "MariaDB's binary log is in the study mariadb. No drive here compresses: the study transparent-compression \
+         covers the sparse log on one that does."
             .to_owned(),
     ];
     Ok(Findings { claims: claims::all(&m), sections, limits })

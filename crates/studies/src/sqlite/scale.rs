@@ -58,7 +58,7 @@ impl Scale {
     /// The same for the text's own runs.
     pub(super) fn text_words(&self) -> String {
         format!(
-            "at least {} inserts where their number a transaction varies, else {}",
+            "at least {} inserts if their number per transaction varies, else {}",
             grouped(self.inserts.into()),
             self.words()
         )

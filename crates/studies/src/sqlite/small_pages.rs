@@ -31,7 +31,7 @@ pub(super) fn measure(scale: &Scale, options: &StudyOptions, progress: Progress<
     let (mut one_page, mut survives) = (toshiba.clone(), toshiba.clone());
     drives::one_page_a_program(&mut one_page);
     drives::survives(&mut survives);
-    let three = [("as it is", toshiba), ("one page a program", one_page), ("buffer survives", survives)];
+    let three = [("as it is", toshiba), ("programs single pages", one_page), ("buffer survives a power cut", survives)];
     let (mut contained, mut sparse) = (Vec::new(), Vec::new());
     for (name, drive) in three {
         for page in PAGES {
@@ -69,27 +69,27 @@ impl SmallPages {
         };
         [
             section(
-                "What does a log gain whose frames stay within flash pages?",
+                "Gain from a log whose frames stay within flash pages",
                 vec![
-                    format!("Toshiba XG5 with flash pages of 4 KiB, pages of 512 and 1024 bytes; {}", scale.words()),
-                    "Of 512 bytes, seven frames fit into a flash page. Of 1024 bytes three would leave a quarter of it \
-                     empty, so that headers are kept apart and four pages fill it: then each commit writes a block of \
-                     headers besides. What is written is whole blocks of 4 KiB in both forms: what a contained frame \
-                     saves is the second block of a frame that lies across two."
+                    format!("Toshiba XG5 with 4 KiB flash pages, pages of 512 and 1024 bytes; {}", scale.words()),
+                    "With 512 bytes, seven frames fit in a flash page. With 1024 bytes three frames would leave a \
+                     quarter of it empty, so headers are stored separately and four pages fill it: each commit then \
+                     also writes a block of headers. Both forms write whole 4 KiB blocks: a contained frame saves the \
+                     second block of a frame that spans two."
                         .to_owned(),
                 ],
-                vec![log_table(&self.contained, "Drive, page, inserts a transaction.", "drive")],
+                vec![log_table(&self.contained, "Drive, page, inserts per transaction.", "drive")],
             ),
             section(
-                "What does a sparse log cost where nothing is compressed?",
+                "Cost of a sparse log without compression",
                 vec![
-                    format!("Every frame starts fresh blocks of 4 KiB, and its header has one more; {}", scale.words()),
-                    "A drive that compresses stores next to nothing for the zeros. This one stores them: a block more \
-                     a frame, and for pages of less than 4 KiB the rest of a block. It is for drives that compress \
-                     alone."
+                    format!("Every frame starts a fresh 4 KiB block, and its header takes one more; {}", scale.words()),
+                    "A compressing drive stores next to nothing for the zeros. This one stores them: one block more \
+                     per frame, and for pages of less than 4 KiB the rest of a block. A sparse log is only useful on \
+                     drives that compress."
                         .to_owned(),
                 ],
-                vec![log_table(&self.sparse, "Drive, page; one insert a transaction.", "drive")],
+                vec![log_table(&self.sparse, "Drive, page; one insert per transaction.", "drive")],
             ),
         ]
     }

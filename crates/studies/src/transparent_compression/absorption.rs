@@ -95,24 +95,24 @@ impl Absorption {
             .iter()
             .map(|(drive, bytes, costs)| cells(format!("{}, {}", drive.name(), size(*bytes)), costs));
         StudySection {
-            title: "What keeps a rewritten block from the flash?".to_owned(),
+            title: "Absorption of rewritten blocks in the buffer".to_owned(),
             text: vec![
                 format!(
-                    "A packed log of records of {RECORD} bytes, half zeros, {} commits, {} seeds; bytes a commit.",
+                    "A packed log with records of {RECORD} bytes, half zeros, {} commits, {} seeds; bytes per commit.",
                     scale.commits / 2,
                     scale.seeds
                 ),
-                "A block is replaced in the buffer for as long as its superpage is open, which is until so much is \
-                 written that it is full; how large the buffer is does not matter. On the drive that compresses it must \
-                 fit into the granules that it has there besides: a block that grows by a record seldom does, and takes \
-                 others, and those that it had are programmed all the same."
+                "A block is replaced in the buffer as long as its superpage is open, that is until enough is written \
+                 to fill it; the size of the buffer does not matter. On the compressing drive it must also fit in the \
+                 granules that it has there: a block that grows by a record seldom does, and takes new ones, and the \
+                 old ones are programmed anyway."
                     .to_owned(),
             ],
             tables: vec![
-                table("Drive, and what others write between two commits:", traffic.collect()),
-                table("The drive that compresses, nothing else written, by its granule:", sized(&self.granules)),
+                table("Drive, and bytes written by others between two commits:", traffic.collect()),
+                table("The compressing drive, nothing else written, by its granule:", sized(&self.granules)),
                 table(
-                    "The drive that does not compress, 16 KiB written by others between two commits, by its superpage:",
+                    "The plain drive, 16 KiB written by others between two commits, by its superpage:",
                     sized(&self.superpages),
                 ),
                 table("The same by the size of its write buffer, superpages of 64 KiB:", sized(&self.buffers)),

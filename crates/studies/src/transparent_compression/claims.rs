@@ -32,7 +32,7 @@ pub(super) fn fill_factor(fill: &FillFactor) -> StudyClaim {
     let best = fill.source();
     let words = |tables: &Tables| {
         format!(
-            "{}, {}: logical {}, physical {}, ratio {:.2} and {:.2}; {:.1} physical bytes for 100 that are added",
+            "{}, {}: logical {}, physical {}, ratio {:.2} and {:.2}; {:.1} physical bytes per 100 added logical bytes",
             tables.source.name(),
             tables.content.name(),
             percent(tables.more_logical(SEVENTY_FIVE)),
@@ -55,8 +55,8 @@ pub(super) fn fill_factor(fill: &FillFactor) -> StudyClaim {
     let growing = (ADDRESSED[1] - ADDRESSED[0]) * 3.0;
     StudyClaim {
         claim: format!(
-            "PostgreSQL under TPC-C, fill factor 100 to 75: an ordinary drive stores {:.0} and {:.0} GB ({:+.0} %), the CSD \
-             2000 {:.0} and {:.0} GB ({:+.0} %), a ratio of {:.1} and {:.1}; {:.1} bytes for 100 that are added.",
+            "PostgreSQL under TPC-C, fill factor 100 and 75: an ordinary drive stores {:.0} and {:.0} GB ({:+.0} %), \
+             the CSD 2000 {:.0} and {:.0} GB ({:+.0} %), a ratio of {:.1} and {:.1}; {:.1} bytes per 100 added.",
             ADDRESSED[0],
             ADDRESSED[1],
             100.0 * (ADDRESSED[1] / ADDRESSED[0] - 1.0),
@@ -70,10 +70,10 @@ pub(super) fn fill_factor(fill: &FillFactor) -> StudyClaim {
         measured: format!("{}.", tables.iter().map(|&tables| words(tables)).collect::<Vec<_>>().join("; ")),
         verdict,
         because: format!(
-            "Zeros cost next to nothing; what is left is that each block begins its code anew and is rounded up. A table \
-             whose pages are three quarters full grows by a third, the text's data by 22 %: then {growing:.0} of the {:.0} \
-             GB have the fill factor, and {:.0} are indexes and tables that keep theirs. Random strings as TPC-C asks for \
-             do not compress to a quarter; the text's data did. Room that holds what was deleted costs as much as rows.",
+            "Zeros cost next to nothing; what remains is that each block is compressed separately and rounded up. A \
+             table with pages three quarters full grows by a third, the text's data by 22 %: so {growing:.0} of the \
+             {:.0} GB have the fill factor, and {:.0} are indexes and tables without it. TPC-C's random strings do \
+             not compress to a quarter, but the text's data did. Space of deleted rows costs as much as rows.",
             ADDRESSED[0],
             ADDRESSED[0] - growing
         ),
@@ -96,22 +96,22 @@ pub(super) fn written_again(logs: &Logs, absorption: &Absorption) -> StudyClaim 
     let beside = |drive| [0, 64 << 10].map(|traffic| absorption.flash(drive, traffic).value);
     let ([alone, busy], [alone_compressing, busy_compressing]) = (beside(Drive::Protected), beside(Drive::COMPRESSES));
     StudyClaim {
-        claim:
-            "A packed log is written to flash several times: each commit writes the block again that it shares with \
-                those before."
-                .to_owned(),
+        claim: "A packed log is written to flash several times: each commit rewrites the block that it shares with \
+                earlier ones."
+            .to_owned(),
         measured: format!(
-            "Flash bytes ÷ bytes of the log that are there at the end, nothing else written: on the drive that compresses, \
-             {}; on the one that does not, {}.",
+            "Flash bytes ÷ bytes of the finished log, nothing else written: on the compressing drive, {}; on the \
+             plain one, {}.",
             listed(&compressing, times),
             listed(&protected, times)
         ),
         verdict,
         because: format!(
-            "A buffer that survives a power cut replaces a block that is written again for as long as its superpage is \
-             open. The more others write between two commits the less it does: {alone:.0} flash bytes a commit become \
-             {busy:.0} with 64 KiB of theirs (records of 128 bytes). On the drive that compresses, a block that grows does not fit where \
-             it was, and is written anew even alone: {alone_compressing:.0} and {busy_compressing:.0}."
+            "A buffer that survives a power cut replaces a rewritten block as long as its superpage is open. The more \
+             others write between two commits, the less it absorbs: {alone:.0} flash bytes per commit become \
+             {busy:.0} with 64 KiB of theirs (records of 128 bytes). On the compressing drive, a block that grows \
+             does not fit in its old place, and is written again even alone: {alone_compressing:.0} and \
+             {busy_compressing:.0}."
         ),
     }
 }
@@ -125,19 +125,20 @@ pub(super) fn sparse(logs: &Logs) -> StudyClaim {
     let gaining = gains(&half) + gains(&noise);
     let verdict = verdict(gaining > 0 && gaining == half.len() + noise.len(), gaining > 0);
     StudyClaim {
-        claim: "On a drive that compresses, a sparse log, each commit in a fresh block, is written once and amplifies \
-                writes less."
+        claim: "On a compressing drive, a sparse log, with each commit in a fresh block, is written once and \
+                amplifies writes less."
             .to_owned(),
         measured: format!(
-            "Flash bytes of the packed log ÷ those of the sparse one, by record: half zeros, {}; noise, {}; on the same \
-             drive without compression, {}.",
+            "Flash bytes of the packed log ÷ those of the sparse one, by record: half zeros, {}; noise, {}; on the \
+             same drive without compression, {}.",
             listed(&half, times),
             listed(&noise, times),
             listed(&on(Drive::Protected, Record::HalfZeros), times)
         ),
         verdict,
-        because: "It is a sum, Σ C(jL) against m·C(L): half of (m + 1) to one, with m records to a block, less what the \
-                  granule rounds up and what the buffer absorbs. Where nothing is compressed, each record costs a block."
+        because: "It is a sum, Σ C(jL) compared with m·C(L): between (m + 1) ÷ 2 and 1, with m records per block, \
+                  minus the rounding to granules and what the buffer absorbs. Without compression, each record costs \
+                  a block."
             .to_owned(),
     }
 }

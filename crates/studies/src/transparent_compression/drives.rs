@@ -35,7 +35,7 @@ impl Drive {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Compresses { .. } => "compresses",
-            Self::Protected => "buffer survives",
+            Self::Protected => "buffer survives a power cut",
             Self::Unprotected => "neither",
             Self::UnprotectedByPage => "neither, single pages",
         }

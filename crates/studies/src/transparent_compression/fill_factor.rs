@@ -144,10 +144,10 @@ impl FillFactor {
     pub(super) fn about_postgres(&self) -> String {
         match &self.postgres {
             Ok(version) => format!(
-                "PostgreSQL's pages are those of the version that is installed, {version}. Its pages hold the position of \
-                 the log at which they were changed, so that another version may give sizes that differ by some granules."
+                "PostgreSQL's pages are those of the installed version, {version}. Pages contain the log position of \
+                 their last change, so another version may give sizes that differ by some granules."
             ),
-            Err(why) => format!("No pages of PostgreSQL were measured: {why}. SQLite's stand for them."),
+            Err(why) => format!("PostgreSQL's pages were not measured: {why}. SQLite's are used instead."),
         }
     }
 
@@ -175,22 +175,22 @@ impl FillFactor {
                 .collect(),
         });
         StudySection {
-            title: "What does room in pages cost?".to_owned(),
+            title: "Cost of free space in pages".to_owned(),
             text: vec![
                 format!(
-                    "{} rows as TPC-C's STOCK, in pages of 8 KiB, written to the drive with their bytes; blocks of 4 KiB, \
+                    "{} rows of TPC-C's STOCK, in 8 KiB pages, written to the drive with their bytes; 4 KiB blocks, \
                      zlib at level 6, granules of 64 bytes; {} seeds.",
                     grouped(scale.rows.into()),
                     scale.seeds
                 ),
-                "PostgreSQL is loaded WITH (fillfactor = N). SQLite knows no fill factor: more rows are loaded than are \
-                 wanted, and the superfluous ones, evenly spread, are deleted. With secure_delete the room between is \
-                 zeros then, as PostgreSQL's is; without it the old bytes stay."
+                "PostgreSQL is loaded WITH (fillfactor = N). SQLite has no fill factor: more rows are loaded than \
+                 needed, and the surplus, evenly spaced, is deleted. With secure_delete the space between is zeros, \
+                 as in PostgreSQL; without it the old bytes remain."
                     .to_owned(),
             ],
             tables: vec![StudyTable {
-                caption: "Whose pages, strings, fill factor; logical and physical bytes beyond full pages, %; logical ÷ \
-                          physical; physical bytes for each logical byte that is added, %:"
+                caption: "Pages, strings, fill factor; logical and physical bytes compared with full pages, %; \
+                          logical ÷ physical; physical bytes per added logical byte, %:"
                     .to_owned(),
                 columns: ["", "logical, %", "physical, %", "ratio", "price, %"].map(str::to_owned).to_vec(),
                 rows: rows.collect(),
@@ -199,7 +199,7 @@ impl FillFactor {
                 title: "Physical bytes by fill factor, words".to_owned(),
                 x_label: "fill factor, %".to_owned(),
                 x_is_bytes: false,
-                y_label: "physical bytes beyond full pages, %".to_owned(),
+                y_label: "physical bytes compared with full pages, %".to_owned(),
                 series: series.collect(),
             }],
         }
@@ -217,12 +217,12 @@ impl FillFactor {
         };
         let rows = self.tables.iter().flat_map(|tables| (0..CODINGS.len()).map(move |coding| row(tables, coding)));
         StudySection {
-            title: "Does it depend on the code?".to_owned(),
-            text: vec!["The same pages on drives that compress otherwise.".to_owned()],
+            title: "Effect of the compression code".to_owned(),
+            text: vec!["The same pages on drives with other codes.".to_owned()],
             tables: vec![StudyTable {
                 caption:
-                    "Whose pages, strings, code; logical ÷ physical at fill factors 100 and 75; physical bytes beyond \
-                          full pages at 75 and 50, %:"
+                    "Pages, strings, code; logical ÷ physical at fill factors 100 and 75; physical bytes compared \
+                     with full pages at 75 and 50, %:"
                         .to_owned(),
                 columns: ["", "ratio, 100", "ratio, 75", "at 75, %", "at 50, %"].map(str::to_owned).to_vec(),
                 rows: rows.collect(),

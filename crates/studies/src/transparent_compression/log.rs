@@ -234,8 +234,8 @@ impl Logs {
         };
         let by_drive = |drive: Drive| StudyTable {
             caption: format!(
-                "{}: record, its bytes; a commit, bytes: noise in a packed block on average; what writing it takes if \
-                 nothing is absorbed; of that, absorbed; flash, packed and sparse; packed ÷ sparse:",
+                "{}: record bytes; per commit, in bytes: noise in a packed block on average; cost of writing it \
+                 without absorption; absorbed part of that; flash, packed and sparse; packed ÷ sparse:",
                 drive.name()
             ),
             columns: ["", "noise", "written", "absorbed", "packed", "sparse", "times"].map(str::to_owned).to_vec(),
@@ -271,12 +271,12 @@ impl Logs {
         };
         let lines = Record::ALL.iter().flat_map(|&record| [line(record, Form::Packed), line(record, Form::Sparse)]);
         StudySection {
-            title: "What does a commit cost, packed and sparse?".to_owned(),
+            title: "Cost of a commit, packed and sparse".to_owned(),
             text: vec![format!(
-                "{} commits of one record each, one after the other, nothing else on the drive; every commit writes 4096 \
-                 bytes in either form, forced; {} seeds. Four drives: one that compresses, the same without compression, \
-                 whose buffer survives a power cut too, and one without either, programming stripes of 64 KiB or single \
-                 pages of 4 KiB.",
+                "{} commits of one record each, one after the other, nothing else on the drive; every commit writes \
+                 4096 bytes with force unit access in either form; {} seeds. Four drives: one that compresses; the \
+                 same without compression, whose buffer also survives a power cut; and one without either, \
+                 programming stripes of 64 KiB or single 4 KiB pages.",
                 grouped(scale.commits),
                 scale.seeds
             )],
@@ -291,9 +291,8 @@ impl Logs {
                     },
                     StudyTable {
                         caption:
-                            "On the drive that compresses: record, its bytes; room of the log a commit, bytes: packed, \
-                              logical and physical; sparse, logical and physical; flash bytes ÷ host bytes, packed and \
-                              sparse:"
+                            "On the compressing drive: record bytes; log space per commit in bytes: packed, logical \
+                             and physical; sparse, logical and physical; flash bytes ÷ host bytes, packed and sparse:"
                                 .to_owned(),
                         columns: ["", "packed", "physical", "sparse", "physical", "÷ host", "sparse"]
                             .map(str::to_owned)
@@ -303,10 +302,10 @@ impl Logs {
                 ])
                 .collect(),
             charts: vec![StudyChart {
-                title: "Flash bytes a commit on a drive that compresses".to_owned(),
+                title: "Flash bytes per commit on a compressing drive".to_owned(),
                 x_label: "bytes of a record".to_owned(),
                 x_is_bytes: true,
-                y_label: "flash bytes a commit".to_owned(),
+                y_label: "flash bytes per commit".to_owned(),
                 series: lines.collect(),
             }],
         }

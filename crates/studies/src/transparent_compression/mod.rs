@@ -65,16 +65,16 @@ pub(crate) fn run(options: &StudyOptions, progress: Progress<'_>) -> Result<Find
     sections.extend([logs.section(&scale), absorption.section(&scale), sqlite_log::section(&database, &scale)]);
     let limits = vec![
         fill.about_postgres(),
-        "The 33 % more transactions that the text has with a fill factor of 75 are looked for in the study fillfactor: they \
-         need a running server under TPC-C."
+        "The text's 33 % more transactions with a fill factor of 75 are examined in the study fillfactor: they need a \
+         running server under TPC-C."
             .to_owned(),
-        "The text's data are not known; here they are TPC-C's STOCK table, and the same table with words in place of \
-         random strings. The table alone is looked at: neither indexes nor the tables that TPC-C does not update."
+        "The text's data is unknown; here it is TPC-C's STOCK table, and the same table with words instead of random \
+         strings. Only the table is measured: neither indexes nor the tables that TPC-C does not update."
             .to_owned(),
-        "How a CSD 2000 buffers, packs and rounds what it has compressed is not published. Here what is compressed is \
-         rounded to 64 bytes and gets its place in the open superpage at once."
+        "How a CSD 2000 buffers, packs and rounds compressed data is not published. Here compressed data is rounded \
+         to 64 bytes and gets its place in the open superpage at once."
             .to_owned(),
-        "Drives are new: no garbage is collected, and flash bytes are those of the writes alone.".to_owned(),
+        "Drives are new: garbage collection does not run, and flash bytes are those of the writes alone.".to_owned(),
     ];
     Ok(Findings { claims, sections, limits })
 }

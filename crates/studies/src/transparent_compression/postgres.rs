@@ -120,7 +120,9 @@ fn output(command: &mut Command, input: &str) -> io::Result<Vec<u8>> {
     match (output.status.success(), failed) {
         (true, None) => Ok(output.stdout),
         (_, Some(line)) => Err(io::Error::other(line.to_owned())),
-        (false, None) => Err(io::Error::other(complaint.lines().last().unwrap_or("it failed").to_owned())),
+        (false, None) => {
+            Err(io::Error::other(complaint.lines().last().unwrap_or("it failed without an error message").to_owned()))
+        }
     }
 }
 

@@ -58,22 +58,23 @@ impl Compared {
 /// The section.
 pub(super) fn section(all: &[Compared], scale: &Scale) -> StudySection {
     StudySection {
-        title: "What does SQLite's log gain?".to_owned(),
+        title: "Gain for SQLite's log".to_owned(),
         text: vec![
             format!(
-                "Real SQLite: WAL, synchronous FULL, a checkpoint after 1024 frames, {} inserts of 100 letters, one a \
-                 transaction, {} seeds. Sparse, as sparse-log=4k of the VFS: every frame starts fresh blocks of 4 KiB, and \
-                 its header has one more.",
+                "SQLite: WAL, synchronous FULL, a checkpoint after 1024 frames, {} inserts of 100 letters, one per \
+                 transaction, {} seeds. Sparse, as with sparse-log=4k of the VFS: every frame starts a fresh 4 KiB \
+                 block, and its header takes one more.",
                 grouped(scale.inserts.into()),
                 scale.seeds
             ),
-            "A frame is a whole page. Plain, it lies across the ends of blocks, and a commit writes the block again in \
-             which the one before ended."
+            "A frame is a whole page. Plain, it crosses block boundaries, and a commit rewrites the block in which \
+             the previous one ended."
                 .to_owned(),
         ],
         tables: vec![StudyTable {
-            caption: "Drive, page; KiB a commit that the host writes to the log and that the flash programs for it, plain \
-                      and sparse; flash bytes beyond plain, %; commits a second, plain, and sparse beyond it, %:"
+            caption: "Drive, page; KiB per commit written to the log by the host and programmed by the flash, plain \
+                      and sparse; flash bytes compared with plain, %; commits a second, plain, and change with \
+                      sparse, %:"
                 .to_owned(),
             columns: ["", "host", "sparse", "flash", "sparse", "log, %", "commits/s", "%"].map(str::to_owned).to_vec(),
             rows: all.iter().map(Compared::cells).collect(),

@@ -55,7 +55,7 @@ fn assert_batches_save(document: &StudyDocument) {
 
 /// What one write costs is what the published row says, within what the presets agree with it: α and both k by 15 %.
 fn assert_prices(document: &StudyDocument) {
-    let rows = rows(section(document, "What does a write cost"), 1);
+    let rows = rows(section(document, "Cost of a synchronous write"), 1);
     for (name, numbers) in &rows[..3] {
         let (promised, measured) = (numbers[1], numbers[2]);
         assert!((measured / promised - 1.0).abs() < 0.2, "{name}: {measured} for {promised}");
@@ -64,7 +64,7 @@ fn assert_prices(document: &StudyDocument) {
 
 /// Without prefetching LRU misses as often with ACE as without.
 fn assert_misses(document: &StudyDocument) {
-    let rows = rows(section(document, "How many more misses"), 0);
+    let rows = rows(section(document, "Additional misses"), 0);
     for (name, numbers) in rows.iter().filter(|(name, _)| name.ends_with(" LRU")) {
         assert_eq!(numbers[0], 0.0, "{name}");
         assert!(numbers[1] >= 0.0, "{name}: fewer pages written");
@@ -73,7 +73,7 @@ fn assert_misses(document: &StudyDocument) {
 
 /// The published figure is the model's, to its two digits.
 fn assert_model(document: &StudyDocument) {
-    for (alpha, numbers) in rows(section(document, "How asymmetric"), 1) {
+    for (alpha, numbers) in rows(section(document, "Effect of the asymmetry"), 1) {
         assert!((numbers[0] - numbers[1]).abs() < 0.015, "α {alpha}: {numbers:?}");
     }
 }

@@ -50,7 +50,7 @@ fn assert_aligned_log(document: &StudyDocument) {
     assert!((36.0..42.0).contains(&one[0]) && (one[1] / one[0] - 1.0).abs() < 0.02, "{one:?}");
     assert!((90.0..106.0).contains(&one[2]) && (108.0..128.0).contains(&one[3]), "{one:?}");
     // Without padding the flash programs what the host writes, or less where a block is replaced in the buffer.
-    let survives = row(&drives, "buffer survives");
+    let survives = row(&drives, "buffer survives a power cut");
     assert!(survives[2] <= survives[0] * 1.02 && survives[3] <= survives[1] * 1.02, "{survives:?}");
     let worn_in = row(&rows(section, 3), "small and worn in");
     assert!(worn_in[4] > 0.0 && worn_in[5] > 0.0, "nothing was erased: {worn_in:?}");
@@ -66,7 +66,7 @@ fn assert_sparse_log(document: &StudyDocument) {
 
 /// Pages of 4 KiB that are written together make a checkpoint shorter.
 fn assert_write_back(document: &StudyDocument) {
-    let rows = rows(section(document, "checkpoint gain"), 0);
+    let rows = rows(section(document, "Gain from checkpoints"), 0);
     assert_eq!(rows.len(), 24);
     for depths in rows.chunks(6) {
         assert_eq!(depths[0].1[1], 1.0);

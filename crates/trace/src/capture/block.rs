@@ -48,13 +48,14 @@ impl Drive {
         let number = if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };
         let (major, minor) = (major(number), minor(number));
         let node = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
-        let node = fs::canonicalize(&node)
-            .map_err(|_| failed(format!("the kernel knows no drive {major}:{minor}; give the device itself")))?;
+        let node = fs::canonicalize(&node).map_err(|_| {
+            failed(format!("the kernel has no device {major}:{minor}: give the whole drive's device node"))
+        })?;
         let whole = if node.join("partition").exists() { node.parent().unwrap_or(&node) } else { &node };
         let text = fs::read_to_string(whole.join("dev")).map_err(|error| failed(error.to_string()))?;
         let parsed = text.trim().split_once(':').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
         let (major, minor) =
-            parsed.ok_or_else(|| failed(format!("the kernel tells its number as '{}'", text.trim())))?;
+            parsed.ok_or_else(|| failed(format!("the kernel reports an invalid device number '{}'", text.trim())))?;
         Ok(Self { major, minor })
     }
 

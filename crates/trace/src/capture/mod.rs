@@ -28,7 +28,7 @@ use ending::Started;
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// No command was named.
-    #[error("no command is named: give it behind --, such as -- sqlite3 shop.db '.read q.sql'")]
+    #[error("no command to trace: give it after --, such as -- sqlite3 shop.db '.read q.sql'")]
     NoCommand,
     /// The program that traces others is not there.
     #[error(
@@ -36,7 +36,7 @@ pub enum CaptureError {
     )]
     NoStrace,
     /// The command or the tracer cannot be started.
-    #[error("{program}: it cannot be started: {error}")]
+    #[error("{program}: cannot be started: {error}")]
     Start {
         /// Which program.
         program: String,
@@ -53,8 +53,8 @@ pub enum CaptureError {
     },
     /// There are no block events.
     #[error(
-        "{path}: the kernel's block events are not there ({error}): mount them as root (mount -t tracefs tracefs \
-         /sys/kernel/tracing), or leave out --block to trace files without root"
+        "{path}: the kernel's block events are not available ({error}): mount tracefs as root (mount -t tracefs \
+         tracefs /sys/kernel/tracing), or omit --block to trace files without root"
     )]
     NoEvents {
         /// Where they were looked for.
@@ -63,7 +63,7 @@ pub enum CaptureError {
         error: io::Error,
     },
     /// What is to be traced is no drive.
-    #[error("{path}: it is neither a block device nor on one: {reason}")]
+    #[error("{path}: neither a block device nor a file on one: {reason}")]
     NoDrive {
         /// What was named.
         path: PathBuf,
@@ -71,7 +71,7 @@ pub enum CaptureError {
         reason: String,
     },
     /// The file for the trace cannot be written.
-    #[error("{path}: the trace cannot be written: {error}")]
+    #[error("{path}: cannot write the trace: {error}")]
     Output {
         /// The file.
         path: PathBuf,

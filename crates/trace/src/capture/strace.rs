@@ -34,7 +34,7 @@ pub fn capture(traced: &TracedCommand, output: &Path) -> Result<ExitStatus, Capt
     let status = traced.run(strace, Started::Tracer)?;
     let is_empty = std::fs::metadata(output).map_or(true, |file| file.len() == 0);
     if is_empty && !status.success() && !traced.is_interrupted() {
-        let said = "it is not allowed to, or there is no such command (see above)".to_owned();
+        let said = "permission denied or command not found (see above)".to_owned();
         return Err(CaptureError::Refused { command, said });
     }
     Ok(status)

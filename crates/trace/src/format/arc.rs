@@ -32,9 +32,9 @@ pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
     });
     let is_one = head.is_mostly(Parser { page: 1, count: 0 });
     match () {
-        () if is_one && head.is_named(".lis") => Some("its name, and four numbers a line"),
+        () if is_one && head.is_named(".lis") => Some("its name, and four numbers per line"),
         () if is_one && counts && head.lines.len() > 1 => {
-            Some("four numbers a line, the third 0 and the last counting: a trace of ARC's authors")
+            Some("four numbers per line, the third 0 and the last counting up: a trace of ARC's authors")
         }
         () => None,
     }

@@ -72,22 +72,22 @@ impl LineParser for Parser {
         if line.first() == Some(&b'#') {
             return Ok(Line::chatter("comments"));
         }
-        let header = self.header.as_ref().ok_or("no line of names stands before it: # block_id io_offset …")?;
+        let header = self.header.as_ref().ok_or("the header line is missing: # block_id io_offset …")?;
         let found = fields(line, header.has_commas);
         let field = |column: usize| header.places[column].and_then(|place| found.get(place)).copied();
-        let needed = |column: usize| field(column).ok_or_else(|| format!("it lacks the field {}", COLUMNS[column]));
+        let needed = |column: usize| field(column).ok_or_else(|| format!("the field {} is missing", COLUMNS[column]));
         let (offset, length) = (bytes_of("io_offset", needed(1)?, 1)?, bytes_of("io_size", needed(2)?, 1)?);
         let (at, operation) = (decimal_time("op_time", needed(3)?, SECONDS)?, operation(needed(4)?)?);
         let count = field(5).map_or(Ok(1), |count| number("op_count", count))?;
         let file = self.blocks.number(needed(0)?);
         let record = TraceRecord { file, ..TraceRecord::new(at, operation, offset, length) };
         match count {
-            0 => Ok(Line::chatter("lines of no request")),
+            0 => Ok(Line::chatter("lines that are not requests")),
             1..=MOST_REQUESTS => {
                 self.repeated = (count > 1).then_some((record, count - 1));
                 Ok(Line::Data(record))
             }
-            _ => Err(format!("op_count is {count}; a line may stand for at most {MOST_REQUESTS} requests")),
+            _ => Err(format!("op_count is {count}; a line may represent at most {MOST_REQUESTS} requests")),
         }
     }
 

@@ -132,10 +132,10 @@ impl LineParser for Parser {
             return Ok(told);
         }
         let Some(columns) = &self.columns else {
-            return Err("no line of names stands before it: TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)".to_owned());
+            return Err("the header line is missing: TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)".to_owned());
         };
         let Some(fields) = columns.fields(&words) else {
-            return Err("it lacks fields: TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)".to_owned());
+            return Err("fields are missing: TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)".to_owned());
         };
         let Fields { at, pid, disk, kind, sector, bytes, latency, .. } = fields;
         let end = match self.day.of(at) {
@@ -155,10 +155,10 @@ impl LineParser for Parser {
             return Ok(Line::chatter("commands without bytes"));
         };
         let at = end.0.checked_add(BIAS).and_then(|end| end.checked_sub(latency.0));
-        let at = at.ok_or_else(|| format!("its latency, {} ns, is longer than 146 years before its end", latency.0))?;
+        let at = at.ok_or_else(|| format!("its latency, {} ns, exceeds 146 years", latency.0))?;
         let process = match pid {
             b"?" | b"" => None,
-            pid => Some(number("pid", pid).map_err(|error| format!("{error}, or ? where it is not known"))?),
+            pid => Some(number("pid", pid).map_err(|error| format!("{error}, or ? if unknown"))?),
         };
         let file = if disk.is_empty() { None } else { self.disks.number(disk) };
         let record = TraceRecord::new(Nanos(at), operation, extent.offset, extent.length);

@@ -105,15 +105,15 @@ impl EventParser for Parser {
         if self.stage != STAGES[0] {
             let stage = char::from(self.stage);
             remarks.push(match self.issued {
-                0 => format!("it has no issue events (D): requests are taken where they were queued ({stage})"),
+                0 => format!("it has no issue events (D): requests are taken from the queue events ({stage})"),
                 count => format!(
-                    "its start has no issue events (D), so requests are taken where they were queued ({stage}); {count} \
-                     issue events were left out"
+                    "its start has no issue events (D), so requests are taken from the queue events ({stage}); \
+                     {count} issue events were left out"
                 ),
             });
         }
-        let skipped = format!("blkparse missed {} events, according to its summary", self.skipped);
-        let dropped = format!("blktrace lost {} events: enlarge its buffers (-b, -n)", self.dropped);
+        let skipped = format!("according to its summary, blkparse missed {} events", self.skipped);
+        let dropped = format!("blktrace lost {} events: increase its buffers (-b, -n)", self.dropped);
         let counted = [(self.skipped, skipped), (self.dropped, dropped)];
         remarks.extend(counted.into_iter().filter(|(count, _)| *count > 0).map(|(_, told)| told));
         remarks
@@ -148,8 +148,8 @@ impl Parser {
                 Line::chatter("messages of blktrace and blkparse")
             }
             // Reads Queued: 5, 20KiB; fio (123)
-            () if has_sum() => Line::chatter("lines of blkparse's sums"),
-            () => Line::chatter("lines that are no events"),
+            () if has_sum() => Line::chatter("lines of blkparse's summary"),
+            () => Line::chatter("lines that are not events"),
         })
     }
 

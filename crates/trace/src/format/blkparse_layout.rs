@@ -64,7 +64,7 @@ impl Layout {
                 b'%' => {
                     while bytes.next_if(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.')).is_some() {}
                     let letter = bytes.next().filter(u8::is_ascii_alphabetic);
-                    parts.push(Part::Field(letter.ok_or("a % of it has no letter behind it")?));
+                    parts.push(Part::Field(letter.ok_or("a % in it is not followed by a letter")?));
                 }
                 byte => parts.push(Part::Literal(byte)),
             }
@@ -79,7 +79,7 @@ impl Layout {
             (b"nN", "%n, the number of sectors"),
         ];
         match needed.iter().find(|(letters, _)| !has(letters)) {
-            Some((_, what)) => Err(format!("it lacks {what}")),
+            Some((_, what)) => Err(format!("{what} is missing")),
             None => Ok(Self { parts }),
         }
     }
@@ -125,12 +125,12 @@ impl Layout {
 
     /// The event of a line.
     pub(super) fn event<'a>(&self, line: &'a [u8]) -> Result<Event<'a>, String> {
-        let fields = self.fields(line).ok_or("it does not fit the format of blkparse -f")?;
+        let fields = self.fields(line).ok_or("it does not match the format of blkparse -f")?;
         let device = if fields.device.is_empty() { 0 } else { drive_number(fields.device)? };
         let part = |what: &str, field: Option<&[u8]>| field.map_or(Ok(0), |field| number::<u64>(what, field));
         let (seconds, nanos) = (part("seconds", fields.seconds)?, part("nanoseconds", fields.nanos)?);
         let at = seconds.checked_mul(1_000_000_000).and_then(|time| time.checked_add(nanos));
-        let at = Nanos(at.ok_or("its time is more than 584 years")?);
+        let at = Nanos(at.ok_or("its time exceeds 584 years")?);
         let process = part("pid", fields.process)?;
         let process = u32::try_from(process).map_err(|_| format!("pid {process} has more than 32 bits"))?;
         let action = Action { letter: fields.action, device, at, process };
@@ -177,6 +177,6 @@ mod tests {
         assert_eq!(refusal("%d %T %S %n"), "it lacks %a, the action");
         assert_eq!(refusal("%a %d %S %n"), "it lacks %T.%9t, the time");
         assert_eq!(refusal("%a %d %T %S"), "it lacks %n, the number of sectors");
-        assert_eq!(refusal("%a %"), "a % of it has no letter behind it");
+        assert_eq!(refusal("%a %"), "a % in it is not followed by a letter");
     }
 }

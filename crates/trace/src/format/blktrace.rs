@@ -96,8 +96,9 @@ impl Counts {
 
     /// What is to be said of them.
     pub(super) fn remarks(&self) -> Vec<String> {
-        let early = "it has no issue events: requests are taken where they were queued";
-        let lost = (self.lost > 0).then(|| format!("blktrace lost {} events: enlarge its buffers (-b, -n)", self.lost));
+        let early = "it has no issue events: requests are taken from the queue events";
+        let lost =
+            (self.lost > 0).then(|| format!("blktrace lost {} events: increase its buffers (-b, -n)", self.lost));
         self.is_early.then(|| early.to_owned()).into_iter().chain(self.chatter.remark()).chain(lost).collect()
     }
 }
@@ -248,7 +249,7 @@ impl Raw {
             () if self.action & category::PC != 0 => Some("SCSI commands of programs"),
             // Where an append landed is told once more, before its completion.
             () if self.act() == COMPLETE && has(category::ZONE_APPEND) && !has(category::COMPLETE) => {
-                Some("places of appends to zones")
+                Some("addresses of zone appends")
             }
             () => zone.map(|&(_, name)| name).or(is_none.then_some("commands without bytes")),
         }
@@ -280,10 +281,7 @@ impl EventSource for Blktrace {
             let raw = Raw::new(bytes, self.layout);
             let expected = MAGIC | u32::from(self.layout.version);
             if raw.magic != expected {
-                return Err(Failure::Fatal(format!(
-                    "magic number is {:#010x} in place of {expected:#010x}",
-                    raw.magic
-                )));
+                return Err(Failure::Fatal(format!("magic number is {:#010x}, expected {expected:#010x}", raw.magic)));
             }
             self.records.skip(raw.payload.into())?;
             self.follow(&raw);

@@ -55,7 +55,7 @@ impl CpuFiles {
     pub(crate) fn of(path: &Path) -> io::Result<Option<Self>> {
         if path.is_dir() {
             let files = Self::within(path, |_| true)?;
-            let why = "a folder without files of blktrace (sda.blktrace.0, sda.blktrace.1, …)";
+            let why = "a directory without blktrace files (sda.blktrace.0, sda.blktrace.1, …)";
             return if files.paths.is_empty() { Err(io::Error::other(why)) } else { Ok(Some(files)) };
         }
         let Some(name) = Name::of(path) else { return Ok(None) };
@@ -75,7 +75,7 @@ impl CpuFiles {
         found.sort();
         if let Some(pair) = found.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             let (one, other) = (pair[0].1.display(), pair[1].1.display());
-            return Err(io::Error::other(format!("{one} and {other} are of one CPU: move one of them away")));
+            return Err(io::Error::other(format!("{one} and {other} are of the same CPU: move one of them away")));
         }
         Ok(Self { paths: found.into_iter().map(|(_, path)| path).collect() })
     }
@@ -177,7 +177,7 @@ impl EventSource for Merged {
             0 => String::new(),
             count => format!(", and {count} that are empty"),
         };
-        let merged = format!("merged by time from {} files, one for each CPU: {shown}{empty}", names.len());
+        let merged = format!("merged by time from {} files, one per CPU: {shown}{empty}", names.len());
         let mut counts = Counts::default();
         self.files.iter().for_each(|file| counts.add(file.events.counts()));
         std::iter::once(merged).chain(counts.remarks()).collect()

@@ -75,7 +75,7 @@ impl Separator {
                 [byte] if byte.is_ascii_punctuation() => Self::Byte(*byte),
                 _ => {
                     return Err(format!(
-                        "separator={text}: it must be comma, semicolon, tab, pipe, space or one character"
+                        "separator={text}: must be comma, semicolon, tab, pipe, space or one character"
                     ));
                 }
             },
@@ -95,7 +95,7 @@ impl Layout {
         let mut layout = Self::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let (key, value) =
-                part.split_once('=').ok_or_else(|| format!("'{part}' is no key=value; such as {EXAMPLE}"))?;
+                part.split_once('=').ok_or_else(|| format!("'{part}' is not key=value; an example: {EXAMPLE}"))?;
             let words = |operation| (value.to_owned(), operation);
             match (key, KEYS.iter().position(|known| *known == key)) {
                 (_, Some(index)) => layout.columns[index] = Some(Column::of(key, value)?),
@@ -104,19 +104,19 @@ impl Layout {
                 ("trim", _) => layout.words.push(words(Operation::Trim)),
                 ("flush", _) => layout.words.push(words(Operation::Flush)),
                 ("skip", _) => {
-                    layout.skip = value.parse().map_err(|_| format!("{part}: it must be a number of lines"))?;
+                    layout.skip = value.parse().map_err(|_| format!("{part}: must be a number of lines"))?;
                 }
                 ("separator", _) => layout.separator = Some(Separator::of(value)?),
                 _ => {
                     let keys = KEYS.join(", ");
                     return Err(format!(
-                        "'{key}' is no key; there are {keys}, read, write, trim, flush, skip, separator"
+                        "unknown key '{key}': use {keys}, read, write, trim, flush, skip or separator"
                     ));
                 }
             }
         }
         if layout.columns[0].is_none() {
-            return Err(format!("it has no column for the offset; such as {EXAMPLE}"));
+            return Err(format!("the column of the offset is missing; an example: {EXAMPLE}"));
         }
         Ok(layout)
     }
@@ -137,13 +137,13 @@ impl Column {
             Some((place, unit)) if known.contains(&unit) => (place, unit),
             None if !known.is_empty() => {
                 return Err(format!(
-                    "{key}={value}: the unit is missing, one of {}; such as {key}={value}:{}",
+                    "{key}={value}: the unit is missing, one of {}; for example {key}={value}:{}",
                     known.join(", "),
                     known[0]
                 ));
             }
             Some((_, unit)) if !known.is_empty() => {
-                return Err(format!("{key}={value}: '{unit}' is no unit of it; there are {}", known.join(", ")));
+                return Err(format!("{key}={value}: unknown unit '{unit}': use {}", known.join(", ")));
             }
             _ => (value, ""),
         };
@@ -175,7 +175,7 @@ pub(super) fn recognise(_: &Head<'_>) -> Option<&'static str> {
 }
 
 pub(super) fn open(input: Input, units: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {
-    let layout = units.layout.ok_or_else(|| format!("columns needs a layout: --trace-format {EXAMPLE}"))?;
+    let layout = units.layout.ok_or_else(|| format!("columns requires a layout: --trace-format {EXAMPLE}"))?;
     let layout = Layout::of(layout).map_err(|reason| format!("layout of columns: {reason}"))?;
     let (sector, page) = (units.sector, units.page);
     let parser = Parser { layout, sector, page, line: 0, places: None, names: None, count: 0, files: Names::default() };
@@ -195,7 +195,7 @@ impl Parser {
                 Some(Place::Number(place)) => Some(*place),
                 Some(Place::Name(name)) => match names.iter().position(|field| *field == name.as_bytes()) {
                     Some(place) => Some(place),
-                    None => return Err(format!("the line of names has no column '{name}'")),
+                    None => return Err(format!("the header line has no column '{name}'")),
                 },
             };
         }
@@ -247,7 +247,7 @@ impl Parser {
             () if is(&["d", "t", "trim", "discard", "unmap"]) => Ok(Operation::Trim),
             () if is(&["f", "flush", "sync"]) => Ok(Operation::Flush),
             () => Err(format!(
-                "op is {}; say in the layout what it is, such as read={}",
+                "op is {}: define it in the layout, for example read={}",
                 quoted(field),
                 String::from_utf8_lossy(field)
             )),
@@ -293,7 +293,7 @@ impl LineParser for Parser {
         let at = at.map_or(Ok(Nanos(self.count)), |field| self.time(2, field))?;
         let known = |field: Option<&'_ [u8]>| field.filter(|field| !field.is_empty()).map(<[u8]>::to_vec);
         let latency = known(latency).map(|field| self.time(3, &field)).transpose()?;
-        let by_name = |error: String| format!("{error}; names are read with file=COLUMN");
+        let by_name = |error: String| format!("{error}; use file=COLUMN for names");
         let device = known(device).map(|field| number("device", &field).map_err(by_name)).transpose()?;
         let process = known(process).and_then(|field| digits(&field)).and_then(|process| u32::try_from(process).ok());
         let file = file.and_then(|name| self.files.number(name));
@@ -344,13 +344,13 @@ mod tests {
         .into();
         let told = [
             "'offset' is no key=value",
-            "it has no column for the offset",
+            "the column of the offset is missing",
             "offset=1: the unit is missing, one of bytes, sectors, pages, kib; such as offset=1:bytes",
             "offset=1:s: 's' is no unit of it",
             "offset=0:bytes: columns count from 1",
             "offset=:bytes: the column is missing",
-            "skip=x: it must be a number of lines",
-            "separator=two: it must be comma",
+            "skip=x: must be a number of lines",
+            "separator=two: must be comma",
             "'colour' is no key; there are offset",
         ];
         for (refusal, told) in refusals.iter().zip(told) {

@@ -54,10 +54,7 @@ impl Columns {
         }
         for required in &COLUMNS[..REQUIRED] {
             if !names.contains(&required.as_bytes()) {
-                return Err(format!(
-                    "the header has no {required}; it must be there, with {}",
-                    COLUMNS[..REQUIRED].join(", ")
-                ));
+                return Err(format!("the header has no {required}; required are {}", COLUMNS[..REQUIRED].join(", ")));
             }
         }
         let column =
@@ -79,7 +76,7 @@ impl Columns {
             false => line.split(|&byte| byte == self.separator).for_each(&mut note),
         }
         let expected = self.of_field.len();
-        if count == expected { Ok(found) } else { Err(format!("it has {count} fields, the header {expected}")) }
+        if count == expected { Ok(found) } else { Err(format!("it has {count} fields, but the header {expected}")) }
     }
 }
 

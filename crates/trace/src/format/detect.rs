@@ -91,11 +91,11 @@ pub(crate) fn detect(head: &Head<'_>) -> Result<Detection, String> {
     let found =
         REGISTRY.iter().find_map(|entry| Some(Detection { format: entry.format, reason: (entry.recognise)(head)? }));
     found.ok_or_else(|| {
-        let what = if head.bytes.is_empty() { "it is empty" } else { "its first lines fit no format that is known" };
+        let what = if head.bytes.is_empty() { "the file is empty" } else { "its first lines match no known format" };
         let names: Vec<_> = TraceFormat::all().map(TraceFormat::name).collect();
         format!(
-            "{what}; say how it is written with --trace-format, one of {}; a text of columns is read with \
-             --trace-format columns:'time=1:s,op=2,offset=3:bytes,length=4:bytes'",
+            "{what}: name its format with --trace-format, one of {}; for text in columns use --trace-format \
+             columns:'time=1:s,op=2,offset=3:bytes,length=4:bytes'",
             names.join(", ")
         )
     })

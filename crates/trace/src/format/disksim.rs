@@ -19,9 +19,8 @@ struct Parser {
 pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
     let decimals =
         head.lines.iter().any(|line| line.split(|&byte| byte == b' ').next().is_some_and(|at| at.contains(&b'.')));
-    (decimals && head.is_mostly(Parser { sector: 512 })).then_some(
-        "five numbers, the first with decimals, the last hexadecimal; bit 0 is taken for a read, as DiskSim writes it",
-    )
+    (decimals && head.is_mostly(Parser { sector: 512 }))
+        .then_some("five numbers, the first with decimals, the last hexadecimal; bit 0 means a read, as in DiskSim")
 }
 
 pub(super) fn open(input: Input, units: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {
@@ -44,6 +43,6 @@ fn operation(field: &[u8]) -> Result<Operation, String> {
     match u32::from_str_radix(digits, 16) {
         Ok(flags) if flags & 1 == 1 => Ok(Operation::Read),
         Ok(_) => Ok(Operation::Write),
-        Err(_) => Err(format!("flags are {}; they must be a hexadecimal number, bit 0 set for a read", quoted(field))),
+        Err(_) => Err(format!("flags are {}; must be a hexadecimal number with bit 0 set for a read", quoted(field))),
     }
 }

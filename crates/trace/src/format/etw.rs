@@ -82,11 +82,11 @@ impl LineParser for Parser {
         let places = self.events.get(event).ok_or_else(|| format!("the header has no line for {event}"))?;
         let field = |column: usize| {
             let field = places[column].and_then(|place| fields.get(place)).copied();
-            field.ok_or_else(|| format!("it lacks the field {}", COLUMNS[column]))
+            field.ok_or_else(|| format!("the field {} is missing", COLUMNS[column]))
         };
         let (end, latency) = (time("TimeStamp", field(0)?, MICROS)?, time("ElapsedTime", field(4)?, MICROS)?);
         let at = end.0.checked_add(BIAS).and_then(|end| end.checked_sub(latency.0));
-        let at = Nanos(at.ok_or("its time or its ElapsedTime is longer than 146 years")?);
+        let at = Nanos(at.ok_or("its time or its ElapsedTime exceeds 146 years")?);
         let (offset, length) = match operation {
             Operation::Flush => (0, 0),
             _ => (any_number("ByteOffset", field(2)?)?, any_number("IOSize", field(3)?)?),

@@ -150,7 +150,7 @@ pub(crate) fn bytes_of(what: &str, field: &[u8], unit: u64) -> Result<ByteSize, 
 /// `count` units of `unit` bytes, as bytes.
 #[inline]
 pub(crate) fn sized(what: &str, count: u64, unit: u64) -> Result<ByteSize, String> {
-    count.checked_mul(unit).map(ByteSize).ok_or_else(|| format!("{what} {count} is beyond 2^64 bytes"))
+    count.checked_mul(unit).map(ByteSize).ok_or_else(|| format!("{what} {count} exceeds 2^64 bytes"))
 }
 
 /// Units of time, each with its name and its length in ns.

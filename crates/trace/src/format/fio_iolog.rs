@@ -46,7 +46,7 @@ pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
 pub(super) fn open(input: Input, _: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {
     let is_timed = input.head.starts_with(HEADER.as_bytes());
     if !is_timed && !input.head.starts_with(HEADER_2) {
-        return Err("line 1: it must be 'fio version 2 iolog' or 'fio version 3 iolog'".to_owned());
+        return Err("line 1: must be 'fio version 2 iolog' or 'fio version 3 iolog'".to_owned());
     }
     let parser = Parser { is_timed, now: Nanos(0), files: Names::default() };
     Ok(Box::new(TextSource::new(input, parser)))
@@ -66,7 +66,7 @@ impl LineParser for Parser {
             false => self.now,
         };
         let (Some(file), Some(action)) = (words.next(), words.next()) else {
-            return Err("it lacks a file name and an action".to_owned());
+            return Err("file name and action are missing".to_owned());
         };
         let operation = match action {
             b"add" | b"open" | b"close" | b"unlink" => return Ok(Line::Silent),
@@ -103,7 +103,7 @@ impl LineParser for Parser {
 impl Parser {
     fn wait(&mut self, field: &[u8]) -> Result<Line<TraceRecord>, String> {
         let until = self.now.0.checked_add(time("wait", field, MICROS)?.0);
-        self.now = Nanos(until.ok_or("the waits add up to more than 584 years")?);
+        self.now = Nanos(until.ok_or("the waits exceed 584 years")?);
         Ok(Line::Silent)
     }
 }

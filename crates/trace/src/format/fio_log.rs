@@ -60,14 +60,14 @@ pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
     match other_log(head.name) {
         Some(_) if head.lines.iter().all(|line| is_digits(&line)) => Some("the name of one of fio's logs"),
         _ => is_all.then_some(
-            "five to seven numbers a line, a comma and a blank between them: fio's log, taken for one of latencies",
+            "five to seven numbers per line, separated by a comma and a blank: a fio log, read as a latency log",
         ),
     }
 }
 
 pub(super) fn open(input: Input, units: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {
     if let Some(what) = other_log(units.name) {
-        return Err(format!("it is {what} of fio's and holds no requests; {NEEDED}"));
+        return Err(format!("it is {what} of fio and contains no requests; {NEEDED}"));
     }
     let lines: Vec<Vec<&[u8]>> = input.head.split(|&byte| byte == b'\n').filter_map(fields).collect();
     let all_are = |place: usize, value: &[u8]| {
@@ -75,11 +75,11 @@ pub(super) fn open(input: Input, units: &Units<'_>) -> Result<Box<dyn RecordSour
         values.peek().is_some() && values.all(|field| *field == value)
     };
     if all_are(3, b"0") {
-        return Err(format!("all of its sizes are 0: it holds averages (log_avg_msec) and no requests; {NEEDED}"));
+        return Err(format!("all of its sizes are 0: it contains averages (log_avg_msec) and no requests; {NEEDED}"));
     }
     if lines.len() > 1 && all_are(1, b"1") {
         return Err(format!(
-            "all of its values are 1, as in {} of fio's: it holds no requests; {NEEDED}",
+            "all of its values are 1, as in {} of fio: it contains no requests; {NEEDED}",
             OTHER_LOGS[0].1
         ));
     }
@@ -99,10 +99,10 @@ impl LineParser for Parser {
         let [end, latency, direction, size, offset, _, issued] = fields;
         match count {
             6 | 7 => {}
-            4 | 5 => return Err("it has no offset; let fio write the log with log_offset=1".to_owned()),
+            4 | 5 => return Err("it has no offset: run fio with log_offset=1".to_owned()),
             _ => {
                 return Err(format!(
-                    "it has {count} fields; fio writes time, latency, direction, size, offset, priority"
+                    "it has {count} fields; expected are time, latency, direction, size, offset, priority"
                 ));
             }
         }
@@ -123,10 +123,10 @@ impl LineParser for Parser {
             7 => time("issue time", issued, NANOS)?.0.checked_add(BIAS),
             _ => end.0.checked_add(BIAS).and_then(|end| end.checked_sub(latency.0)),
         };
-        let at = Nanos(at.ok_or("its time or its latency is longer than 146 years")?);
+        let at = Nanos(at.ok_or("its time or its latency exceeds 146 years")?);
         let (offset, size) = (bytes_of("offset", offset, 1)?, bytes_of("size", size, 1)?);
         if size.0 == 0 {
-            return Err(format!("its size is 0: it is an average (log_avg_msec) and no request; {NEEDED}"));
+            return Err(format!("its size is 0: it is an average (log_avg_msec), not a request; {NEEDED}"));
         }
         let record = TraceRecord::new(at, operation, offset, size);
         Ok(Line::Data(TraceRecord { latency: Some(latency), ..record }))

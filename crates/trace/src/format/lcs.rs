@@ -73,7 +73,7 @@ impl Layout {
     fn of(head: &[u8]) -> Result<Self, String> {
         let ends_at = |length: usize| head.len() >= length && u64_at(head, length - 8) == MAGIC;
         if head.len() < SHORT || u64_at(head, 0) != MAGIC {
-            return Err("it does not start with the header of lcs".to_owned());
+            return Err("it does not start with the lcs header".to_owned());
         }
         // The first character of a format string makes a version of at least 33.
         if u64_at(head, 8) > 32 && ends_at(SHORT) {
@@ -103,11 +103,11 @@ impl Layout {
         let fields = struct_fields(&head[8..248])?;
         let field =
             |place: usize| usize::from(head[place]).checked_sub(1).and_then(|number| fields.get(number)).copied();
-        let needed = |place, what| field(place).ok_or_else(|| format!("its header names no field for the {what}"));
+        let needed = |place, what| field(place).ok_or_else(|| format!("its header has no field for the {what}"));
         let record = fields.last().map_or(0, |last| last.at + last.bytes);
         let told = u32_at(head, 1004);
         if u64::from(told) != record as u64 {
-            return Err(format!("its header tells records of {told} bytes, and fields of {record}"));
+            return Err(format!("its header gives a record length of {told} bytes, but its fields take {record}"));
         }
         let (object, size) = (needed(248, "object")?, needed(249, "size")?);
         Ok(Self { header: SHORT, record, time: needed(250, "time")?, object, size, operation: field(253) })
@@ -129,14 +129,14 @@ fn struct_fields(format: &[u8]) -> Result<Vec<Field>, String> {
             b'h' | b'H' => 2,
             b'i' | b'I' | b'l' | b'L' | b'f' => 4,
             b'q' | b'Q' | b'd' => 8,
-            _ => return Err(format!("its format string has '{}', which is no number", letter.escape_ascii())),
+            _ => return Err(format!("its format string has '{}', which is not a number type", letter.escape_ascii())),
         };
         let times = if count.is_empty() { 1 } else { digits(count).unwrap_or(u64::MAX) };
         for _ in 0..times {
             fields.push(Field { at, bytes });
             at += bytes;
             if at > MAX_RECORD {
-                return Err(format!("its format string makes records of more than {MAX_RECORD} bytes"));
+                return Err(format!("its format string describes records of more than {MAX_RECORD} bytes"));
             }
         }
         count = &text[..0];
@@ -166,10 +166,10 @@ impl RecordSource for Lcs {
             let (at, object, size) =
                 (value(record, layout.time), value(record, layout.object), value(record, layout.size));
             let Some(operation) = operation else {
-                self.chatter.note("records of no known operation".into());
+                self.chatter.note("records of unknown operations".into());
                 continue;
             };
-            let beyond = || Failure::bad(format!("{at} s are more than 584 years"));
+            let beyond = || Failure::bad(format!("{at} s exceed 584 years"));
             let at = at.checked_mul(1_000_000_000).ok_or_else(beyond)?;
             let (offset, length) = self.objects.place(object, size).map_err(Failure::bad)?;
             return Ok(Some(TraceRecord::new(Nanos(at), operation, offset, length)));

@@ -204,7 +204,7 @@ registry! {
     Biosnoop      biosnoop       "biosnoop"       Start    "bcc biosnoop",
     Tracefs       tracefs        "tracefs"        Unknown  "block events of tracefs or perf script",
     Strace        strace         "strace"         Unknown  "system calls",
-    Pages         pages          "pages"          Start    "page numbers, one a line",
+    Pages         pages          "pages"          Start    "page numbers, one per line",
     U32Le         u32_le         "u32-le"         Start    "page numbers, little-endian words",
     U32Be         u32_be         "u32-be"         Start    "page numbers, big-endian words",
     Columns       columns        "columns"        Unknown  "columns by a layout, columns:LAYOUT",
@@ -223,7 +223,7 @@ impl TraceFormat {
 
     /// In a few words, for people.
     pub fn title(self) -> &'static str {
-        self.entry().map_or("whatever the file's first bytes speak for", |entry| entry.title)
+        self.entry().map_or("detected from the file's first bytes", |entry| entry.title)
     }
 
     /// What its times count from.

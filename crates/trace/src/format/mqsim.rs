@@ -17,9 +17,8 @@ struct Parser {
 }
 
 pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
-    head.is_mostly(Parser { sector: 512 }).then_some(
-        "five whole numbers, the last 0 or 1; 1 is taken for a read, as MQSim writes it. DiskSim's times have decimals",
-    )
+    head.is_mostly(Parser { sector: 512 })
+        .then_some("five whole numbers, the last 0 or 1; 1 means a read, as in MQSim. DiskSim's times have decimals")
 }
 
 pub(super) fn open(input: Input, units: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {

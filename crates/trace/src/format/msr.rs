@@ -62,8 +62,8 @@ impl LineParser for Parser {
         match self.hosts.list() {
             [] | [_] => Vec::new(),
             hosts => vec![format!(
-                "it is of {} hosts: a device is 65,536 times the number of its host, and the disk; host 0 is {}, the \
-                 last one {}",
+                "it has {} hosts: a device number is 65,536 × the host's number + the disk; host 0 is {}, the last \
+                 one {}",
                 hosts.len(),
                 hosts[0],
                 hosts[hosts.len() - 1]
@@ -78,7 +78,7 @@ impl Parser {
         match self.hosts.number(host) {
             Some(0) => Ok(disk),
             Some(host) if host < 1 << DISK_BITS && disk < 1 << DISK_BITS => Ok(host << DISK_BITS | disk),
-            _ => Err(format!("host {} is one too many, or disk {disk} of it is", quoted(host))),
+            _ => Err(format!("too many hosts or disks: host {}, disk {disk}", quoted(host))),
         }
     }
 }

@@ -30,7 +30,9 @@ impl Objects {
     /// First byte and length of an object.
     pub(crate) fn place(&self, id: u64, size: u64) -> Result<(ByteSize, ByteSize), String> {
         let offset = sized("object", id, self.unit).map_err(|reason| {
-            format!("{reason}: it may be the hash of a name; --sector-size 1 takes numbers of objects as bytes")
+            format!(
+                "{reason}: it may be the hash of a name; with --sector-size 1 object numbers are taken as byte offsets"
+            )
         })?;
         let length = match () {
             () if self.is_number => 0,
@@ -43,8 +45,7 @@ impl Objects {
 
     /// What is to be said of them.
     pub(crate) fn remark(&self) -> Option<String> {
-        let told =
-            "objects have numbers of 64 bits, as hashes are, and are no sectors: each number is taken for a byte";
+        let told = "object numbers have 64 bits, as hashes do: each number is taken as a byte offset, not a sector";
         self.are_hashes.then(|| told.to_owned())
     }
 }

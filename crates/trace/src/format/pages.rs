@@ -19,7 +19,7 @@ struct Parser {
 
 pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
     head.is_mostly(Parser { page: 1, count: 0 })
-        .then_some("a number a line, alone or behind R or W: taken for page numbers")
+        .then_some("one number per line, alone or after R or W: read as page numbers")
 }
 
 pub(super) fn open(input: Input, units: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {

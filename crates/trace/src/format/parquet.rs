@@ -52,18 +52,17 @@ enum Values {
 }
 
 pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
-    head.bytes.starts_with(b"PAR1").then_some("the mark PAR1 of a Parquet file")
+    head.bytes.starts_with(b"PAR1").then_some("the magic number PAR1 of a Parquet file")
 }
 
 pub(super) fn open(input: Input, _: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {
-    let file =
-        input.file.ok_or("a Parquet file is read from its end: it must be a file, no pipe, and not compressed")?;
+    let file = input.file.ok_or("a Parquet file is read from its end: it must be an uncompressed file, not a pipe")?;
     let file = guarded(|| SerializedFileReader::new(file))?;
     let schema = file.metadata().file_metadata().schema_descr();
     let place = |name: &str| schema.columns().iter().position(|column| column.path().string() == name);
     let places = COLUMNS.map(place);
     for (name, place) in COLUMNS[..4].iter().zip(places) {
-        place.ok_or_else(|| format!("it has no column {name}; it must have {}", COLUMNS[..4].join(", ")))?;
+        place.ok_or_else(|| format!("the column {name} is missing; required are {}", COLUMNS[..4].join(", ")))?;
     }
     let groups = file.num_row_groups();
     let (columns, batch) = (Vec::new(), Batch::default());
@@ -74,7 +73,7 @@ pub(super) fn open(input: Input, _: &Units<'_>) -> Result<Box<dyn RecordSource>,
 fn guarded<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, String> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(result) => result.map_err(|e| e.to_string()),
-        Err(_) => Err("the file is damaged: its Parquet structure makes no sense".to_owned()),
+        Err(_) => Err("the file is damaged: its Parquet structure is invalid".to_owned()),
     }
 }
 
@@ -112,16 +111,14 @@ impl Table {
     fn record(&self) -> Result<TraceRecord, String> {
         let needed = |column: usize| {
             let value = self.batch.number(column, self.row)?;
-            value.ok_or_else(|| format!("{} is null; it must be known", COLUMNS[column]))
+            value.ok_or_else(|| format!("{} must not be null", COLUMNS[column]))
         };
-        let text = self.batch.text(1, self.row)?.ok_or("operation is null; it must be known")?;
+        let text = self.batch.text(1, self.row)?.ok_or("operation must not be null")?;
         let (at, offset, length) = (needed(0)?, needed(2)?, needed(3)?);
         let small = |column: usize| {
             let value = self.batch.number(column, self.row)?;
             value
-                .map(|value| {
-                    u32::try_from(value).map_err(|_| format!("{} {value} has more than 32 bits", COLUMNS[column]))
-                })
+                .map(|value| u32::try_from(value).map_err(|_| format!("{} {value} exceeds 32 bits", COLUMNS[column])))
                 .transpose()
         };
         Ok(TraceRecord {
@@ -176,7 +173,7 @@ impl Batch {
                 }
                 value => Ok(value.map(|value| value as u64)),
             },
-            _ => Err(format!("{} is no column of whole numbers", COLUMNS[column])),
+            _ => Err(format!("{} is not a column of whole numbers", COLUMNS[column])),
         }
     }
 
@@ -184,7 +181,7 @@ impl Batch {
         match &self.columns[column] {
             Values::Absent => Ok(None),
             Values::Texts(values) => Ok(values[row].as_deref()),
-            _ => Err(format!("{} is no column of strings", COLUMNS[column])),
+            _ => Err(format!("{} is not a column of strings", COLUMNS[column])),
         }
     }
 
@@ -192,7 +189,7 @@ impl Batch {
         match &self.columns[column] {
             Values::Absent => Ok(None),
             Values::Booleans(values) => Ok(values[row]),
-            _ => Err(format!("{} is no column of yes and no", COLUMNS[column])),
+            _ => Err(format!("{} is not a column of booleans", COLUMNS[column])),
         }
     }
 }
@@ -206,7 +203,7 @@ impl Values {
             ColumnReader::ByteArrayColumnReader(reader) => {
                 Self::Texts(optional(reader, level, |value: parquet::data_type::ByteArray| value.data().to_vec())?)
             }
-            _ => return Err(ParquetError::General("a column is of a type that no trace has".to_owned())),
+            _ => return Err(ParquetError::General("a column has a type that traces do not use".to_owned())),
         })
     }
 

@@ -18,7 +18,8 @@ struct Parser {
 
 pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
     head.is_mostly(Parser { sector: 512 }).then_some(
-        "three numbers and R or W: taken for milliseconds, first sector and sectors; --trace-format columns:… takes others",
+        "three numbers and R or W: read as milliseconds, first sector and sectors; use --trace-format columns:… for \
+         others",
     )
 }
 

@@ -139,7 +139,7 @@ impl Chatter {
 
     /// What was skipped, in a sentence.
     pub(crate) fn remark(&self) -> Option<String> {
-        self.listed().map(|kinds| format!("left out, as they are no requests: {kinds}"))
+        self.listed().map(|kinds| format!("left out, as they are not requests: {kinds}"))
     }
 }
 
@@ -339,8 +339,8 @@ impl<S: RecordSource> Sorted<S> {
         match at.0.checked_sub(start) {
             Some(at) => Ok(Some(TraceRecord { at: Nanos(at), ..record })),
             None => Err(Failure::bad(format!(
-                "it was submitted {} ns before the first request, which stands more than {WINDOW} requests before; \
-                 sort the trace by time",
+                "it was submitted {} ns before the first request, which is more than {WINDOW} requests earlier in the \
+                 file: sort the trace by time",
                 start - at.0
             ))),
         }
@@ -375,7 +375,8 @@ impl<S: RecordSource> RecordSource for Sorted<S> {
         let mut remarks = self.source.remarks();
         if let Some(early) = self.start.map(|start| self.bias - start).filter(|&early| early > 0) {
             remarks.push(format!(
-                "requests were in flight when the recording started: times count from the first of them, {early} ns before"
+                "requests were in flight when the recording started: times count from the first of them, {early} ns \
+                 earlier"
             ));
         }
         remarks
@@ -622,16 +623,15 @@ impl<S: EventSource> RecordSource for Paired<S> {
     fn remarks(&self) -> Vec<String> {
         let mut remarks = self.source.remarks();
         if self.issued == 0 {
-            remarks
-                .push("no request was issued in it: record the issue events too (action D, block_rq_issue)".to_owned());
+            remarks.push("it has no issue events: record them too (action D, block_rq_issue)".to_owned());
         } else if self.unanswered > 0 {
             remarks.push(format!(
-                "{} of {} requests have no completion in it, so no latency",
+                "{} of {} requests have no completion in it, and therefore no latency",
                 self.unanswered, self.issued
             ));
         }
-        let requeued = "requests were given back by the driver (requeued) and issued again: each counts once";
-        let early = "completions lie before their requests, so those have no latency: sort the trace by time";
+        let requeued = "requests were requeued by the driver and issued again: each counts once";
+        let early = "completions precede their requests, which therefore have no latency: sort the trace by time";
         let counted = [(self.requeued, requeued), (self.early, early)];
         remarks.extend(counted.iter().filter(|(count, _)| *count > 0).map(|(count, told)| format!("{count} {told}")));
         remarks
@@ -690,7 +690,7 @@ impl Names {
     pub(crate) fn remark(&self) -> Option<String> {
         let (count, most) = (self.nameless, self.list.len());
         (count > 0).then(|| {
-            format!("{count} requests are of files beyond the first {most}; these files are not distinguished")
+            format!("{count} requests are of files beyond the first {most}; those files are not distinguished")
         })
     }
 }

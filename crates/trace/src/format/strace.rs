@@ -68,7 +68,7 @@ pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
     head.lines
         .iter()
         .any(|line| is_call(&line))
-        .then_some("lines such as pwrite64(3, …) = 4096: system calls; offsets are those in files")
+        .then_some("lines such as pwrite64(3, …) = 4096: system calls; offsets are file offsets")
 }
 
 pub(super) fn open(input: Input, _: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {
@@ -247,19 +247,18 @@ impl LineParser for Parser {
     }
 
     fn remarks(&self) -> Vec<String> {
-        let mut remarks = vec!["offsets are those in files, before page cache and file system".to_owned()];
+        let mut remarks = vec!["offsets are file offsets, before page cache and file system".to_owned()];
         if self.unplaced > 0 {
-            remarks.push(format!("{} reads and writes at a position that is not known were left out", self.unplaced));
+            remarks.push(format!("{} reads and writes at an unknown file position were left out", self.unplaced));
         }
-        remarks.extend(
-            self.unseen.listed().map(|calls| format!("strace does not show what these calls read or write: {calls}")),
-        );
+        remarks
+            .extend(self.unseen.listed().map(|calls| format!("strace does not show the data of these calls: {calls}")));
         remarks.extend(self.files.remark());
         if self.lost_calls > 0 {
             remarks.push(format!("{} calls were left out: too many were unfinished at once", self.lost_calls));
         }
         if !self.is_timed {
-            remarks.push("it has no times; record with -ttt".to_owned());
+            remarks.push("it has no times: record with -ttt".to_owned());
         }
         remarks
     }
@@ -271,7 +270,7 @@ fn chatter(line: &[u8]) -> Line<TraceRecord> {
         [] => Line::Silent,
         // With -k, the functions that led to the call.
         [b'>', b' ', ..] => Line::chatter("frames of call chains"),
-        _ => Line::chatter("lines that are no system calls"),
+        _ => Line::chatter("lines that are not system calls"),
     }
 }
 
@@ -312,7 +311,7 @@ impl Parser {
     }
 
     fn time(&mut self, told: Option<&[u8]>) -> Result<Nanos, String> {
-        let later = |now: Nanos, step: u64| now.0.checked_add(step).map(Nanos).ok_or("its times add up to 584 years");
+        let later = |now: Nanos, step: u64| now.0.checked_add(step).map(Nanos).ok_or("its times exceed 584 years");
         let Some(word) = told else {
             self.now = later(self.now, 1)?;
             return Ok(self.now);

@@ -27,7 +27,7 @@ impl Parser {
 
 pub(super) fn recognise(head: &Head<'_>) -> Option<&'static str> {
     head.is_mostly(Parser::new(512))
-        .then_some("five whole numbers between commas, the fourth 0 or 1; 1 is taken for a write, as Tencent writes it")
+        .then_some("five whole numbers between commas, the fourth 0 or 1; 1 means a write, as in Tencent's traces")
 }
 
 pub(super) fn open(input: Input, units: &Units<'_>) -> Result<Box<dyn RecordSource>, String> {

@@ -131,7 +131,7 @@ impl EventParser for Parser {
         let before = Before::of(&line[..start])?;
         let mut words = Words(&line[end..]);
         let (Some(drive), Some(flags)) = (words.next(), words.next()) else {
-            return Err("behind the event come the device and its flags, such as 259,0 WS".to_owned());
+            return Err("after the event, the device and its flags are expected, such as 259,0 WS".to_owned());
         };
         let (device, rwbs) = (drive_number(drive)?, Rwbs::of(flags)?);
         let rest = words.rest();
@@ -143,7 +143,7 @@ impl EventParser for Parser {
             None if line[..end].ends_with(b"bio_queue:") || line[..end].ends_with(b"bio_complete:") => {
                 Extent::behind(rest)?
             }
-            None => return Err("it has no ( ) before the sector".to_owned()),
+            None => return Err("the ( ) before the sector is missing".to_owned()),
         };
         let kind = match rwbs {
             Rwbs::Request(kind) => kind,
@@ -177,13 +177,13 @@ impl EventParser for Parser {
                 ),
             });
         }
-        let enlarge = "enlarge its buffer (buffer_size_kb, trace-cmd -b, perf record -m)";
+        let enlarge = "increase its buffer (buffer_size_kb, trace-cmd -b, perf record -m)";
         match (self.lost, self.lost_more) {
             (0, false) => {}
-            (0, true) => remarks.push(format!("the kernel lost events, it does not say how many: {enlarge}")),
+            (0, true) => remarks.push(format!("the kernel lost an unknown number of events: {enlarge}")),
             (lost, false) => remarks.push(format!("the kernel lost {lost} events: {enlarge}")),
             (lost, true) => {
-                remarks.push(format!("the kernel lost {lost} events, and more that it did not count: {enlarge}"))
+                remarks.push(format!("the kernel lost {lost} events and an unknown number more: {enlarge}"))
             }
         }
         remarks
@@ -199,7 +199,7 @@ fn chatter(line: &[u8]) -> Line<Event> {
         _ if is_event(text) => Line::chatter("other events"),
         [b'=', b'>', ..] => Line::chatter("frames of call chains"),
         _ if is_frame(text) => Line::chatter("frames of call chains"),
-        _ => Line::chatter("lines that are no events"),
+        _ => Line::chatter("lines that are not events"),
     }
 }
 
@@ -226,7 +226,7 @@ impl Before {
         // With -F period it writes the period before the event.
         let period = text.iter().rposition(u8::is_ascii_whitespace).filter(|&at| digits(&text[at + 1..]).is_some());
         let text = period.map_or(text, |at| text[..at].trim_ascii_end());
-        let text = text.strip_suffix(b":").ok_or("no time stands before the event")?;
+        let text = text.strip_suffix(b":").ok_or("the time before the event is missing")?;
         let start = text.iter().rposition(u8::is_ascii_whitespace).map_or(0, |at| at + 1);
         let at = decimal_time("time", &text[start..], SECONDS)?;
         let bracket = text.iter().position(|&byte| byte == b'[').unwrap_or(start);

@@ -75,7 +75,7 @@ pub(super) fn operation(command: u16) -> Option<Operation> {
 }
 
 /// What commands are called that are left out.
-pub(super) const OTHERS: &str = "SCSI commands that neither read nor write";
+pub(super) const OTHERS: &str = "SCSI commands other than reads and writes";
 
 /// The fields of both versions.
 struct Fields {
@@ -116,7 +116,7 @@ impl RecordSource for Vscsi {
                 continue;
             };
             let micros = |count: u64| {
-                let told = || bad(format!("{count} µs are more than 584 years"));
+                let told = || bad(format!("{count} µs exceed 584 years"));
                 count.checked_mul(1_000).map(Nanos).ok_or_else(told)
             };
             let offset = sized("lbn", fields.lbn, self.sector).map_err(bad)?;

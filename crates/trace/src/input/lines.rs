@@ -44,10 +44,7 @@ impl Lines {
             searched = there.len();
             if searched > MAX_LINE {
                 self.number += 1;
-                return Err(io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    "a line is longer than 64 KiB; this is no trace",
-                ));
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is longer than 64 KiB: not a trace"));
             }
             if self.is_at_end {
                 return Ok(self.last());

@@ -103,10 +103,10 @@ const OTHERS: [(&[u8], &str); 7] = [
     (b"PK\x03\x04", "a zip archive"),
     (b"7z\xBC\xAF\x27\x1C", "a 7z archive"),
     (b"Rar!\x1A\x07", "a rar archive"),
-    (b"\x04\x22\x4D\x18", "packed with lz4"),
-    (b"LZIP\x01", "packed with lzip"),
-    (b"\x89LZO\0", "packed with lzop"),
-    (b"\x1F\x9D", "packed with compress (.Z)"),
+    (b"\x04\x22\x4D\x18", "compressed with lz4"),
+    (b"LZIP\x01", "compressed with lzip"),
+    (b"\x89LZO\0", "compressed with lzop"),
+    (b"\x1F\x9D", "compressed with compress (.Z)"),
 ];
 
 /// Any bytes.
@@ -133,7 +133,7 @@ impl Input {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let check = |kind: FileType| match kind.is_file() || is_pipe(kind) {
             true => Ok(kind),
-            false => Err(io::Error::other("it is no regular file and no pipe")),
+            false => Err(io::Error::other("neither a regular file nor a pipe")),
         };
         // Opening some devices has side effects: the name is checked first, then the opened file.
         check(std::fs::metadata(path)?.file_type())?;
@@ -160,7 +160,7 @@ impl Input {
                 Compression::None => whole,
                 _ if layers.len() == MOST_LAYERS => {
                     return Err(io::Error::other(format!(
-                        "it is packed more than {MOST_LAYERS} times: unpack it first"
+                        "it is compressed more than {MOST_LAYERS} times: unpack it first"
                     )));
                 }
                 Compression::Tar => {

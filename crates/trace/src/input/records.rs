@@ -44,7 +44,7 @@ impl Records {
         if self.end - self.start < length {
             let (left, self_end) = (self.end - self.start, self.end);
             self.start = self_end;
-            let reason = format!("it ends in the middle: {left} of {length} bytes; the file was cut off");
+            let reason = format!("incomplete record: {left} of {length} bytes; the file is truncated");
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, reason));
         }
         self.start += length;
@@ -59,10 +59,7 @@ impl Records {
                 self.fill(1)?;
             }
             if self.start == self.end {
-                return Err(io::Error::new(
-                    io::ErrorKind::UnexpectedEof,
-                    "it ends in the middle; the file was cut off",
-                ));
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "incomplete record: the file is truncated"));
             }
             let step = left.min(self.end - self.start);
             (self.start, left) = (self.start + step, left - step);

@@ -40,7 +40,7 @@ impl<R: BufRead> OneFile<R> {
     /// Goes to the first file.
     pub(super) fn new(mut archive: R) -> io::Result<Self> {
         let Some((name, size)) = next_file(&mut archive)? else {
-            return Err(io::Error::other("the tar archive has no file in it"));
+            return Err(io::Error::other("the tar archive contains no file"));
         };
         Ok(Self { archive, name, left: size, padding: padding(size), is_over: false })
     }
@@ -57,7 +57,7 @@ impl<R: BufRead> OneFile<R> {
         match next_file(&mut self.archive)? {
             None => Ok(()),
             Some((second, _)) => Err(io::Error::other(format!(
-                "the tar archive has several files, such as {} and {second}: unpack it, and name the one that is meant",
+                "the tar archive has several files, such as {} and {second}: unpack it and name one of them",
                 self.name
             ))),
         }
@@ -83,7 +83,7 @@ impl<R: BufRead> Read for OneFile<R> {
 }
 
 fn cut_off() -> io::Error {
-    io::Error::new(io::ErrorKind::UnexpectedEof, "the tar archive ends in the middle; it was cut off")
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the tar archive is truncated")
 }
 
 fn padding(size: u64) -> u64 {
@@ -104,7 +104,7 @@ fn next_file(archive: &mut impl Read) -> io::Result<Option<(String, u64)>> {
         if block.len() < BLOCK || block.iter().all(|&byte| byte == 0) {
             return Ok(None);
         }
-        let damaged = || io::Error::other("the tar archive is damaged: a header's sum does not fit");
+        let damaged = || io::Error::other("the tar archive is damaged: wrong checksum in a header");
         let header = header(&block).ok_or_else(damaged)?;
         let size = header.entry_size()?;
         match header.entry_type() {
@@ -117,7 +117,9 @@ fn next_file(archive: &mut impl Read) -> io::Result<Option<(String, u64)>> {
                 }
                 skip(archive, size.checked_add(padding(size)).ok_or_else(damaged)?)?;
             }
-            EntryType::GNUSparse => return Err(io::Error::other("the tar archive has a sparse file: unpack it first")),
+            EntryType::GNUSparse => {
+                return Err(io::Error::other("the tar archive contains a sparse file: unpack it first"));
+            }
             EntryType::XHeader if size <= MOST_HEADER => {
                 let mut text = Vec::new();
                 archive.take(size).read_to_end(&mut text)?;
@@ -199,6 +201,6 @@ mod tests {
             "the tar archive has several files, such as a.csv and b.csv: unpack it, and name the one that is meant"
         );
         let cut = &archive(&[("a.csv", &[b'1'; 700])])[..900];
-        assert_eq!(read(cut).unwrap_err(), "the tar archive ends in the middle; it was cut off");
+        assert_eq!(read(cut).unwrap_err(), "the tar archive is truncated");
     }
 }

@@ -132,11 +132,7 @@ impl<'a> TraceWriter<'a> {
             }
             other => {
                 let names: Vec<_> = Self::FORMATS.iter().map(|format| format.name()).collect();
-                return Err(failed(format!(
-                    "{} is read and not written; write one of {}",
-                    other.name(),
-                    names.join(", ")
-                )));
+                return Err(failed(format!("{} cannot be written: use one of {}", other.name(), names.join(", "))));
             }
         };
         Ok(Self {

@@ -27,7 +27,7 @@ pub(super) struct OracleGeneral<W> {
 
 impl<W: Write> OracleGeneral<W> {
     pub(super) fn new(out: W) -> Result<Self, String> {
-        let file = tempfile::tempfile().map_err(|e| format!("no temporary file can be made: {e}"))?;
+        let file = tempfile::tempfile().map_err(|e| format!("cannot create a temporary file: {e}"))?;
         Ok(Self { out, records: BufWriter::with_capacity(1 << 20, file), count: 0 })
     }
 
@@ -68,9 +68,8 @@ impl<W: Write> OracleGeneral<W> {
 
 impl<W: Write> RecordWriter for OracleGeneral<W> {
     fn write(&mut self, record: &TraceRecord) -> Result<(), String> {
-        let seconds =
-            u32::try_from(record.at.0 / 1_000_000_000).map_err(|_| "its time is beyond 32 bits of seconds")?;
-        let size = u32::try_from(record.length.0).map_err(|_| "its length is beyond 32 bits")?;
+        let seconds = u32::try_from(record.at.0 / 1_000_000_000).map_err(|_| "its time exceeds 32 bits of seconds")?;
+        let size = u32::try_from(record.length.0).map_err(|_| "its length exceeds 32 bits")?;
         let mut bytes = [0; RECORD];
         bytes[..4].copy_from_slice(&seconds.to_le_bytes());
         bytes[4..12].copy_from_slice(&(record.offset.0 / SECTOR).to_le_bytes());

@@ -35,7 +35,7 @@ impl<W: Write> CompressedWriter<W> {
             Compression::Zstd => Inner::Zstd(zstd::stream::write::Encoder::new(out, zstd::DEFAULT_COMPRESSION_LEVEL)?),
             Compression::Xz => Inner::Xz(liblzma::write::XzEncoder::new(out, 6)),
             Compression::Bzip2 => Inner::Bzip2(bzip2::write::BzEncoder::new(out, bzip2::Compression::default())),
-            Compression::Tar => return Err(io::Error::other("a tar archive is read and not written")),
+            Compression::Tar => return Err(io::Error::other("tar archives cannot be written")),
         };
         Ok(Self { inner })
     }

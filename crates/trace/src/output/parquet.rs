@@ -95,7 +95,7 @@ impl<W: Write + Send> RecordWriter for Parquet<W> {
     fn write(&mut self, record: &TraceRecord) -> Result<(), String> {
         let most = i64::MAX as u64;
         if record.at.0 > most || record.offset.0 > most || record.length.0 > most {
-            return Err("a number is beyond the 63 bits that a column holds".to_owned());
+            return Err("a number exceeds the 63 bits of a column".to_owned());
         }
         self.rows.push(*record);
         if self.rows.len() < GROUP { Ok(()) } else { self.group().map_err(|e| e.to_string()) }

@@ -40,7 +40,7 @@ impl FlowChecker<'_> {
     }
 
     fn share(&self, key: &str, share: f64) -> Result<(), WorkloadError> {
-        self.require(key, share, (0.0..=1.0).contains(&share), "a share is between 0 and 1")
+        self.require(key, share, (0.0..=1.0).contains(&share), "must be between 0 and 1")
     }
 
     fn sum(&self, key: &str, shares: impl Iterator<Item = f64>) -> Result<(), WorkloadError> {
@@ -49,7 +49,7 @@ impl FlowChecker<'_> {
     }
 
     fn list(&self, key: &str, entries: usize) -> Result<(), WorkloadError> {
-        let reason = format!("there must be 1 to {MAX_LIST} entries");
+        let reason = format!("must have 1 to {MAX_LIST} entries");
         self.require(key, format_args!("({entries} entries)"), (1..=MAX_LIST).contains(&entries), &reason)
     }
 
@@ -58,7 +58,7 @@ impl FlowChecker<'_> {
     }
 
     fn queue_depth(&self, key: &str, depth: u32) -> Result<(), WorkloadError> {
-        let reason = format!("between 1 and {MAX_QUEUE_DEPTH} requests can be in flight");
+        let reason = format!("must be between 1 and {MAX_QUEUE_DEPTH}");
         self.require(key, depth, (1..=MAX_QUEUE_DEPTH).contains(&depth), &reason)
     }
 }
@@ -66,7 +66,7 @@ impl FlowChecker<'_> {
 /// Refuses a workload that makes no sense.
 pub(super) fn workload(workload: &Workload) -> Result<(), WorkloadError> {
     if workload.flows.is_empty() || workload.flows.len() > MAX_LIST {
-        let (count, reason) = (workload.flows.len(), format!("there must be 1 to {MAX_LIST} flows"));
+        let (count, reason) = (workload.flows.len(), format!("must have 1 to {MAX_LIST} flows"));
         return Err(WorkloadError::impossible("flows", format_args!("({count} flows)"), reason));
     }
     workload.content.as_ref().map_or(Ok(()), content)?;
@@ -75,7 +75,7 @@ pub(super) fn workload(workload: &Workload) -> Result<(), WorkloadError> {
         self::flow(flow)?;
         if !names.insert(&flow.name) {
             let key = format!("flow '{}': name", flow.name);
-            return Err(WorkloadError::impossible(key, &flow.name, "another flow has this name; reports go by it"));
+            return Err(WorkloadError::impossible(key, &flow.name, "another flow has this name; names must be unique"));
         }
     }
     Ok(())
@@ -90,11 +90,11 @@ fn content(content: &Content) -> Result<(), WorkloadError> {
         ("content.dedupe_percentage", content.dedupe_percentage),
     ] {
         if !(0.0..=100.0).contains(&percentage) {
-            return Err(WorkloadError::impossible(key, percentage, "a percentage is between 0 and 100"));
+            return Err(WorkloadError::impossible(key, percentage, "must be between 0 and 100"));
         }
     }
     match content.dedupe_window_pages {
-        0 => Err(WorkloadError::impossible("content.dedupe_window_pages", 0, "a page is equal to one before it")),
+        0 => Err(WorkloadError::impossible("content.dedupe_window_pages", 0, "must be at least 1")),
         _ => Ok(()),
     }
 }
@@ -102,13 +102,13 @@ fn content(content: &Content) -> Result<(), WorkloadError> {
 /// Refuses a flow that makes no sense on any drive.
 pub(super) fn flow(flow: &Flow) -> Result<(), WorkloadError> {
     let checker = FlowChecker { flow: &flow.name };
-    checker.at_least_one("duration_ns", flow.duration_ns, "a flow that has no time has no request")?;
-    checker.at_least_one("requests", flow.requests, "a flow has at least one request")?;
+    checker.at_least_one("duration_ns", flow.duration_ns, "must be above 0")?;
+    checker.at_least_one("requests", flow.requests, "must be at least 1")?;
     match (&flow.synthetic, &flow.trace) {
-        (Some(_), Some(_)) => Err(checker.incomplete("it has both synthetic and trace; keep one")),
-        (None, None) => Err(checker.incomplete("it has neither synthetic nor trace; give it one")),
+        (Some(_), Some(_)) => Err(checker.incomplete("has both synthetic and trace: keep one")),
+        (None, None) => Err(checker.incomplete("has neither synthetic nor trace: give one")),
         (Some(_), None) if flow.requests.is_none() && flow.duration_ns.is_none() => {
-            Err(checker.incomplete("it would never end; give requests, duration_ns or both"))
+            Err(checker.incomplete("would never end: set requests, duration_ns or both"))
         }
         (Some(it), None) => synthetic(&checker, it),
         (None, Some(it)) => replay(&checker, it),
@@ -119,12 +119,12 @@ fn synthetic(checker: &FlowChecker<'_>, it: &Synthetic) -> Result<(), WorkloadEr
     checker.share("synthetic.read_share", it.read_share)?;
     checker.share("synthetic.trim_share", it.trim_share)?;
     let both = it.read_share + it.trim_share;
-    let reason = "reads and trims together must be at most 1; the rest are writes";
+    let reason = "must be at most 1 together; the rest are writes";
     checker.require("synthetic.read_share + trim_share", both, both <= 1.0 + SUM_TOLERANCE, reason)?;
     checker.share("synthetic.modify_share", it.modify_share)?;
-    checker.at_least_one("synthetic.flush_every", it.flush_every, "a flush comes after at least one write")?;
-    checker.at_least_one("synthetic.region_bytes", it.region_bytes, "a region has at least one byte")?;
-    checker.at_least_one("synthetic.align_bytes", it.align_bytes, "offsets are multiples of at least one byte")?;
+    checker.at_least_one("synthetic.flush_every", it.flush_every, "must be at least 1")?;
+    checker.at_least_one("synthetic.region_bytes", it.region_bytes, "must be at least 1 byte")?;
+    checker.at_least_one("synthetic.align_bytes", it.align_bytes, "must be at least 1 byte")?;
     access(checker, &it.access)?;
     size(checker, "synthetic.size", &it.size)?;
     it.read_size.iter().try_for_each(|read| size(checker, "synthetic.read_size", read))?;
@@ -135,15 +135,15 @@ fn access(checker: &FlowChecker<'_>, access: &Access) -> Result<(), WorkloadErro
     match access {
         Access::Random | Access::Sequential => Ok(()),
         &Access::Zipf { theta } => {
-            let reason = "the exponent must be above 0 and at most 10; for 0 write access = \"random\"";
+            let reason = "must be above 0 and at most 10; instead of 0 use access = \"random\"";
             checker.require("synthetic.access.zipf.theta", theta, theta > 0.0 && theta <= 10.0, reason)
         }
         &Access::Latest { theta } => {
-            let reason = "the exponent must be above 0 and at most 10";
+            let reason = "must be above 0 and at most 10";
             checker.require("synthetic.access.latest.theta", theta, theta > 0.0 && theta <= 10.0, reason)
         }
         &Access::Pareto { h } => {
-            let reason = "the share must be above 0 and below 0.5; 0.2 is the rule of 80 and 20";
+            let reason = "must be above 0 and below 0.5; 0.2 is the 80/20 rule";
             checker.require("synthetic.access.pareto.h", h, h > 0.0 && h < 0.5, reason)
         }
         Access::HotCold { zones, .. } => {
@@ -151,7 +151,7 @@ fn access(checker: &FlowChecker<'_>, access: &Access) -> Result<(), WorkloadErro
             for (i, zone) in zones.iter().enumerate() {
                 let key = |name| format!("synthetic.access.hot-cold.zones[{i}].{name}");
                 checker.share(&key("size"), zone.size)?;
-                checker.require(&key("size"), zone.size, zone.size > 0.0, "a zone must be larger than nothing")?;
+                checker.require(&key("size"), zone.size, zone.size > 0.0, "must be above 0")?;
                 checker.share(&key("traffic"), zone.traffic)?;
             }
             checker.sum("synthetic.access.hot-cold: sum of size", zones.iter().map(|z| z.size))?;
@@ -162,19 +162,18 @@ fn access(checker: &FlowChecker<'_>, access: &Access) -> Result<(), WorkloadErro
 
 fn size(checker: &FlowChecker<'_>, place: &str, size: &Size) -> Result<(), WorkloadError> {
     let named = |key: &str| format!("{place}.{key}");
-    let long =
-        |key: &str, bytes: u64| checker.require(&named(key), bytes, bytes > 0, "a request has at least one byte");
+    let long = |key: &str, bytes: u64| checker.require(&named(key), bytes, bytes > 0, "must be at least 1 byte");
     match size {
         &Size::Fixed { bytes } => long("fixed.bytes", bytes),
         &Size::Uniform { min_bytes, max_bytes } => {
             long("uniform.min_bytes", min_bytes)?;
-            let reason = format!("it must be at least min_bytes = {min_bytes}");
+            let reason = format!("must be at least min_bytes = {min_bytes}");
             checker.require(&named("uniform.max_bytes"), max_bytes, max_bytes >= min_bytes, &reason)
         }
         &Size::Normal { mean_bytes, deviation_bytes } => {
             long("normal.mean_bytes", mean_bytes)?;
             let longest = deviation_bytes.checked_mul(4).and_then(|spread| spread.checked_add(mean_bytes));
-            let reason = "mean and four deviations are longer than any drive";
+            let reason = "the mean plus four deviations exceeds the size of any drive";
             checker.require(&named("normal.deviation_bytes"), deviation_bytes, longest.is_some(), reason)
         }
         Size::Weighted(sizes) => {
@@ -183,10 +182,10 @@ fn size(checker: &FlowChecker<'_>, place: &str, size: &Size) -> Result<(), Workl
                 let key = |name| format!("weighted[{i}].{name}");
                 long(&key("bytes"), size.bytes)?;
                 let finite = size.weight.is_finite() && size.weight >= 0.0;
-                checker.require(&named(&key("weight")), size.weight, finite, "a weight is a number, 0 or above")?;
+                checker.require(&named(&key("weight")), size.weight, finite, "must be 0 or above")?;
             }
             let sum: f64 = sizes.iter().map(|s| s.weight).sum();
-            let reason = "the weights must add up to a number above 0";
+            let reason = "the weights must add up to more than 0";
             checker.require(&named("weighted: sum of weight"), sum, sum > 0.0 && sum.is_finite(), reason)
         }
     }
@@ -196,18 +195,18 @@ fn pacing(checker: &FlowChecker<'_>, pacing: Pacing) -> Result<(), WorkloadError
     match pacing {
         Pacing::Closed { queue_depth, .. } => checker.queue_depth("synthetic.pacing.closed.queue_depth", queue_depth),
         Pacing::Open { interarrival_ns, .. } => {
-            let reason = "there must be at least 1 ns between arrivals";
+            let reason = "must be at least 1 ns";
             checker.require("synthetic.pacing.open.interarrival_ns", interarrival_ns, interarrival_ns > 0, reason)
         }
     }
 }
 
 fn replay(checker: &FlowChecker<'_>, it: &TraceReplay) -> Result<(), WorkloadError> {
-    checker.require("trace.repeat", it.repeat, it.repeat > 0, "a trace is played at least once")?;
+    checker.require("trace.repeat", it.repeat, it.repeat > 0, "must be at least 1")?;
     let scale = it.time_scale;
-    let reason = "it must be a number above 0; to ignore the trace's times use pacing.closed";
+    let reason = "must be a number above 0; to ignore the trace's times use pacing.closed";
     checker.require("trace.time_scale", scale, scale.is_finite() && scale > 0.0, reason)?;
-    checker.require("trace.logical_block_bytes", 0, it.logical_block_bytes > 0, "a sector has at least one byte")?;
+    checker.require("trace.logical_block_bytes", 0, it.logical_block_bytes > 0, "must be at least 1 byte")?;
     match it.pacing {
         ReplayPacing::Timestamps => Ok(()),
         ReplayPacing::Closed { queue_depth } => checker.queue_depth("trace.pacing.closed.queue_depth", queue_depth),

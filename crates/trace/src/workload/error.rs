@@ -59,7 +59,7 @@ pub enum WorkloadError {
         reason: String,
     },
     /// The workload cannot be written as TOML.
-    #[error("workload '{name}' cannot be written: {reason}")]
+    #[error("cannot write workload '{name}': {reason}")]
     Unwritable {
         /// Its name.
         name: String,
@@ -70,7 +70,7 @@ pub enum WorkloadError {
 
 /// What the parser says of `access = "zipf"`, where `zipf` has keys of its own, and what that means.
 const NAME_ALONE: &str = "invalid type: unit variant, expected struct variant";
-const NAME_ALONE_MEANS: &str = "this choice needs its keys, such as zipf.theta = 0.99 or fixed.bytes = 4096";
+const NAME_ALONE_MEANS: &str = "this choice requires its keys, such as zipf.theta = 0.99 or fixed.bytes = 4096";
 
 impl WorkloadError {
     pub(super) fn unreadable(path: &str, reason: impl Display) -> Self {

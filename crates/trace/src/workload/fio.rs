@@ -17,7 +17,7 @@ impl Access {
     pub fn of_fio(text: &str) -> Result<Self, String> {
         let (name, value) = text.split_once(':').unwrap_or((text, ""));
         let number = || {
-            let told = || format!("'{text}': behind the colon comes a number, such as {name}:0.9");
+            let told = || format!("'{text}': a number must follow the colon, such as {name}:0.9");
             value.parse::<f64>().map_err(|_| told())
         };
         match name {
@@ -25,7 +25,7 @@ impl Access {
             "zipf" => Ok(Self::Zipf { theta: number()? }),
             "pareto" => Ok(Self::Pareto { h: number()? }),
             "zoned" => Ok(Self::HotCold { zones: zones(value)?, shuffled: false }),
-            _ => Err(format!("'{text}' is none of random, zipf:THETA, pareto:H and zoned:ACCESSES/SIZE:…")),
+            _ => Err(format!("'{text}': must be random, zipf:THETA, pareto:H or zoned:ACCESSES/SIZE:…")),
         }
     }
 }
@@ -37,7 +37,7 @@ fn zones(text: &str) -> Result<Vec<Zone>, String> {
         let share = |percent: &str| percent.parse::<f64>().ok().map(|percent| percent / 100.0);
         Some(Zone { size: share(size)?, traffic: share(traffic)? })
     };
-    let told = |part| format!("zone '{part}': it must be ACCESSES/SIZE in percent, such as 90/10");
+    let told = |part| format!("zone '{part}': must be ACCESSES/SIZE in percent, such as 90/10");
     text.split(':').map(|part| zone(part).ok_or_else(|| told(part))).collect()
 }
 
@@ -47,7 +47,7 @@ impl Size {
     /// # Errors
     /// When it is none, with what would be right.
     pub fn of_fio(text: &str) -> Result<Self, String> {
-        let told = |part: &str| format!("'{part}': it must be SIZE/PERCENT, such as 4k/60");
+        let told = |part: &str| format!("'{part}': must be SIZE/PERCENT, such as 4k/60");
         let mut sizes = Vec::new();
         for part in text.split(':') {
             let (size, percent) = part.split_once('/').unwrap_or((part, ""));

@@ -124,7 +124,7 @@ impl Workload {
         let file = File::open(&path).map_err(failed)?;
         file.take(MAX_TOML_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
         if text.len() as u64 > MAX_TOML_BYTES {
-            return Err(WorkloadError::unreadable(&name, "it is longer than 1 MiB; no workload is"));
+            return Err(WorkloadError::unreadable(&name, "longer than 1 MiB, the limit for a workload"));
         }
         Self::from_toml(&text, &name)
     }

@@ -103,7 +103,7 @@ fn what_is_no_workload_is_told_with_its_line() {
         w.toml: line 4: invalid value: integer `-1`, expected u64
         w.toml: line 4: invalid type: string "4k", expected u64
         w.toml: line 8: unknown variant `randm`, expected one of `random`, `sequential`, `zipf`, `pareto`, `latest`, `hot-cold`
-        w.toml: line 8: this choice needs its keys, such as zipf.theta = 0.99 or fixed.bytes = 4096
+        w.toml: line 8: this choice requires its keys, such as zipf.theta = 0.99 or fixed.bytes = 4096
         w.toml: line 8: unexpected keys in table: skew, available keys: theta
         w.toml: line 8: unexpected keys in table: kib, available keys: bytes
         w.toml: line 8: unknown field `share`, expected `bytes` or `weight`
@@ -154,35 +154,35 @@ fn what_makes_no_sense_is_told_with_its_key() {
     ];
     insta::assert_snapshot!(told.join("\n"), @r#"
         w.toml: flows = (0 flows): there must be 1 to 1024 flows
-        w.toml: flow 'f': name = f: another flow has this name; reports go by it
-        w.toml: flow 'f': it has neither synthetic nor trace; give it one
-        w.toml: flow 'f': it has both synthetic and trace; keep one
-        w.toml: flow 'f': it would never end; give requests, duration_ns or both
-        w.toml: flow 'f': requests = 0: a flow has at least one request
-        w.toml: flow 'f': duration_ns = 0: a flow that has no time has no request
+        w.toml: flow 'f': name = f: another flow has this name; names must be unique
+        w.toml: flow 'f': has neither synthetic nor trace: give one
+        w.toml: flow 'f': has both synthetic and trace: keep one
+        w.toml: flow 'f': would never end: set requests, duration_ns or both
+        w.toml: flow 'f': requests = 0: must be at least 1
+        w.toml: flow 'f': duration_ns = 0: must be above 0
         w.toml: flow 'f': synthetic.read_share = 1.2: a share is between 0 and 1
         w.toml: flow 'f': synthetic.read_share = NaN: a share is between 0 and 1
-        w.toml: flow 'f': synthetic.read_share + trim_share = 1.1: reads and trims together must be at most 1; the rest are writes
-        w.toml: flow 'f': synthetic.flush_every = 0: a flush comes after at least one write
-        w.toml: flow 'f': synthetic.align_bytes = 0: offsets are multiples of at least one byte
-        w.toml: flow 'f': synthetic.region_bytes = 0: a region has at least one byte
-        w.toml: flow 'f': synthetic.access.zipf.theta = 0: the exponent must be above 0 and at most 10; for 0 write access = "random"
+        w.toml: flow 'f': synthetic.read_share + trim_share = 1.1: must be at most 1 together; the rest are writes
+        w.toml: flow 'f': synthetic.flush_every = 0: must be at least 1
+        w.toml: flow 'f': synthetic.align_bytes = 0: must be at least 1 byte
+        w.toml: flow 'f': synthetic.region_bytes = 0: must be at least 1 byte
+        w.toml: flow 'f': synthetic.access.zipf.theta = 0: must be above 0 and at most 10; for 0 write access = "random"
         w.toml: flow 'f': synthetic.access.hot-cold.zones = (0 entries): there must be 1 to 1024 entries
         w.toml: flow 'f': synthetic.access.hot-cold: sum of size = 0.1: the shares of all zones must add up to 1
-        w.toml: flow 'f': synthetic.access.hot-cold.zones[1].size = 0: a zone must be larger than nothing
-        w.toml: flow 'f': synthetic.size.fixed.bytes = 0: a request has at least one byte
+        w.toml: flow 'f': synthetic.access.hot-cold.zones[1].size = 0: must be above 0
+        w.toml: flow 'f': synthetic.size.fixed.bytes = 0: must be at least 1 byte
         w.toml: flow 'f': synthetic.size.uniform.max_bytes = 4096: it must be at least min_bytes = 8192
-        w.toml: flow 'f': synthetic.size.normal.deviation_bytes = 9000000000000000000: mean and four deviations are longer than any drive
+        w.toml: flow 'f': synthetic.size.normal.deviation_bytes = 9000000000000000000: the mean plus four deviations exceeds the size of any drive
         w.toml: flow 'f': synthetic.size.weighted = (0 entries): there must be 1 to 1024 entries
-        w.toml: flow 'f': synthetic.size.weighted: sum of weight = 0: the weights must add up to a number above 0
-        w.toml: flow 'f': synthetic.size.weighted[0].weight = -1: a weight is a number, 0 or above
+        w.toml: flow 'f': synthetic.size.weighted: sum of weight = 0: the weights must add up to more than 0
+        w.toml: flow 'f': synthetic.size.weighted[0].weight = -1: must be 0 or above
         w.toml: flow 'f': synthetic.pacing.closed.queue_depth = 0: between 1 and 65536 requests can be in flight
         w.toml: flow 'f': synthetic.pacing.closed.queue_depth = 100000: between 1 and 65536 requests can be in flight
-        w.toml: flow 'f': synthetic.pacing.open.interarrival_ns = 0: there must be at least 1 ns between arrivals
-        w.toml: flow 'f': trace.repeat = 0: a trace is played at least once
+        w.toml: flow 'f': synthetic.pacing.open.interarrival_ns = 0: must be at least 1 ns
+        w.toml: flow 'f': trace.repeat = 0: must be at least 1
         w.toml: flow 'f': trace.time_scale = 0: it must be a number above 0; to ignore the trace's times use pacing.closed
         w.toml: flow 'f': trace.time_scale = inf: it must be a number above 0; to ignore the trace's times use pacing.closed
-        w.toml: flow 'f': trace.logical_block_bytes = 0: a sector has at least one byte
+        w.toml: flow 'f': trace.logical_block_bytes = 0: must be at least 1 byte
         w.toml: flow 'f': trace.pacing.closed.queue_depth = 0: between 1 and 65536 requests can be in flight
     "#);
 }
@@ -194,7 +194,7 @@ fn a_file_is_read_and_an_endless_one_is_not() {
     std::fs::write(&path, documented()[0]).unwrap();
     assert_eq!(Workload::read(&path).unwrap(), Workload::from_toml(documented()[0], "w").unwrap());
     let endless = Workload::read("/dev/zero").unwrap_err().to_string();
-    assert_eq!(endless, "/dev/zero: it is longer than 1 MiB; no workload is");
+    assert_eq!(endless, "/dev/zero: longer than 1 MiB, the limit for a workload");
     let missing = Workload::read("/no/such.toml").unwrap_err().to_string();
     assert!(missing.starts_with("/no/such.toml: No such file"), "{missing}");
 }

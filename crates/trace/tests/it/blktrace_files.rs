@@ -81,11 +81,11 @@ fn the_folder_and_each_of_its_files_are_the_same_trace_and_say_what_was_merged()
     }
     let mut reader = open(folder.path());
     assert_eq!(reader.detection().format, TraceFormat::Blktrace);
-    assert_eq!(reader.detection().reason, "files of blktrace, one for each CPU, merged by time");
+    assert_eq!(reader.detection().reason, "blktrace files, one per CPU, merged by time");
     assert_eq!(reader.by_ref().count(), 3);
     let merged =
         "merged by time from 2 files, one for each CPU: sda.blktrace.0 to sda.blktrace.1, and 1 that are empty";
-    assert_eq!(reader.remarks(), [merged, "1 of 3 requests have no completion in it, so no latency"]);
+    assert_eq!(reader.remarks(), [merged, "1 of 3 requests have no completion in it, and therefore no latency"]);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn packed_files_are_merged_too_and_a_cpu_that_is_there_twice_is_refused() {
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packed.write_all(&std::fs::read(&path).unwrap()).unwrap();
     std::fs::write(folder.path().join("sda.blktrace.1.gz"), packed.finish().unwrap()).unwrap();
-    assert!(error(folder.path()).ends_with("are of one CPU: move one of them away"), "{}", error(folder.path()));
+    assert!(error(folder.path()).ends_with("are of the same CPU: move one of them away"), "{}", error(folder.path()));
     std::fs::remove_file(&path).unwrap();
     assert_eq!(records(folder.path()), plain);
 }
@@ -131,7 +131,7 @@ fn what_is_wrong_is_told_with_the_file_that_it_is_in() {
     let bytes = std::fs::read(&second).unwrap();
     let name = folder.path().display();
     std::fs::write(&second, &bytes[..bytes.len() - 10]).unwrap();
-    let cut = "it ends in the middle: 38 of 48 bytes; the file was cut off";
+    let cut = "incomplete record: 38 of 48 bytes; the file is truncated";
     assert_eq!(error(folder.path()), format!("{name}: record 3 of CPU 1: sda.blktrace.1: {cut}"));
     std::fs::write(&second, b"something else altogether").unwrap();
     let no_magic = "it does not start with blktrace's magic number, version 7 or 8";

@@ -198,7 +198,7 @@ fn a_bomb_fills_neither_memory_nor_time_with_one_line() {
         let options = ReadOptions::of(TraceFormat::Msr);
         let mut reader = TraceReader::read(Cursor::new(bomb), "bomb", &options).unwrap();
         let told = reader.next_record().unwrap_err().to_string();
-        assert_eq!(told, "bomb: line 1: a line is longer than 64 KiB; this is no trace", "{kind}");
+        assert_eq!(told, "bomb: line 1: a line is longer than 64 KiB: not a trace", "{kind}");
     }
 }
 
@@ -226,10 +226,10 @@ fn what_no_format_fits_is_told_with_the_way_out() {
     let told = |bytes: &'static [u8]| TraceReader::read(bytes, "t", &ReadOptions::default()).unwrap_err().to_string();
     insta::assert_snapshot!([told(b""), told(b"# Read me\n\nHello.\n")].join("\n"), @r#"
         t: it is empty; say how it is written with --trace-format, one of parquet, lcs, blktrace, vscsi, oracle-general, csv, fio-iolog, vscsi-csv, thesios, baleen, etw, msr, alibaba, systor, k5cloud, spc, tencent, fio-log, fiu, mqsim, disksim, simplessd, arc, blkparse, biosnoop, tracefs, strace, pages, u32-le, u32-be, columns; a text of columns is read with --trace-format columns:'time=1:s,op=2,offset=3:bytes,length=4:bytes'
-        t: its first lines fit no format that is known; say how it is written with --trace-format, one of parquet, lcs, blktrace, vscsi, oracle-general, csv, fio-iolog, vscsi-csv, thesios, baleen, etw, msr, alibaba, systor, k5cloud, spc, tencent, fio-log, fiu, mqsim, disksim, simplessd, arc, blkparse, biosnoop, tracefs, strace, pages, u32-le, u32-be, columns; a text of columns is read with --trace-format columns:'time=1:s,op=2,offset=3:bytes,length=4:bytes'
+        t: its first lines match no known format; say how it is written with --trace-format, one of parquet, lcs, blktrace, vscsi, oracle-general, csv, fio-iolog, vscsi-csv, thesios, baleen, etw, msr, alibaba, systor, k5cloud, spc, tencent, fio-log, fiu, mqsim, disksim, simplessd, arc, blkparse, biosnoop, tracefs, strace, pages, u32-le, u32-be, columns; a text of columns is read with --trace-format columns:'time=1:s,op=2,offset=3:bytes,length=4:bytes'
     "#);
     let missing = TraceReader::open(Path::new("/no/such"), &ReadOptions::default()).unwrap_err().to_string();
     assert!(missing.starts_with("/no/such: No such file"), "{missing}");
     let folder = TraceReader::open(Path::new("/"), &ReadOptions::default()).unwrap_err().to_string();
-    assert_eq!(folder, "/: a folder without files of blktrace (sda.blktrace.0, sda.blktrace.1, …)");
+    assert_eq!(folder, "/: a directory without blktrace files (sda.blktrace.0, sda.blktrace.1, …)");
 }

@@ -205,8 +205,8 @@ fn what_cannot_be_written_is_told() {
     ];
     insta::assert_snapshot!(refusals.join("\n"), @r#"
         out: spc is read and not written; write one of csv, parquet, msr, disksim, mqsim, fio-iolog, blkparse, oracle-general, pages
-        out: request 1: its time is beyond 32 bits of seconds
-        out: request 1: a number is beyond the 63 bits that a column holds
+        out: request 1: its time exceeds 32 bits of seconds
+        out: request 1: a number exceeds the 63 bits of a column
     "#);
     assert!(told(TraceFormat::Mqsim, record).is_ok());
 }

@@ -163,7 +163,7 @@ fn a_trace_whose_first_request_is_an_hour_late_is_refused_and_not_played_all_at_
     let told = refusal(late, alibaba());
     assert_eq!(
         told,
-        "t: line 2: time goes back to 3599990000000 ns before the start of the trace; sort the trace by time"
+        "t: line 2: time goes back to 3599990000000 ns before the start of the trace: sort the trace by time"
     );
     let closed = TraceReplay { pacing: ReplayPacing::Closed { queue_depth: 1 }, ..alibaba() };
     assert_eq!(Folder::with(late).replay(closed).len(), 3, "its times are not used");
@@ -269,15 +269,15 @@ fn a_hostile_trace_is_told_with_its_line() {
         t: the trace has no request
         t: line 2: it has 4 of five fields: time_ns device first_sector sectors op; it reads '1 0 0 8'
         t: line 4: op is '7'; MQSim writes 0 for a write, 1 for a read; it reads '1 0 0 8 7'
-        t: line 1: it asks for 0 bytes; a request has at least one
+        t: line 1: its length is 0; it must be at least 1 byte
         t: line 2: time goes back from 5 ns to 4 ns; sort the trace by time
         t: line 1: first sector 16 is beyond 2^64 bytes; it reads '5 0 16 8 1'
         workload: flow 'f': trace.repeat = 3: so many rounds of 9223372036854775808 ns are more than 64 bits hold
         t: line 1: its time, scaled to 9223372036854776000000000000 ns, is more than 292 years
-        t: line 1: a line is longer than 64 KiB; this is no trace
-        t: line 2: a line is longer than 64 KiB; this is no trace
-        t: line 2: a line is longer than 64 KiB; this is no trace
-        t: line 1: a line is longer than 64 KiB; this is no trace
+        t: line 1: a line is longer than 64 KiB: not a trace
+        t: line 2: a line is longer than 64 KiB: not a trace
+        t: line 2: a line is longer than 64 KiB: not a trace
+        t: line 1: a line is longer than 64 KiB: not a trace
         t: incomplete deflate stream
         t: unexpected end of file
         t: line 3: operation is 'smell'; it must be one of read, write, trim, write_zeroes, flush; it reads '1,smell,database,0,512,9'

@@ -314,8 +314,8 @@ fn what_does_not_fit_the_drive_is_refused_with_its_key() {
         workload: flow 'f': synthetic.region_bytes = 2048: between byte 0 and byte 2048 no multiple of 4096 has room for 4096 bytes
         workload: flow 'f': synthetic.access.hot-cold.zones[0].size = 0.001: this zone of 0 bytes has no room for 4096 bytes
         workload: drive: capacity = 100: it must have at least one logical block of 512 B
-        workload: drive: logical block = 0: it must have at least one byte
-        workload: flow '': it has neither synthetic nor trace; give it one
+        workload: drive: logical block = 0: it must be at least 1 byte
+        workload: flow '': has neither synthetic nor trace: give one
     "#);
 }
 

@@ -63,13 +63,13 @@ pub struct LearnedDrive {
 #[derive(Debug, thiserror::Error)]
 pub enum LearnedError {
     /// A figure or a curve that the drive depends on is not there.
-    #[error("the profile does not tell {0}: learn the drive again, with more time (flashwise learn --thorough)")]
+    #[error("the profile lacks {0}: learn the drive again, with more time (flashwise learn --thorough)")]
     Open(&'static str),
     /// The figures describe no drive that can be simulated.
-    #[error("the profile's figures make no drive that can be simulated: {0}")]
+    #[error("no simulated drive can be made from the profile's figures: {0}")]
     Impossible(#[from] SsdError),
     /// A simulated request failed.
-    #[error("the drive made from the profile cannot be calibrated: {0}")]
+    #[error("cannot calibrate the drive made from the profile: {0}")]
     Simulation(#[from] SimulationError),
 }
 

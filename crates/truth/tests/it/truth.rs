@@ -271,7 +271,7 @@ fn a_cache_of_fast_cells_holds_its_superblocks_where_a_host_can_tell() {
     assert_eq!(cache(&as_slow).verdict, Verdict::Absent, "its cells are no faster");
     let told = truth(&fast).unwrap();
     for key in ["asymmetry_4k", "superblock_bytes", "flush_ns"] {
-        assert!(told.reasons[key].contains("cache of fast cells"), "{key}: {:?}", told.reasons.get(key));
+        assert!(told.reasons[key].contains("SLC cache"), "{key}: {:?}", told.reasons.get(key));
     }
 }
 
@@ -312,5 +312,5 @@ fn a_drive_that_offers_more_than_it_has_room_for_has_no_truth() {
     thin.check("thin").unwrap();
     let told = truth(&thin).unwrap();
     assert_eq!(told.parameters, Parameters::default());
-    assert!(told.reasons["chunk_bytes"].contains("more than it has room for"));
+    assert!(told.reasons["chunk_bytes"].contains("thin-provisioned"));
 }

@@ -75,12 +75,14 @@ pub(crate) const COLLECTION: Step = Step { whole_drive: true, ..Step::new("colle
 /// Why the whole drive cannot be written over and over; `None` where it can.
 pub(crate) fn obstacle(prober: &Prober<'_>, whole_drive: bool, asked: Option<ByteSize>) -> Option<String> {
     if !whole_drive {
-        return Some("a file is not the drive: what is beside it on the drive decides as well".to_owned());
+        return Some(
+            "the target is a file, not a whole drive: other data on the drive affects garbage collection".to_owned(),
+        );
     }
     let needed = prober.capacity() * PASSES;
     let limit = asked.unwrap_or(prober.written() + UNASKED);
     (prober.written() + needed > limit)
-        .then(|| format!("needs up to {needed} of writes, {PASSES} times the drive; allowed are {limit}"))
+        .then(|| format!("needs up to {needed} of writes ({PASSES} times the capacity); the limit is {limit}"))
 }
 
 /// What earlier probes have shown of the drive before its whole was written.

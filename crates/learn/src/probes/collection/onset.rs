@@ -56,9 +56,9 @@ impl Onset {
         let (onset, reason) = match Rise::of(first, buffer.bytes()).first() {
             Some(cut) => {
                 let onset = Self::at(cut, windows, capacity);
-                (onset, format!("the first lasting change comes after {}", ByteSize(onset.bytes.value.unwrap_or(0))))
+                (onset, format!("the first lasting slowdown comes after {}", ByteSize(onset.bytes.value.unwrap_or(0))))
             }
-            None => (Self::recorded(draft), "no lasting change within one overwrite of the drive".to_owned()),
+            None => (Self::recorded(draft), "no lasting slowdown within one overwrite of the drive".to_owned()),
         };
         onset.set(draft);
         for key in ONSET_FIGURES {
@@ -71,7 +71,7 @@ impl Onset {
     fn at(cut: usize, windows: &[Window], capacity: ByteSize) -> Self {
         let sum = |n: usize| windows[..n].iter().map(|window| window.bytes).sum::<u64>();
         let value = sum(cut);
-        // What lay in open superblocks from the drive's life before the fill was room of an empty one.
+        // Data in open superblocks from before the fill took space that a new drive has free.
         let kept = LIFE_BEFORE_SHARE * value as f64;
         let (low, high) = widened(value as f64, sum(cut.max(1) - 1) as f64, sum(cut + 1) as f64 + kept);
         let bytes = Figure::certain(value, low as u64, high as u64);
@@ -89,7 +89,7 @@ impl Onset {
         absent.set(draft);
         draft.set(key!(collection_cost), Figure::absent());
         for key in ["collection_onset_bytes", "over_provisioning", "collection_cost"] {
-            let reason = "nothing is ever moved".to_owned();
+            let reason = "garbage collection never moves data".to_owned();
             draft.because(key, Because { recipe: UNIFORM, reason, curve: None });
         }
         absent
@@ -111,7 +111,7 @@ fn keep_curve(capacity: ByteSize, windows: &[Window], draft: &mut ProfileDraft) 
     });
     draft.keep(ProbeCurve {
         name: OVERWRITES.to_owned(),
-        x: "overwritten, times the drive".to_owned(),
+        x: "overwritten, × capacity".to_owned(),
         y: if counts(windows) { "write amplification" } else { "writes a second" }.to_owned(),
         points: points.collect(),
         fit: Vec::new(),

@@ -181,9 +181,9 @@ pub(super) fn report_amplification(key: Key<f64>, seen: &Overwritten, recipe: &s
     let (figure, reason) = match seen.rounds.iter().all(|round| round.amplification.is_some()) {
         true => (
             of_one_past(doubts.judge(Figure::certain(mean, low, high))),
-            doubts.reason("steady: no trend in the later half"),
+            doubts.reason("steady: no trend in the second half"),
         ),
-        false => (Figure::unknown(), "the drive does not tell what it programs".to_owned()),
+        false => (Figure::unknown(), "the drive does not report what it programs".to_owned()),
     };
     draft.settle(key, figure, Because { recipe, reason, curve: None });
 }

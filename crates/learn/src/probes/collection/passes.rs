@@ -107,7 +107,7 @@ struct Passes {
 
 /// Why a sustained speed may be inconclusive, beside an interval wider than twice [`INTERVAL_SHARE_MAX`].
 const SUSTAINED_DOUBTS: [Doubt<Passes>; 1] =
-    [doubt("the last pass did not come to its end", Says::Nothing, |passes| passes.is_cut)];
+    [doubt("the last pass did not finish", Says::Nothing, |passes| passes.is_cut)];
 
 /// Speed of the latest pass in order; its interval holds that of the pass before, of which what was written at random
 /// before may have been in the way. Of one that did not come to its end it is not certain.
@@ -120,7 +120,8 @@ pub(super) fn sustained(prober: &Prober<'_>, passes: &[Vec<Window>], is_cut: boo
     let ends = before.last().map(|windows| pass(windows)).into_iter().chain([low, high]).collect();
     let figure: Figure<f64> = of_one_past(measured(pass(last), ends, 2.0 * INTERVAL_SHARE_MAX));
     let figure = whole(applying(&SUSTAINED_DOUBTS, &Passes { is_cut }).judge(figure));
-    let recipe = "the drive is written in order, large writes, 32 in flight, again and again; the last pass";
-    let reason = "speed of the whole pass".to_owned();
+    let recipe = "the drive is written sequentially with large writes, 32 in flight, several times; the last pass \
+                  counts";
+    let reason = "mean speed of the pass".to_owned();
     draft.settle(key!(sustained_write_bytes_per_s), figure, Because { recipe, reason, curve: None });
 }

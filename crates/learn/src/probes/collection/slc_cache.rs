@@ -52,11 +52,11 @@ impl Fall<'_> {
     /// Why an SLC cache may be inconclusive, by the fill that shows it. [`SECOND_FILL_DOUBTS`] and [`ERASE_DOUBTS`]
     /// follow.
     const FALL_DOUBTS: [Doubt<Self>; 3] = [
-        doubt("speed is uneven before the fall", Says::Then(", and is uneven before"), |fall| is_uneven(fall.before())),
-        doubt("collection in bursts", Says::Then(", and is often as fast later"), |fall| {
+        doubt("speed is uneven before the drop", Says::Then(", but is uneven before"), |fall| is_uneven(fall.before())),
+        doubt("garbage collection in bursts", Says::Then(", but is often as fast later"), |fall| {
             fall.cut.is_some_and(|cut| is_often_as_fast(fall.rates, cut))
         }),
-        doubt("it comes back", Says::Then(", and rises again"), |fall| comes_back(fall.rates, fall.before().len())),
+        doubt("speed recovers", Says::Then(", but rises again"), |fall| comes_back(fall.rates, fall.before().len())),
     ];
 }
 
@@ -68,12 +68,12 @@ impl Fall<'_> {
 
 /// The same by a second fill, which rested when half of the cache was full.
 const SECOND_FILL_DOUBTS: [Doubt<SecondFill>; 1] =
-    [doubt("another fill falls elsewhere", Says::Nothing, |second| !second.takes_as_much())];
+    [doubt("another fill drops elsewhere", Says::Nothing, |second| !second.takes_as_much())];
 
 /// The same when all is known: flash that is kept erased is no more than what the drive has beside what it offers.
 const ERASE_DOUBTS: [Doubt<(SlcCache, Onset)>; 1] = [doubt(
     "first erases",
-    Says::Then("; so may the first erases, of a drive that had some flash erased before"),
+    Says::Then("; the first erases of a drive that had some flash erased before could show the same"),
     |of| {
         let (cache, onset) = of;
         let room = onset.bytes.high.unwrap_or(u64::MAX);
@@ -96,7 +96,7 @@ impl SlcCache {
         draft: &mut ProfileDraft,
     ) -> Self {
         let (cache, reason) = Self::of(fill, buffer, draft.recorded(key!(slc_cache_bytes)));
-        let recipe = "the trimmed drive rests, then is filled in order with large writes, 32 in flight";
+        let recipe = "the drive is trimmed, rests, then is filled sequentially with large writes, 32 in flight";
         draft.settle(key!(slc_cache_bytes), cache.bytes, Because { recipe, reason, curve: Some(curve) });
         cache
     }
@@ -118,10 +118,11 @@ impl SlcCache {
         let size = ByteSize(bytes.value.unwrap_or(0));
         let more = fills.more();
         let reason = format!(
-            "speed falls after {size} beyond what the write buffer takes; a second fill that rests after half of that takes {more}"
+            "speed drops after {size} beyond the write buffer; a second fill, which pauses after half of that, then \
+             takes {more}"
         );
-        let recipe = "the trimmed drive rests, then is filled in order with large writes, 32 in flight; twice, the second time with a \
-             rest";
+        let recipe = "the drive is trimmed, rests, then is filled sequentially with large writes, 32 in flight; \
+                      twice, the second time with a pause";
         draft.settle(key!(slc_cache_bytes), bytes, Because { recipe, reason, curve: Some(curve) });
         Self {
             bytes,
@@ -162,24 +163,22 @@ impl SlcCache {
                 let size = (before + size).saturating_sub(buffer.bytes());
                 let doubts = applying(&Fall::FALL_DOUBTS, &Fall { rates: &rates, fast, cut });
                 let bytes = doubts.judge(Figure::certain(size, size.saturating_sub(2 * step), size + 2 * step));
-                let reason =
-                    doubts.reason(format!("speed falls after {} beyond what the write buffer takes", ByteSize(size)));
+                let reason = doubts.reason(format!("speed drops after {} beyond the write buffer", ByteSize(size)));
                 (Self { bytes, ends_with_first_erases: begins_to_erase(windows, fast), is_moved: false }, reason)
             }
             None if begins_faster(windows) => {
-                let reason = "speed falls, but the drive is too small, or the fall too early, to tell where";
+                let reason = "speed drops, but the drive is too small or the drop too early to locate it";
                 (nothing, reason.to_owned())
             }
             None if is_twice(windows) => {
-                let reason =
-                    "no fall of speed shows where from, but much of what is written in order is programmed twice";
+                let reason = "speed does not drop, but much of the sequential data is programmed twice";
                 (Self { is_moved: true, ..nothing }, reason.to_owned())
             }
-            None => (Self { bytes: Figure::absent(), ..nothing }, "speed stays to the end".to_owned()),
+            None => (Self { bytes: Figure::absent(), ..nothing }, "speed does not drop".to_owned()),
         }
     }
 
-    /// What a cache makes inconclusive, when all has been measured.
+    /// Figures that an SLC cache makes inconclusive, when all has been measured.
     pub(super) fn doubt_what_it_hides(self, onset: Onset, draft: &mut ProfileDraft) {
         if self.bytes.value.is_none() && !self.is_moved {
             return;
@@ -189,12 +188,12 @@ impl SlcCache {
         draft.append_to_reason("slc_cache_bytes", &doubts.reason(""));
         for key in HIDDEN_FIGURES {
             draft.parameters.doubt(key);
-            draft.add_to_reason(key, "a cache of fast cells moves what is written");
+            draft.add_to_reason(key, "an SLC cache moves the data written");
         }
     }
 }
 
-/// What two fills say of a cache.
+/// Evidence of two fills.
 struct SecondFill {
     first: Figure<u64>,
     second: Figure<u64>,
@@ -217,13 +216,13 @@ impl SecondFill {
         self.is_alike() || self.may_end_before()
     }
 
-    /// What the second fill takes.
+    /// Bytes that the second fill takes.
     fn more(&self) -> String {
         match self.second.value {
             _ if self.is_alike() => "as much again".to_owned(),
-            _ if self.may_end_before() => "the rest of the drive as fast".to_owned(),
-            Some(other) => format!("{} then", ByteSize(other)),
-            None => "the rest of the drive without a fall".to_owned(),
+            _ if self.may_end_before() => "the rest of the drive at full speed".to_owned(),
+            Some(other) => format!("another {}", ByteSize(other)),
+            None => "the rest of the drive without a drop".to_owned(),
         }
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn probe(
         draft.set(key!(latency_asymmetry_4k_collecting), Figure::absent());
         draft.set(key!(latency_asymmetry_8k_collecting), Figure::absent());
         for key in WHILE_COLLECTING {
-            let reason = "nothing is ever collected".to_owned();
+            let reason = "garbage collection never runs".to_owned();
             draft.because(key, Because { recipe: UNIFORM, reason, curve: None });
         }
         return Ok(onset);
@@ -82,7 +82,7 @@ pub(super) fn probe(
         let evidence = CostEvidence { fresh_writes_are_moved_for: fresh.are_moved_for };
         cost = applying(&COST_DOUBTS, &evidence).judge(states.widen(cost, tolerance));
         let reason =
-            format!("saturated 4 KiB writes a second on the fresh drive ÷ in the steady state{}", states.sentence());
+            format!("saturated 4 KiB write IOPS of the fresh drive ÷ in the steady state{}", states.sentence());
         draft.settle(key!(collection_cost), cost, Because { recipe: UNIFORM, reason, curve: None });
     }
     draft.set(key!(asymmetry_4k_collecting), four.saturated);
@@ -91,7 +91,7 @@ pub(super) fn probe(
     draft.set(key!(latency_asymmetry_8k_collecting), eight.latency);
     for key in WHILE_COLLECTING {
         let by_throughput = if key.starts_with("latency") { String::new() } else { states.sentence() };
-        let reason = format!("the same as on the fresh drive, in the steady state of overwrites{by_throughput}");
+        let reason = format!("as on the fresh drive, but in the steady state of overwrites{by_throughput}");
         draft.because(key, Because { recipe: COLLECTING, reason, curve: None });
     }
     if uniform.is_counted() || !cost.value.is_some_and(|cost| cost < SLOWER_FACTOR_MIN) {
@@ -101,14 +101,14 @@ pub(super) fn probe(
     unknown.set(draft);
     draft.set(key!(collection_cost), Figure::unknown());
     for key in ["collection_onset_bytes", "over_provisioning", "collection_cost"] {
-        let reason = "the drive does not tell what it moves, and gets no slower".to_owned();
+        let reason = "the drive does not report what it moves, and does not slow down".to_owned();
         draft.because(key, Because { recipe: UNIFORM, reason, curve: None });
     }
     Ok(unknown)
 }
 
-const COLLECTING: &str = "random writes of one length over the whole drive at the largest depth, for half of it or more, then \
-                          measured for another half; then reads of what they wrote; then both one at a time";
+const COLLECTING: &str = "random writes of one length over the whole drive at the largest depth: at least half of its \
+                          capacity unmeasured, then half measured; then reads of that data; then both one at a time";
 
 /// Batches of reads, and of writes.
 const BATCHES: usize = 6;
@@ -153,7 +153,7 @@ fn batches(
     let mut place = anywhere(prober.capacity(), length);
     let depth = DEPTH.min(prober.queue_depth().max(1)) as usize;
     let mut rates = Vec::with_capacity(BATCHES);
-    const STAGE: &str = "throughput while collecting";
+    const STAGE: &str = "throughput during garbage collection";
     let (began, turned_over) = (Mark::now(prober), prober.capacity().bytes() as f64 * turnovers);
     let (mut parts, a_batch) = (0, before / BATCHES);
     while parts < BATCHES * PARTS && (began.programmed(prober).bytes() as f64) < turned_over {
@@ -228,8 +228,8 @@ struct Pace {
 
 /// Why what depends on the pace of writes may be inconclusive.
 const PACE_DOUBTS: [Doubt<Pace>; 2] = [
-    doubt("for long it was faster", Says::Nothing, |pace| pace.states.fastest > 1.0 + pace.tolerance),
-    doubt("for long it was slower", Says::Nothing, |pace| pace.states.slowest < 1.0 - pace.tolerance),
+    doubt("long stretches were faster", Says::Nothing, |pace| pace.states.fastest > 1.0 + pace.tolerance),
+    doubt("long stretches were slower", Says::Nothing, |pace| pace.states.slowest < 1.0 - pace.tolerance),
 ];
 
 impl States {
@@ -244,7 +244,7 @@ impl States {
         let percent = |share: f64| 100.0 * share;
         match self.slowest < 1.0 || self.fastest > 1.0 {
             true => format!(
-                "; for long its pace was {:.0} to {:.0} % of what it is taken for",
+                "; over longer stretches the rate was {:.0} to {:.0} % of that used here",
                 percent(self.slowest),
                 percent(self.fastest)
             ),
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!((slower.verdict, slower.value, slower.high), (Verdict::Inconclusive, Some(6.6), Some(6.8)));
         assert!((slower.low.unwrap() - 4.4).abs() < 0.1, "{slower:?}");
         let told = States::of(&rates(13_500.0), 9_000.0).sentence();
-        assert!(told.ends_with("100 to 150 % of what it is taken for"), "{told}");
+        assert!(told.ends_with("100 to 150 % of that used here"), "{told}");
         let little = widened(9_300.0);
         assert_eq!((little.verdict, little.high), (Verdict::Certain, Some(6.8)));
         assert!((little.low.unwrap() - 6.6 * 9_000.0 / 9_300.0).abs() < 1e-9, "{little:?}");

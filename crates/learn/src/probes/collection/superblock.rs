@@ -60,7 +60,8 @@ pub(super) fn probe(
     draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
 ) -> Result<Onset, LearnError> {
-    let recipe = "the drive is written in order several times; bytes programmed at each erase that the drive counts";
+    let recipe = "the drive is written sequentially several times; bytes programmed per erase, as the drive counts \
+                  them";
     let counts = prober.counters().flash.is_some();
     let mut seen: Vec<Worn> = Vec::new();
     let (mut steps, mut passes, mut is_worn) = (0_u64, Vec::new(), false);
@@ -81,17 +82,17 @@ pub(super) fn probe(
         sustained(prober, &passes, is_worn, draft);
     }
     if !counts {
-        let reason = "the drive does not count what it programs and erases".to_owned();
+        let reason = "the drive does not report what it programs and erases".to_owned();
         draft.because("superblock_bytes", Because { recipe, reason, curve: None });
         return Ok(onset);
     }
     let (figure, reason) = match size_of_superblock(&seen, steps) {
         Some(figure) => {
             let size = figure.value.unwrap_or(0);
-            (figure, format!("{} an erase, in steps of {}", ByteSize(size), ByteSize(steps)))
+            (figure, format!("{} programmed per erase, in steps of {}", ByteSize(size), ByteSize(steps)))
         }
-        _ if seen.is_empty() => (Figure::absent(), "the drive is written in order and never erases".to_owned()),
-        _ => (Figure::unknown(), "too few erases in a pass over the drive".to_owned()),
+        _ if seen.is_empty() => (Figure::absent(), "the drive never erases during sequential writes".to_owned()),
+        _ => (Figure::unknown(), "too few erases in one pass over the drive".to_owned()),
     };
     draft.settle(key!(superblock_bytes), figure, Because { recipe, reason, curve: None });
     let found = match figure.value {
@@ -259,11 +260,11 @@ struct OverProvisioning {
 /// Why an onset and an over-provisioning that bytes programmed and erases show may be inconclusive, beside what an SLC
 /// cache hides (`slc_cache.rs`).
 const OVER_PROVISIONING_DOUBTS: [Doubt<OverProvisioning>; 5] = [
-    doubt("what is open is not known without the number of units", Says::Nothing, |life| life.units.is_none()),
-    doubt("superblocks are large beside it", Says::Nothing, |life| life.spread > ONSET_SPREAD_SHARE),
+    doubt("open superblocks are unknown without the number of units", Says::Nothing, |life| life.units.is_none()),
+    doubt("superblocks are large compared with it", Says::Nothing, |life| life.spread > ONSET_SPREAD_SHARE),
     doubt("the first unit is full much earlier", Says::Nothing, |life| life.first > FIRST_SHARE_MAX),
     // On a drive that had erased before.
-    doubt("what small writes waste is not known", Says::Nothing, |life| !life.is_padding_known),
+    doubt("the padding of small writes is unknown", Says::Nothing, |life| !life.is_padding_known),
     doubt("the superblock is not certain", Says::Nothing, |life| life.superblock.known().is_none()),
 ];
 
@@ -315,8 +316,8 @@ impl OverProvisioning {
         onset.set(draft);
         let padding = self.padding;
         let reason = format!(
-            "{} are programmed and {} erasures of {} done in all, so {} more than the drive offers are in use; small writes \
-             program {padding:.2} times what they write",
+            "{} programmed minus {} erases of {} leave {} more in use than the capacity; small writes program \
+             {padding:.2} times their bytes",
             ByteSize(self.last.programmed),
             self.last.erases,
             ByteSize(self.superblock.value.unwrap_or(0)),
@@ -343,8 +344,8 @@ const FIRST_SHARE_MAX: f64 = 0.03;
 /// Share by which the onset of random overwrites may come before the over-provisioning is full, or after: they fill
 /// one part of the drive before the others, and the parts are filled by superblocks.
 const ONSET_SPREAD_SHARE: f64 = 0.10;
-const LIFE_RECIPE: &str = "the drive is overwritten until it collects all the time; what it says it has programmed, less what it \
-                    says it has erased, is what its flash holds";
+const LIFE_RECIPE: &str = "the drive is overwritten until garbage collection runs all the time; bytes programmed \
+                           minus bytes erased, as the drive counts them, are what its flash holds";
 
 #[cfg(test)]
 mod tests {

@@ -22,8 +22,8 @@ struct TrimEvidence<'a> {
 impl TrimEvidence<'_> {
     /// Why a gain by trim may be inconclusive.
     const TRIM_DOUBTS: [Doubt<Self>; 2] = [
-        doubt("not steady before", Says::Nothing, |evidence| !evidence.before.is_steady),
-        doubt("not steady after", Says::Nothing, |evidence| !evidence.after.is_steady),
+        doubt("not steady before the trim", Says::Nothing, |evidence| !evidence.before.is_steady),
+        doubt("not steady after the trim", Says::Nothing, |evidence| !evidence.after.is_steady),
     ];
 }
 
@@ -46,7 +46,7 @@ pub(super) fn probe(
     while at < prober.capacity() {
         let length = ByteSize::mib(64).min(prober.capacity() - at);
         if !prober.trim(at, length)? {
-            let reason = "the drive takes no trims".to_owned();
+            let reason = "the drive does not support trim".to_owned();
             draft.settle(key!(trim_gain), Figure::absent(), Because { recipe, reason, curve: None });
             return Ok(());
         }
@@ -67,7 +67,7 @@ pub(super) fn probe(
         let doubts = applying(&TrimEvidence::TRIM_DOUBTS, &TrimEvidence { before: uniform, after: &after });
         of_one_past(doubts.judge(Figure::certain(gain, low, high)))
     };
-    let reason = format!("{:.2} before, {:.2} after", before.mean, now.mean);
+    let reason = format!("write amplification {:.2} before, {:.2} after", before.mean, now.mean);
     draft.settle(key!(trim_gain), figure, Because { recipe, reason, curve: None });
     Ok(())
 }

@@ -166,7 +166,7 @@ pub trait VictimPolicy {
 }
 
 /// Why a drive with a policy of another crate cannot be saved.
-pub(crate) const UNSAVED_POLICY: &str = "its garbage-collection policy is not one of the simulator's own";
+pub(crate) const UNSAVED_POLICY: &str = "its garbage-collection policy is not built in";
 
 /// A policy of another crate. It is called through a pointer, and what it names is checked.
 pub(crate) struct Own(Box<dyn VictimPolicy + Send>);
@@ -179,7 +179,7 @@ impl Own {
     fn take_victim(&mut self, unit: u32, context: &mut Context<'_>) -> Option<Choice> {
         let choice = self.0.take_victim(unit, context)?;
         let state = context.superblocks.blocks.get(choice.block as usize).map(|superblock| superblock.state);
-        assert_eq!(state, Some(BlockState::Sealed), "superblock {} is no candidate: it is not sealed", choice.block);
+        assert_eq!(state, Some(BlockState::Sealed), "superblock {} is not a candidate: it is not sealed", choice.block);
         Some(choice)
     }
 }

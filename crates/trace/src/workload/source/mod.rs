@@ -120,7 +120,7 @@ impl FlowSource {
             (None, Some(it)) => {
                 (Kind::Replayed(Box::new(Replayed::open(it, &checker, drive, base, limits)?)), it.pacing.into())
             }
-            (None, None) => return Err(WorkloadError::incomplete("flow", "it has neither synthetic nor trace")),
+            (None, None) => return Err(WorkloadError::incomplete("flow", "has neither synthetic nor trace")),
         };
         Ok(Self { kind, pacing, left: limits.requests, until: limits.until, failure: None })
     }
@@ -203,11 +203,11 @@ fn until(flow: &Flow) -> Nanos {
 impl Drive {
     fn new(capacity: ByteSize, logical_block: ByteSize) -> Result<Self, WorkloadError> {
         if logical_block.0 == 0 {
-            return Err(WorkloadError::impossible("drive: logical block", 0, "it must have at least one byte"));
+            return Err(WorkloadError::impossible("drive: logical block", 0, "must be at least 1 byte"));
         }
         let whole = capacity.0 - capacity.0 % logical_block.0;
         if whole == 0 {
-            let reason = format!("it must have at least one logical block of {logical_block}");
+            let reason = format!("must be at least one logical block of {logical_block}");
             return Err(WorkloadError::impossible("drive: capacity", capacity.0, reason));
         }
         Ok(Self { capacity: whole, logical_block: logical_block.0 })
@@ -215,7 +215,7 @@ impl Drive {
 
     /// Refuses what is no multiple of the drive's logical block.
     fn whole_blocks(self, checker: &FlowChecker<'_>, key: &str, bytes: u64) -> Result<(), WorkloadError> {
-        let reason = format!("it must be a multiple of the drive's logical block, {} bytes", self.logical_block);
+        let reason = format!("must be a multiple of the drive's logical block, {} bytes", self.logical_block);
         checker.require(key, bytes, bytes.is_multiple_of(self.logical_block), &reason)
     }
 }

@@ -90,8 +90,11 @@ impl Places {
             let end = if i + 1 == zones.len() { region.end } else { border(share) };
             if zone.traffic > 0.0 {
                 let span = Span::new(start, end, region.align, lengths).ok_or_else(|| {
-                    let reason =
-                        format!("this zone of {} bytes has no room for {} bytes", end - start, lengths.longest);
+                    let reason = format!(
+                        "this zone of {} bytes is too small for requests of {} bytes",
+                        end - start,
+                        lengths.longest
+                    );
                     checker.error(&format!("synthetic.access.hot-cold.zones[{i}].size"), zone.size, reason)
                 })?;
                 spans.push(span);
@@ -161,12 +164,13 @@ fn region(flow: &Synthetic, checker: &FlowChecker<'_>, drive: Drive, lengths: Le
     checker.require("synthetic.region_start_bytes", start, start < drive.capacity, &reason)?;
     let rest = drive.capacity - start;
     let bytes = flow.region_bytes.unwrap_or(rest);
-    let reason = format!("from byte {start} the drive has {rest} bytes");
+    let reason = format!("the drive has only {rest} bytes from byte {start} on");
     checker.require("synthetic.region_bytes", bytes, bytes <= rest, &reason)?;
     let align = align(flow, checker, drive)?;
     Span::new(start, start + bytes, align, lengths).ok_or_else(|| {
         let (end, longest) = (start + bytes, lengths.longest);
-        let reason = format!("between byte {start} and byte {end} no multiple of {align} has room for {longest} bytes");
+        let reason =
+            format!("no request of {longest} bytes at a multiple of {align} fits between byte {start} and byte {end}");
         checker.error("synthetic.region_bytes", bytes, reason)
     })
 }

@@ -64,7 +64,7 @@ impl Replayed {
             return Err(once.without_requests(limits));
         }
         if once.last_arrival.checked_mul(u64::from(flow.repeat)).is_none() {
-            let reason = format!("so many rounds of {} ns are more than 64 bits hold", once.last_arrival);
+            let reason = format!("so many rounds of {} ns exceed 64 bits", once.last_arrival);
             return Err(checker.error("trace.repeat", flow.repeat, reason));
         }
         once.remarks = once.reader.remarks();
@@ -80,9 +80,8 @@ impl Replayed {
     pub(super) fn notes(&self) -> Vec<String> {
         let several = |what: &str, count: usize, way_out: &str| {
             let more = if self.volumes.len() < MOST_VOLUMES { "" } else { " or more" };
-            (count > 1).then(|| {
-                format!("{count}{more} {what} of the trace are laid over one another on the same addresses{way_out}")
-            })
+            (count > 1)
+                .then(|| format!("{count}{more} {what} of the trace are replayed on the same addresses{way_out}"))
         };
         let devices: BTreeSet<_> = self.volumes.iter().filter_map(|(device, _)| *device).collect();
         let files: BTreeSet<_> = self.volumes.iter().filter_map(|(_, file)| *file).collect();
@@ -177,11 +176,10 @@ impl Replayed {
         }
         if recorded < self.last_recorded {
             let last = self.last_recorded;
-            return Err(format!("time goes back from {last} ns to {recorded} ns; sort the trace by time"));
+            return Err(format!("time goes back from {last} ns to {recorded} ns: sort the trace by time"));
         }
         let scaled = self.rules.scaled(recorded)?;
-        let arrival =
-            self.round_start.checked_add(scaled).ok_or("its time is more than 64 bits of nanoseconds hold")?;
+        let arrival = self.round_start.checked_add(scaled).ok_or("its time exceeds 64 bits of nanoseconds")?;
         (self.last_recorded, self.last_arrival) = (recorded, arrival);
         Ok(arrival)
     }
@@ -197,7 +195,7 @@ fn open(path: &Path, options: &ReadOptions) -> Result<TraceReader, WorkloadError
     let metadata = std::fs::metadata(path).map_err(|e| unreadable(e.to_string()))?;
     let a_folder_of_blktrace = metadata.is_dir() && matches!(options.format, TraceFormat::Auto | TraceFormat::Blktrace);
     if !metadata.is_file() && !a_folder_of_blktrace {
-        return Err(unreadable("it is no regular file".to_owned()));
+        return Err(unreadable("not a regular file".to_owned()));
     }
     Ok(TraceReader::open(path, options)?)
 }
@@ -219,7 +217,7 @@ fn region(flow: &TraceReplay, checker: &FlowChecker<'_>, drive: Drive) -> Result
     drive.whole_blocks(checker, "trace.region_start_bytes", start)?;
     let rest = drive.capacity - start;
     let bytes = flow.region_bytes.unwrap_or(rest);
-    let reason = format!("from byte {start} the drive has {rest} bytes");
+    let reason = format!("the drive has only {rest} bytes from byte {start} on");
     checker.require("trace.region_bytes", bytes, (1..=rest).contains(&bytes), &reason)?;
     drive.whole_blocks(checker, "trace.region_bytes", bytes)?;
     Ok(Region { start, bytes, logical_block: drive.logical_block })
@@ -248,7 +246,7 @@ impl Rules {
         }
         let scaled = (time as f64 * self.time_scale).round();
         let fits = scaled < 2f64.powi(63);
-        if fits { Ok(scaled as u64) } else { Err(format!("its time, scaled to {scaled} ns, is more than 292 years")) }
+        if fits { Ok(scaled as u64) } else { Err(format!("its time, scaled to {scaled} ns, exceeds 292 years")) }
     }
 
     /// Offset and length on the drive.
@@ -258,7 +256,7 @@ impl Rules {
         }
         let (offset, length) = (record.offset.0, record.length.0);
         if length == 0 {
-            return Err("it asks for 0 bytes; a request has at least one".to_owned());
+            return Err("its length is 0; it must be at least 1 byte".to_owned());
         }
         let (offset, length) = self.whole_blocks(offset, length)?;
         self.fit(offset, length)
@@ -274,7 +272,7 @@ impl Rules {
             Some(end) if self.widen => Ok((offset - offset % block, end - (offset - offset % block))),
             _ => Err(format!(
                 "{length} bytes at byte {offset}: both must be multiples of the drive's logical block, {block} bytes; \
-                 widen = true (--widen) widens the request to whole ones"
+                 widen = true (--widen) widens requests to whole blocks"
             )),
         }
     }
@@ -286,9 +284,10 @@ impl Rules {
             Some(last) if offset <= last => Ok((start + offset, length)),
             Some(last) if self.fold => Ok((start + (offset % bytes).min(last), length)),
             Some(_) => Err(format!(
-                "{length} bytes at byte {offset}: the {what} ends at byte {bytes}; fold = true (--fold) wraps the trace around it"
+                "{length} bytes at byte {offset}: the {what} ends at byte {bytes}; fold = true (--fold) wraps \
+                 addresses around"
             )),
-            None => Err(format!("{length} bytes at byte {offset}: the {what} has {bytes} bytes")),
+            None => Err(format!("{length} bytes at byte {offset}: the {what} has only {bytes} bytes")),
         }
     }
 }

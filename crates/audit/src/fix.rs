@@ -1,7 +1,7 @@
-//! Ways to rewrite a window so that it keeps a rule; each is what a remedy would do to the requests.
+//! Rewrites of a window that fix violations; each models the effect of a remedy on the requests.
 //!
 //! All of them are pure: steps in, steps out, in the order of the window. A step whose request breaks the rule is
-//! marked; the others stay as they are unless a way says otherwise.
+//! marked; the others stay unmodified unless a rewrite says otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use flashwise_trace::FileRole;
 use crate::play::Step;
 use crate::request::Space;
 
-/// Where relocated data lies, by where it was.
+/// New addresses of relocated data, by old address.
 #[derive(Default)]
 struct Moves {
     places: BTreeMap<(Space, u64), (u64, u64)>,
@@ -62,13 +62,13 @@ pub(crate) fn relocate(steps: &[Step], unit: u64, pads: bool) -> Vec<Step> {
 pub(crate) fn gather(steps: &[Step], unit: u64) -> Vec<Step> {
     let mut waiting: BTreeMap<Space, (u64, Step)> = BTreeMap::new();
     let mut cursors: BTreeMap<Space, u64> = BTreeMap::new();
-    let mut mended = Vec::with_capacity(steps.len());
+    let mut fixed = Vec::with_capacity(steps.len());
     let mut flush = None;
     for step in steps {
         if step.is_flush() {
             flush = Some(*step);
             if waiting.values().all(|(bytes, _)| *bytes == 0) {
-                mended.extend(flush.take());
+                fixed.extend(flush.take());
             }
         } else if step.is_write() && step.is_broken {
             let (bytes, last) = waiting.entry(step.space).or_insert((0, *step));
@@ -77,20 +77,20 @@ pub(crate) fn gather(steps: &[Step], unit: u64) -> Vec<Step> {
             if whole > 0 {
                 *bytes -= whole;
                 let cursor = cursors.entry(step.space).or_default();
-                mended.push(Step { is_moved: true, offset: *cursor, length: whole, ..*step });
+                fixed.push(Step { is_moved: true, offset: *cursor, length: whole, ..*step });
                 *cursor += whole;
-                mended.extend(flush.take());
+                fixed.extend(flush.take());
             }
         } else {
-            mended.push(*step);
+            fixed.push(*step);
         }
     }
     for (space, (bytes, last)) in waiting.into_iter().filter(|(_, (bytes, _))| *bytes > 0) {
         let offset = cursors.get(&space).copied().unwrap_or_default();
-        mended.push(Step { is_moved: true, offset, length: bytes.div_ceil(unit) * unit, ..last });
+        fixed.push(Step { is_moved: true, offset, length: bytes.div_ceil(unit) * unit, ..last });
     }
-    mended.extend(flush);
-    mended
+    fixed.extend(flush);
+    fixed
 }
 
 /// Shorter pieces than a logical page gain nothing on any drive.
@@ -99,19 +99,19 @@ const PIECE_MIN: u64 = 4096;
 /// Broken requests become several of at most `piece` bytes.
 pub(crate) fn split(steps: &[Step], piece: u64) -> Vec<Step> {
     let piece = piece.max(PIECE_MIN);
-    let mut mended = Vec::with_capacity(steps.len());
+    let mut fixed = Vec::with_capacity(steps.len());
     for step in steps {
         if !step.is_broken || step.length <= piece {
-            mended.push(*step);
+            fixed.push(*step);
             continue;
         }
         let starts = (step.offset..step.end()).step_by(piece as usize);
-        mended.extend(starts.map(|offset| Step { offset, length: piece.min(step.end() - offset), ..*step }));
+        fixed.extend(starts.map(|offset| Step { offset, length: piece.min(step.end() - offset), ..*step }));
     }
-    mended
+    fixed
 }
 
-/// The database begins `shift` bytes later, so that its chunks lie at hot locations, and is read and written in chunks;
+/// The database starts `shift` bytes later, so that its chunks are at hot locations, and is read and written in chunks;
 /// a chunk is written in pieces, so that it does not become cold. What an earlier request since the last flush has
 /// written already is not written again.
 pub(crate) fn place_at(steps: &[Step], chunk: u64, shift: u64, piece: u64) -> Vec<Step> {
@@ -128,13 +128,13 @@ pub(crate) fn place_at(steps: &[Step], chunk: u64, shift: u64, piece: u64) -> Ve
 pub(crate) fn enlarge(steps: &[Step], page: u64) -> Vec<Step> {
     let mut written: BTreeSet<(Space, u64, u64)> = BTreeSet::new();
     let mut read = None;
-    let mut mended = Vec::with_capacity(steps.len());
+    let mut fixed = Vec::with_capacity(steps.len());
     for step in steps {
         if step.is_flush() {
             written.clear();
         }
         if step.is_flush() || !step.is_of_database() || step.length == 0 {
-            mended.push(*step);
+            fixed.push(*step);
             continue;
         }
         let offset = step.offset / page * page;
@@ -147,10 +147,10 @@ pub(crate) fn enlarge(steps: &[Step], page: u64) -> Vec<Step> {
             _ => true,
         };
         if is_new {
-            mended.push(whole);
+            fixed.push(whole);
         }
     }
-    mended
+    fixed
 }
 
 /// Broken requests are left out.
@@ -167,30 +167,30 @@ pub(crate) fn deepen(steps: &[Step], depth: u32) -> Vec<Step> {
 pub(crate) fn flush_by(steps: &[Step], unit: u64) -> Vec<Step> {
     let last = steps.iter().rposition(|step| step.is_flush() || step.fua);
     let mut written = 0_u64;
-    let mut mended = Vec::with_capacity(steps.len());
+    let mut fixed = Vec::with_capacity(steps.len());
     for (index, step) in steps.iter().enumerate() {
         written = written.saturating_add(if step.is_write() { step.length } else { 0 });
         let is_due = written >= unit || Some(index) == last;
         match step.is_flush() {
             true if is_due => {
                 written = 0;
-                mended.push(*step);
+                fixed.push(*step);
             }
             true => {}
             false => {
                 let fua = step.fua && is_due;
                 written = if fua { 0 } else { written };
-                mended.push(Step { fua, ..*step });
+                fixed.push(Step { fua, ..*step });
             }
         }
     }
-    mended
+    fixed
 }
 
-/// A journal or log that begins again from its start is trimmed before.
+/// A journal or log that restarts from its beginning is trimmed before.
 pub(crate) fn trim_before_reuse(steps: &[Step]) -> Vec<Step> {
     let mut ends: BTreeMap<Space, u64> = BTreeMap::new();
-    let mut mended = Vec::with_capacity(steps.len());
+    let mut fixed = Vec::with_capacity(steps.len());
     for step in steps {
         let dies = matches!(step.role, FileRole::Journal | FileRole::WriteAheadLog | FileRole::Temporary);
         if step.is_write() && dies {
@@ -198,17 +198,17 @@ pub(crate) fn trim_before_reuse(steps: &[Step]) -> Vec<Step> {
             let whole = *end / 4096 * 4096;
             if step.offset == 0 && whole > 0 {
                 let trim = Step { operation: Operation::Trim, length: whole, fua: false, ..*step };
-                mended.push(trim);
+                fixed.push(trim);
                 *end = 0;
             }
             *end = (*end).max(step.end());
         }
-        mended.push(*step);
+        fixed.push(*step);
     }
-    mended
+    fixed
 }
 
-/// Everything lies `by` bytes lower.
+/// All addresses minus `by` bytes.
 pub(crate) fn shift_down(steps: &[Step], by: u64) -> Vec<Step> {
     let shifted = |step: &Step| match step.is_flush() {
         true => *step,
@@ -259,18 +259,18 @@ mod tests {
     #[test]
     fn a_relocated_write_starts_on_the_unit_and_its_reads_follow_it() {
         let steps = [write(100, 50, true), write(1000, 90, true), read(1010, 20), write(100, 50, true), read(5, 5)];
-        let mended = relocate(&steps, 64, false);
-        assert_eq!(extents(&mended), [(0, 50), (64, 90), (74, 20), (0, 50), (5, 5)]);
-        assert_eq!(mended.iter().map(|s| s.is_moved).collect::<Vec<_>>(), [true, true, true, true, false]);
+        let fixed = relocate(&steps, 64, false);
+        assert_eq!(extents(&fixed), [(0, 50), (64, 90), (74, 20), (0, 50), (5, 5)]);
+        assert_eq!(fixed.iter().map(|s| s.is_moved).collect::<Vec<_>>(), [true, true, true, true, false]);
         assert_eq!(extents(&relocate(&steps[..1], 64, true)), [(0, 64)]);
     }
 
     #[test]
     fn gathered_writes_are_whole_units_and_their_flush_waits_for_them() {
         let steps = [write(0, 40, true), flush(), write(40, 40, true), flush(), flush()];
-        let mended = gather(&steps, 64);
-        assert_eq!(extents(&mended), [(0, 64), (0, 0), (64, 64), (0, 0)]);
-        assert!(mended[1].is_flush() && mended[3].is_flush());
+        let fixed = gather(&steps, 64);
+        assert_eq!(extents(&fixed), [(0, 64), (0, 0), (64, 64), (0, 0)]);
+        assert!(fixed[1].is_flush() && fixed[3].is_flush());
     }
 
     #[test]
@@ -289,16 +289,16 @@ mod tests {
     #[test]
     fn all_writes_but_those_that_stay_go_to_the_other_stream() {
         let steps = [write(0, 4, false), Step { stays: true, ..write(4, 4, false) }, read(9, 9), flush()];
-        let mended = keep_apart_what_stays(&steps);
-        assert_eq!(mended.iter().map(|step| step.stream).collect::<Vec<_>>(), [1, 0, 0, 0]);
-        assert_eq!(extents(&mended), extents(&steps));
+        let fixed = keep_apart_what_stays(&steps);
+        assert_eq!(fixed.iter().map(|step| step.stream).collect::<Vec<_>>(), [1, 0, 0, 0]);
+        assert_eq!(extents(&fixed), extents(&steps));
     }
 
     #[test]
     fn a_log_that_begins_again_is_trimmed_first() {
         let log = |offset| Step { role: FileRole::WriteAheadLog, ..write(offset, 4096, true) };
-        let mended = trim_before_reuse(&[log(0), log(4096), log(0)]);
-        assert_eq!(extents(&mended), [(0, 4096), (4096, 4096), (0, 8192), (0, 4096)]);
-        assert_eq!(mended[2].operation, Operation::Trim);
+        let fixed = trim_before_reuse(&[log(0), log(4096), log(0)]);
+        assert_eq!(extents(&fixed), [(0, 4096), (4096, 4096), (0, 8192), (0, 4096)]);
+        assert_eq!(fixed[2].operation, Operation::Trim);
     }
 }
