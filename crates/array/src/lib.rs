@@ -9,34 +9,34 @@
 //!   Completion ◀── controller ◀──────────────  all jobs of the request are done
 //! ```
 //!
-//! **Levels.** Row `r` of an array is chunk `r` of every member; a level says which member holds what in it
-//! ([`level`]).
+//! **Levels.** Stripe (row) `r` of an array is chunk `r` of every member; a level defines which member holds which data
+//! of it ([`level`]).
 //!
-//! **Writes with parity.** A whole row is written without reading. Of a part of a row, the parity is found in the way
-//! that reads fewest bytes: from what is overwritten and the old parity (read-modify-write), from what is not
-//! overwritten (reconstruct-write), or, where neither is possible because a member is missing, from all that is left.
-//! At a tie it is read-modify-write, whose reads go to the members that are written anyway. Parity is read and written
-//! over the hull of the bytes that change in the chunks of the row.
+//! **Writes with parity.** A full stripe is written without reading. For a partial stripe, parity is computed in the
+//! way that reads the fewest bytes: from the overwritten data and the old parity (read-modify-write), from the data
+//! that is not overwritten (reconstruct-write), or, if neither is possible because a member is missing, from all
+//! remaining members. At a tie it is read-modify-write, whose reads go to the members that are written anyway. Parity
+//! is read and written over the hull of the bytes that change in the chunks of the stripe.
 //!
-//! **Serialised.** Writes to rows that have parity hold the rows, one after the other; those of copies hold their own
-//! bytes, so that copies cannot come to differ ([`locks`]).
+//! **Locking.** A write to a stripe with parity locks the stripe; a write to copies locks its own bytes, so that copies
+//! cannot diverge ([`locks`]).
 //!
-//! **Failure.** [`SimulatedArray::fail_drive`] takes a drive away in the middle of its work. Reads that it has not
-//! answered are made from the others; writes go on without it. A member that refuses to write is taken out in the same
-//! way; one that cannot read some bytes stays, and these bytes are put together from the others. Beyond what its level
-//! survives, an array answers with [`BlockError::ArrayFailed`] what it cannot serve, and serves the rest.
+//! **Failure.** [`SimulatedArray::fail_drive`] removes a drive at once. Its reads in flight are reconstructed from the
+//! others; writes continue without it. A member whose writes fail is removed in the same way; one that cannot read some
+//! bytes stays, and these bytes are reconstructed from the others. After more failures than its level survives, an
+//! array completes requests that it cannot serve with [`BlockError::ArrayFailed`], and serves the rest.
 //!
-//! **Rebuilding.** A spare takes the place of a failed drive, by itself or by [`SimulatedArray::replace_drive`], and is
-//! filled row by row, a few rows at once, at no more than the rate of the configuration. Rows that are rebuilt already
-//! count as present. Where a row cannot be restored, rebuilding ends and the place has failed again.
+//! **Rebuild.** A spare replaces a failed drive, automatically or by [`SimulatedArray::replace_drive`], and is rebuilt
+//! stripe by stripe, a few stripes at a time, at no more than the configured rate. Rebuilt stripes count as present. If
+//! a stripe cannot be restored, the rebuild ends and the slot has failed again.
 //!
-//! **Bytes.** Requests with buffers carry their bytes, and parity is computed of them; requests without take the same
-//! time. Once any bytes have been written, a write without a buffer writes zeros, so that parity is right at all times.
+//! **Bytes.** Requests with buffers carry data, of which parity is computed; requests without buffers take the same
+//! time. Once any data has been written, a write without a buffer writes zeros, so that parity is always correct.
 //!
-//! **Flush.** A flush is passed on to every member. What is in the write cache is durable already: a battery holds it.
+//! **Flush.** A flush is sent to every member. Data in the controller's write cache is durable: it is battery-backed.
 //!
-//! **What is left out.** Power cuts in the middle of a write to several members (the write hole), a journal or bitmap
-//! against it, reading to check what is read, a limit of the controller's on requests at once.
+//! **Not modelled.** Power cuts in the middle of a write to several members (the write hole), a journal or bitmap
+//! against it, read verification, a limit on the controller's concurrent requests.
 //!
 //! # Example
 //! ```

@@ -8,16 +8,17 @@
 //!                                               Storage: nothing · a simulated drive in virtual time
 //! ```
 //!
-//! - [`policy`]: one file a policy, with its source, its rule and what its source leaves open. [`policies`] lists them.
-//! - [`ace`]: one adapter over any of them that writes dirty pages in batches. [`mod@prefetch`]: what is read with a
-//!   miss.
+//! - [`policy`]: one file per policy, with its source, its rule and the choices that the source leaves open.
+//!   [`policies`] lists them.
+//! - [`ace`]: an adapter for any policy that writes dirty pages in batches. [`mod@prefetch`]: pages that are read
+//!   together with a miss.
 //! - [`pool`]: the pool itself, without bytes. [`simulate`]: many pools on one trace, on all cores.
-//! - [`cost`]: what a run costs by the parametric I/O model; [`drive`]: what it costs on a simulated drive.
+//! - [`cost`]: the cost of a run by the parametric I/O model; [`drive`]: its time on a simulated drive.
 //!
-//! - [`concurrent`]: a [`BufferPool`] with bytes, on a file or any block device, that decides by the same code.
+//! - [`concurrent`]: a [`BufferPool`] with data, on a file or any block device, that uses the same decision code.
 //!
-//! **Limits.** 2^28 different pages and 2^30 accesses a trace, 4 bytes an access and 4 bytes a page and pool in memory;
-//! 12 to 100 bytes a frame, by policy. Nothing is allocated on an access.
+//! **Limits.** 2^28 different pages and 2^30 accesses per trace; 4 bytes of memory per access, and 4 bytes per page and
+//! pool; 12 to 100 bytes per frame, depending on the policy. Accesses do not allocate.
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]

@@ -1,4 +1,4 @@
-//! Configurations of other simulators, as drives and workloads of flashwise.
+//! Imports configurations of other simulators as drives and workloads.
 //!
 //! ```text
 //!   MQSim    ssdconfig.xml, workload.xml ── mqsim ───┐
@@ -6,14 +6,14 @@
 //!   DiskSim  ssd.parv                    ── disksim ─┘
 //! ```
 //!
-//! Every key of the other simulator is read: it is mapped, or a note says why it has no effect, or the import is
-//! refused. A key that is not known, as forks of these simulators add them, gets a note with its line, and with the
-//! known key that it may be a misspelling of. The notes are at the head of the written files.
+//! Every key of the other simulator is read: it is mapped, or a note says why it has no effect, or the import fails. An
+//! unknown key, as forks of these simulators add them, gets a note with its line and the most similar known key. The
+//! notes are at the top of the written files.
 //!
-//! A figure that is out of range is refused by its name: no arithmetic on a file's figures wraps or is cut off.
+//! A value that is out of range is an error with its key: no arithmetic on a file's values overflows or truncates.
 //!
-//! **Not here**: traces of these simulators, which `flashwise-trace` reads, and what comes of running them
-//! (`flashwise-sim`). **Limits**: one drive; of a workload of MQSim, up to the flows that it has.
+//! **Not here**: traces of these simulators, which `flashwise-trace` reads, and simulations (`flashwise-sim`).
+//! **Limits**: one drive; all flows of an MQSim workload.
 //!
 //! # Example
 //! ```

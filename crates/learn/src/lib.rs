@@ -1,4 +1,4 @@
-//! Learns what a drive hides, from outside, through a [`BlockDevice`] alone.
+//! Learns a drive's hidden parameters from its latencies, through a [`BlockDevice`] alone.
 //!
 //! ```text
 //!   steps ──▶ requests ──▶ samples ──▶ medians with intervals ──▶ estimate ──▶ the same on resampled data ──▶ verdict
@@ -8,46 +8,46 @@
 //!
 //! | step | figures | how |
 //! |---|---|---|
-//! | durable writes | write unit | durable writes of growing length: end of the first flat stretch of the staircase |
-//! | reading back | stripe | reads of data written in pieces: from where on longer pieces read back no faster |
+//! | durable writes | write unit | durable writes of growing length: end of the first step of the staircase |
+//! | reading back | stripe | reads of data written in pieces: the length from which on longer pieces read back no faster |
 //! | locations | chunk, hot locations | reads with the start moved in small steps: period and minimum of the curve |
 //! | pages | flash page | reads of two blocks moved block by block: period of the spikes |
-//! | small writes | | what random small writes program on a drive that has never erased |
-//! | write burst | write buffer | writes into an idle drive: the long-run line drawn back to where the flash begins to program |
-//! | throughput | α, k_r, k_w | random requests, more and more in flight: two fitted segments |
+//! | small writes | | bytes that random small writes program on a drive that has never erased |
+//! | write burst | write buffer | writes to an idle drive: the long-run line extended back to the start of programming |
+//! | throughput | α, k_r, k_w | random requests with growing depth: two fitted segments |
 //! | latency, durability | α by latency, flush, durable write, protection | one request at a time |
 //! | hot locations after writes | whether small writes destroy them | the location profile again |
-//! | caches | read cache, read-ahead | reads of what was read, or comes next |
+//! | caches | read cache, read-ahead | reads of blocks read before, or next in order |
 //! | parallel units | units | pairs of reads that wait for each other |
 //! | internal volumes | volumes and their address bits | random writes with one address bit held; pairs of reads here and far away |
 //! | content | compression, deduplication | writes by dose of zeros and of repeats |
-//! | collection | onset, cost, WA, superblock, SLC cache, trim | the whole drive, overwritten until steady |
+//! | collection | GC onset and cost, WA, superblock, SLC cache, trim | the whole drive, overwritten until steady |
 //!
-//! Points are visited in random order, so that drift cannot look like a trend; medians, never means; every estimate is
-//! repeated on resampled data, which gives its interval. A figure whose estimate does not come out the same nearly
-//! every time is `inconclusive`. A curve that shows nothing is `absent` if it would have shown something,
-//! `inconclusive` otherwise. Features told as present are corrected for the number of tests (Holm). Each figure carries
-//! its evidence: what was done, what was read off.
+//! Points are measured in random order, so that drift cannot look like a trend. The estimates use medians, not means,
+//! and every estimate is repeated on resampled data, which gives its interval. A figure whose estimate is not the same
+//! nearly every time is `inconclusive`. A curve that shows nothing is `absent` if the probe would have detected the
+//! feature, `inconclusive` otherwise. Features reported as present are corrected for the number of tests (Holm). Each
+//! figure has its evidence: the probe and the reading.
 //!
-//! Nothing here knows whether the drive is simulated, nor how it is built.
+//! This crate does not know whether the drive is simulated, nor how it is built.
 //!
-//! | file | what it holds |
+//! | file | content |
 //! |---|---|
-//! | `plan.rs` | the steps in order, with the evidence that each takes and gives |
-//! | `probes/` | a file a probe; its first page says how to add one |
-//! | `evidence.rs`, `verdict.rs` | what a probe hands to later ones; doubts, which make each verdict |
-//! | `session.rs`, `draft.rs` | budgets, checkpoints, an earlier run continued; the profile in the making |
-//! | `prober.rs`, `place.rs` | measured requests to the device; where on the drive they go |
+//! | `plan.rs` | the steps in order, with the evidence that each needs and returns |
+//! | `probes/` | one file per probe; `mod.rs` says how to add one |
+//! | `evidence.rs`, `verdict.rs` | evidence that a probe passes to later ones; doubts, which decide each verdict |
+//! | `session.rs`, `draft.rs` | budgets, checkpoints, continuing an earlier run; the profile under construction |
+//! | `prober.rs`, `place.rs` | measured requests to the device; their place on the drive |
 //! | `stats/` | medians, intervals, periods, knees, changes of level |
 //!
 //! Source: the request-size and location profiles of Kakaraparthy et al., PVLDB 13(4), 2019; α and k of Papon and
-//! Athanassoulis, DaMoN 2021; volumes of SSDcheck, MICRO 2018; garbage collection after SSD-iq, PVLDB 18(11), 2025. All
-//! of the inference is added; in the sources a person reads the plots.
+//! Athanassoulis, DaMoN 2021; volumes of SSDcheck, MICRO 2018; garbage collection after SSD-iq, PVLDB 18(11), 2025. The
+//! sources read their plots by eye; all of the inference is ours.
 //!
 //! # Limits
-//! Periods up to 256 KiB, powers of two or 3, 5 or 7 times one, of pages up to 32 KiB; write units up to 256 KiB;
-//! stripes up to 512 KiB, powers of two; concurrency up to 256; write buffers up to 400 MiB; read-ahead up to 2 MiB. On
-//! a drive whose write buffer survives a power cut, durable writes show neither write unit nor stripe.
+//! Periods up to 256 KiB, powers of two or 3, 5 or 7 times one, with pages up to 32 KiB; write units up to 256 KiB;
+//! stripes up to 512 KiB, powers of two; concurrency up to 256; write buffers up to 400 MiB; read-ahead up to 2 MiB. If
+//! the write buffer survives a power cut, durable writes show neither write unit nor stripe.
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]

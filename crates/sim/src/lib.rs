@@ -1,29 +1,28 @@
-//! A workload on a drive: every flow in virtual time, and everything that is to be known of it afterwards.
+//! Runs a workload on a simulated drive in virtual time and reports the results of every flow.
 //!
 //! ```text
-//!   Workload ── FlowSource, one a flow ──▶ driver ── Request, tagged with its flow ──▶ SimulatedSsd
-//!                                            ▲  │ agenda: arrivals, pauses               │
-//!                                            │  └──────── answers as they come ◀─ Answer ─┘
+//!   Workload ── FlowSource, one per flow ──▶ driver ── Request, tagged with its flow ──▶ SimulatedSsd
+//!                                            ▲  │ agenda: arrivals, pauses                  │
+//!                                            │  └──────── completions ◀─────── Answer ──────┘
 //!                                            ▼
-//!                                        recorder   histograms, sums, a row of intervals
+//!                                        recorder   histograms, sums, a time series
 //!                                            ▼
 //!                                        Simulation (one document) ◀── counters, invariants
 //! ```
 //!
-//! **What counts.** Every request that a flow issues is driven to its completion and counts; none is cut off, not even
-//! those that are still on their way when the flow's time is over. A flow's elapsed time runs from its start to its
-//! last completion, the whole simulation's from the workload's start to the last completion of all. IOPS and bytes a
-//! second are over that time.
+//! **What counts.** Every request that a flow submits is completed and counted, including those still in flight when
+//! the flow's time is over. A flow's elapsed time runs from its start to its last completion, the whole simulation's
+//! from the workload's start to the last completion of all. IOPS and bytes per second are over that time.
 //!
-//! **What is checked**, in every build and at the end of every run: [`invariants`]. A broken one is an error, never a
-//! result: a simulator that loses requests reports the averages of a load that nobody asked for.
+//! **Checks**, in every build and at the end of every run: [`invariants`]. A violated invariant is an error, never a
+//! result: a simulator that loses requests would report averages of a different load.
 //!
-//! **Limits.** Requests of one flow are counted exactly; percentiles have three significant digits. A drive is driven
-//! from one thread; many simulations side by side are the sweep's.
+//! **Limits.** Requests of one flow are counted exactly; percentiles have three significant digits. A drive runs on one
+//! thread; [`sweep`] runs many simulations in parallel.
 //!
-//! **Beside it**: [`sweep`] runs many on all cores, [`life`] projects how long the drive lives, [`precondition`] and
-//! [`enter_steady_state`] bring a drive into a state before it is measured, and a [`Machine`] is what a file describes
-//! that a workload runs on. What a drive does is in `flashwise-ssd`, what a workload is in `flashwise-trace`.
+//! **See also**: [`sweep`] runs many simulations on all cores, [`life`] projects the drive's life, [`precondition`] and
+//! [`enter_steady_state`] bring a drive into a state before the measurement, and a [`Machine`] is the drive or array
+//! that a file describes. Drives are in `flashwise-ssd`, workloads in `flashwise-trace`.
 //!
 //! # Example
 //! ```

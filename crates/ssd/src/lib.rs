@@ -1,26 +1,27 @@
-//! A simulated solid-state drive: a discrete-event simulation from the host's queue down to the cell.
+//! A simulated solid-state drive: a discrete-event simulation from the host's queues to the flash cells.
 //!
-//! The folders follow the hardware. A request walks through them once, top to bottom; its completion comes back once:
+//! The folders follow the hardware. A request passes through them once, top to bottom, and its completion returns the
+//! same way:
 //!
 //! ```text
 //!   Request                                                                    Completion
 //!     ▼                                                                            ▲
 //!   host/          submission queues, arbitration, firmware, link ─────────────────┤
 //!     ▼                                                                            │
-//!   controller/    hands a request from part to part; the loop of events           │
+//!   controller/    passes a request between the parts; the event loop              │
 //!     ├─▶ cache/         DRAM, write cache, write buffer, read cache, read-ahead ──┤
-//!     ├─▶ collector/     garbage collection under way, SLC cache, end of life      │
-//!     ├─▶ translation.rs the FTL and what is beside it: reduction/, sectors, the map's cache
+//!     ├─▶ collector/     garbage collection in progress, SLC cache, end of life    │
+//!     ├─▶ translation.rs the FTL, data reduction, partial pages, the map's cache
 //!     │     ftl/         page_map/ with placement/, streams/, gc/, wear/;  blocks/;  element/;  in_place.rs
 //!     ▼                                                                            │
-//!   flash/         channels, chips, dies, planes: who goes first, array and transfer times, errors
+//!   flash/         channels, chips, dies, planes: scheduling, array and transfer times, errors
 //!
-//!   device/        the drive: the struct of these parts, and what is seen of them from outside
-//!   clock.rs       virtual time and what happens next (event.rs);  power.rs  what a power cut would leave
-//!   precondition.rs   states that a drive is put into at once
-//!   config/        the drive as one TOML file, a file a section;  preset.rs, error.rs, reference.rs
+//!   device/        the drive: the struct of these parts, and its public interface
+//!   clock.rs       virtual time and events (event.rs);  power.rs  state after a power cut
+//!   precondition.rs   initial states that are computed instead of written
+//!   config/        the drive's TOML file, one Rust file per section;  preset.rs, error.rs, reference.rs
 //!   payload.rs     bytes, by physical slot;  pages.rs  logical pages and spans of them
-//!   state/, saved/ what each type keeps when a drive at rest is saved; the document around it
+//!   state/, saved/ the saved state of each type of an idle drive; the document around it
 //!   list.rs, memory.rs, sparse.rs, recency.rs, reciprocal.rs   slots and lists, large tables, LRU, division
 //! ```
 //!
@@ -32,19 +33,19 @@
 //!
 //! **One write.** The same to `take_command`, which also receives the data (`HostInterface::receive`) → `start` →
 //! `start_write`, which reads what partial pages lack → `write_filled` → `enqueue_write` → `admit_writes`: each page
-//! takes space in the buffer (`take_page`), and the FTL places it → `finish` → `complete`. Behind the host's back,
-//! `program_superpage` programs what is full (event `Programmed`) → `program_op_finished` → `superpage_saved`; where
+//! takes space in the buffer (`take_page`), and the FTL places it → `finish` → `complete`. In the background,
+//! `program_superpage` programs full superpages (event `Programmed`) → `program_op_finished` → `superpage_saved`; where
 //! free superblocks are few, garbage collection runs (`controller/collection.rs`).
 //!
-//! Nothing in here knows what a "chunk" or a "hot location" is. What a probe finds, such as that a read starting in
-//! the middle of a chunk is served by two channels, follows from geometry ([`config::FlashConfig`]), placement
-//! ([`ftl`]) and timing ([`flash`]).
+//! No code in this crate knows a "chunk" or a "hot location". The effects that a probe finds, such as a read that
+//! starts in the middle of a chunk being served by two channels, follow from geometry ([`config::FlashConfig`]),
+//! placement ([`ftl`]) and timing ([`flash`]).
 //!
-//! **Not here**: whole workloads and sweeps (`flashwise-sim`), RAID (`flashwise-array`), what theory says
-//! (`flashwise-theory`), other simulators' files (`flashwise-import`), what a learner should find (`flashwise-truth`).
+//! **Not here**: workloads and sweeps (`flashwise-sim`), RAID (`flashwise-array`), analytic models
+//! (`flashwise-theory`), other simulators' files (`flashwise-import`), true values for the learner (`flashwise-truth`).
 //!
 //! # Order
-//! A module imports those before it in this list, never one behind it; `tests/it/order.rs` holds the source to it:
+//! A module imports only modules before it in this list; `tests/it/order.rs` checks the source:
 //!
 //! ```text
 //! error preset pages reciprocal config state memory list sparse recency event clock payload flash host ftl reduction

@@ -1,4 +1,4 @@
-//! Published studies as runnable experiments: what the text claims beside what is measured.
+//! Published studies as runnable experiments: claims of a paper compared with measurements.
 //!
 //! ```text
 //!   STUDIES ─▶ Study::run(options, progress) ─▶ StudyDocument (crates/report) ─▶ text, JSON, HTML
@@ -6,13 +6,13 @@
 //!                 └─ experiments: a drive, a workload, repeated with other seeds until the mean is known (statistics)
 //! ```
 //!
-//! A study states each claim of its text, measures it under the text's own conditions, and varies one thing at a time
-//! where the outcome needs an explanation. Every value has the 95 % interval of its mean. What cannot be reproduced is
-//! told as such.
+//! A study states each claim of its paper, measures it under the paper's conditions, and varies one condition at a time
+//! to explain the result. Every value has the 95 % interval of its mean. Claims that are not reproduced are reported as
+//! such.
 //!
-//! To add one: a module with a function of the form of [`Study::run`] that gives `Findings`, a line in [`STUDIES`], a
-//! page in `docs/studies/`. One that needs a drive as a disk runs `flashwise attach` (`attached/`, with the processors
-//! and the memory of a server).
+//! To add a study: a module with a function of the form of [`Study::run`] that returns `Findings`, a line in
+//! [`STUDIES`], a page in `docs/studies/`. A study that needs a drive as a block device runs `flashwise attach`
+//! (`attached/`).
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]

@@ -1,7 +1,7 @@
-//! What garbage collection costs in the long run, by formula instead of by simulation.
+//! Analytic models of the steady-state cost of garbage collection.
 //!
-//! Two uses: the simulator (`flashwise-sim`) is checked against it, and a drive can be put at once into the state that
-//! a long random overwrite would leave ([`ValidCountDistribution`]).
+//! Two uses: the simulator (`flashwise-sim`) is checked against them, and a drive can be put directly into the state
+//! that a long random overwrite would lead to ([`ValidCountDistribution`]).
 //!
 //! # Words
 //! - *fill* `rho`: logical pages ÷ physical pages. For a finite drive, take the sealed blocks alone
@@ -39,11 +39,11 @@
 //! - Y. Yang, J. Zhu, "Algebraic Modeling of Write Amplification in Hotness-Aware SSD", SYSTOR 2015: a share of the
 //!   reserve for each zone.
 //!
-//! The equations are derived anew in the modules; where a source gives numbers, a test holds them against ours.
+//! The modules derive the equations independently; where a source gives numbers, a test compares them with ours.
 //!
 //! # Limits
 //! The mean field is the limit of infinitely many blocks: with `N` blocks expect a relative error of the order of `1/N`
-//! once the fill is that of the sealed blocks. Trimmed pages are outside of the model; take the fill that is left.
+//! once the fill is that of the sealed blocks. Trimmed pages are outside the model; use the remaining fill.
 //!
 //! # Example
 //! ```

@@ -1,4 +1,4 @@
-//! I/O traces: what a program asked of its drive, request by request.
+//! I/O traces: the requests that a program sent to its drive.
 //!
 //! ```text
 //!   file, pipe or stdin ─▶ input: unpacked ─▶ format: lines or records ─▶ TraceReader ─▶ TraceRecord, one by one
@@ -6,16 +6,16 @@
 //!                       summary (trace info) · output: TraceWriter (trace convert) · workload (replay) · audit
 //! ```
 //!
-//! [`TraceReader`] reads every [`TraceFormat`] as a stream: its memory does not grow with the trace. What a format
-//! tells is in a [`TraceRecord`], what it does not tell is `None` there. [`TraceWriter`] writes some of them.
+//! [`TraceReader`] reads every [`TraceFormat`] as a stream: its memory does not grow with the trace. A [`TraceRecord`]
+//! has `None` for each field that its format does not have. [`TraceWriter`] writes some of the formats.
 //!
-//! An [`IoTrace`] is captured by the SQLite VFS and read by `flashwise audit`; it is whole in memory.
+//! An [`IoTrace`] is captured by the SQLite VFS and read by `flashwise audit`; it is held in memory as a whole.
 //!
-//! A [`workload`] is what a simulation or a benchmark asks of a drive: synthetic requests, or a recorded trace.
-//! [`replay`] plays one on any device.
+//! A [`workload`] defines the requests of a simulation or a benchmark: synthetic requests, or a recorded trace.
+//! [`replay`] runs one on any device.
 //!
-//! **Limits.** Lines of 64 KiB; decoders with windows of 128 MiB; 65,536 names of files a trace; requests that a trace
-//! tells in the order of their completion, or in two parts, are put in order within 65,536 of them.
+//! **Limits.** Lines of 64 KiB; decoders with windows of 128 MiB; 65,536 file names per trace; in traces in completion
+//! order, or with submission and completion as separate events, requests are sorted within a window of 65,536.
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]

@@ -1,36 +1,35 @@
-//! What is true of a drive, figure by figure, from its configuration: what a learner that sees only latencies is
-//! checked against. And the way back, from a profile to a drive ([`learned`]), and drives that nobody has seen
-//! ([`random`]).
+//! The true hidden parameters of a simulated drive, from its configuration, with which learned profiles are compared.
+//! Also the reverse, a drive made from a profile ([`learned`]), and randomly generated drives ([`random`]).
 //!
 //! ```text
 //!   DeviceConfig ─┬─ read off the configuration and the map ─▶ layout, parallelism, buffers
 //!                 └─ measured on a white box ────────────────▶ throughput, reclaiming
 //! ```
 //!
-//! Each figure is a value (with itself as both ends), absent, or unknown where its definition fits the drive not at
-//! all; then [`Truth::reasons`] says why. The definitions are the doc comments of
-//! [`Parameters`](flashwise_profile::Parameters); the choices that they leave open are made in the file of each group:
+//! Each figure is a value (with itself as both ends), absent, or unknown if its definition does not apply to the drive;
+//! [`Truth::reasons`] then has the reason. The doc comments of [`Parameters`](flashwise_profile::Parameters) define the
+//! figures; the choices that they leave open are made in the file of each group:
 //!
 //! | file | figures |
 //! |---|---|
 //! | [`layout`] | write unit, stripe, chunk, page, hot locations |
 //! | [`parallelism`] | parallel units, internal volumes and their bits, superblock |
-//! | [`buffers`] | write buffer, caches, power-loss protection, what flushes and durable writes take |
-//! | [`throughput`] | α and concurrency at 4 and 8 KiB, fresh and collecting, by throughput and by latency |
-//! | [`reclaiming`] | over-provisioning, onset and cost of collection, write amplification, sustained writes, trim |
+//! | [`buffers`] | write buffer, caches, power-loss protection, times of flushes and durable writes |
+//! | [`throughput`] | α and concurrency at 4 and 8 KiB, fresh and during GC, by throughput and by latency |
+//! | [`reclaiming`] | over-provisioning, GC onset and cost, write amplification, sustained writes, trim |
 //! | [`slc_cache`] | SLC cache |
-//! | [`content`] | what compression and deduplication gain |
+//! | [`content`] | gain from compression and deduplication |
 //!
-//! What is measured is measured with the configuration in hand: states are laid out at once or written until the
-//! counters say that they have settled, and loops are as long as their own error needs to be below 2 %. Requests carry
-//! no bytes, which a drive that reduces what it stores takes for bytes that cannot be reduced; those of [`content`] do.
-//! What a drive does while it collects is measured from two pasts, and true where both agree within a twentieth.
+//! Measurements use the configuration: states are set up directly or written until the counters are steady, and loops
+//! are as long as needed for an error below 2 %. Requests carry no data, which a drive with data reduction treats as
+//! incompressible; those of [`content`] do carry data. Figures during garbage collection are measured from two
+//! histories, and are true if both agree within a twentieth.
 //!
-//! **Cost.** Some seconds for a drive of 1 to 2 GiB, in proportion to the capacity; drives of more than 10 GiB, and
+//! **Cost.** Some seconds for a drive of 1 to 2 GiB, proportional to the capacity; drives of more than 10 GiB, and
 //! those of more than 1 GiB with a cached map, are simulated with fewer blocks ([`scale`]).
 //!
-//! **Limits.** Page mapping and media in place. Of FTLs that map blocks, of elements, and of drives that offer more
-//! than they have room for, everything is unknown.
+//! **Limits.** Page mapping and media written in place. For block-mapping FTLs, elements, and thin-provisioned drives,
+//! all figures are unknown.
 //!
 //! # Example
 //! ```
