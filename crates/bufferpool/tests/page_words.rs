@@ -135,8 +135,12 @@ fn meet(page: &Arc<Page>, deeds: &[fn(&Page)]) {
 
 /// Every order with at most two switches of threads that nobody forced, or as many as `LOOM_MAX_PREEMPTIONS` says.
 fn in_every_order(run: impl Fn() + Sync + Send + 'static) {
+    in_every_order_of(2, run);
+}
+
+fn in_every_order_of(unforced_switches: usize, run: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = model.preemption_bound.or(Some(2));
+    model.preemption_bound = model.preemption_bound.or(Some(unforced_switches));
     model.check(run);
 }
 
@@ -152,6 +156,16 @@ fn two_writers_of_one_page_lose_nothing_and_load_it_once() {
 #[test]
 fn a_reader_never_sees_half_a_change_and_never_waits_for_ever() {
     in_every_order(|| {
+        let page = Page::new(0);
+        meet(&page, &[Page::add_one, |page| assert!(page.read() <= 1)]);
+        assert_eq!(page.checkpointed(), 1);
+    });
+}
+
+/// With one switch: what takes two of them is found by two threads, above.
+#[test]
+fn two_readers_beside_a_writer_are_both_woken() {
+    in_every_order_of(1, || {
         let page = Page::new(0);
         meet(&page, &[Page::add_one, |page| assert!(page.read() <= 1), |page| assert!(page.read() <= 1)]);
         assert_eq!(page.checkpointed(), 1);
