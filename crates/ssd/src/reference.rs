@@ -30,16 +30,12 @@ pub fn device_reference() -> String {
 
 const PREFACE: &str = "# Drive configuration
 
-A drive is one TOML file. `flashwise device show PRESET` prints a \
-                       preset with the source of each figure, `flashwise device
-check FILE` reports what is wrong \
-                       with a file, and `flashwise device schema` prints this reference as JSON Schema.
+A drive is one TOML file. `flashwise device show PRESET` prints a preset with the source of each figure, `flashwise
+device check FILE` reports what is wrong with a file, and `flashwise device schema` prints this reference as JSON
+Schema.
 
-A key's name \
-                       ends in its unit: `_ns` nanoseconds, `_bytes` bytes, `_per_s` per second, `_nj` \
-                       nanojoules,
-`_share` and `_ratio` a share of 1. A key without a default is required. Unknown \
-                       keys are errors.
+A key's name ends in its unit: `_ns` nanoseconds, `_bytes` bytes, `_per_s` per second, `_nj` nanojoules, `_share` and
+`_ratio` a share of 1. A key without a default is required. Unknown keys are errors.
 
 This page is generated from the program (`crates/ssd/src/reference.rs`).
 ";

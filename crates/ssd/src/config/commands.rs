@@ -70,7 +70,7 @@ pub struct SuspensionConfig {
     pub program_left_min_ns: u64,
     /// An erase with no more than this left is not interrupted, ns; default 0.
     pub erase_left_min_ns: u64,
-    /// Maximum number of reads that may interrupt one program or erase, so that it finishes; default 16 [fit].
+    /// Maximum number of reads that may interrupt one program or erase, so that it finishes; default 16 \[fit\].
     pub reads_max: u32,
 }
 

@@ -41,11 +41,11 @@ pub struct ReliabilityConfig {
     pub codeword_bytes: u32,
     /// Wrong bits of a codeword that can be corrected; default 72, usual for BCH codes over 1 KiB.
     pub correctable_bits: u32,
-    /// Maximum number of read retries of an uncorrectable page, with other thresholds; default 5 [fit].
+    /// Maximum number of read retries of an uncorrectable page, with other thresholds; default 5 \[fit\].
     pub read_retries_max: u32,
     /// Time of one read retry, ns; by default the flash's `read_ns`.
     pub read_retry_ns: Option<u64>,
-    /// Factor on the raw bit error rate for each read retry; default 0.5 [fit].
+    /// Factor on the raw bit error rate for each read retry; default 0.5 \[fit\].
     pub read_retry_rber_factor: f64,
     /// From the last byte of a read to its corrected data, ns; default 0.
     pub ecc_decode_ns: u64,
@@ -55,7 +55,7 @@ pub struct ReliabilityConfig {
     pub erase_failure_probability: f64,
     /// P/E cycles at which the two failure probabilities hold; default 3,000, usual for TLC.
     pub failure_pe_cycles: u32,
-    /// Failure probabilities grow with this power of the P/E cycles; default 2 [fit].
+    /// Failure probabilities grow with this power of the P/E cycles; default 2 \[fit\].
     pub failure_exponent: f64,
     /// P/E cycles after which each further erase fails; by default there is no limit.
     pub pe_cycles_limit: Option<u32>,

@@ -36,7 +36,7 @@ pub struct SlcModeConfig {
     /// SLC cells. Required if the cells wear out and there is no such figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pe_cycles: Option<u32>,
-    /// Factor on the raw bit error rate of full cells at the same wear and age; default 0.01 [fit], because a single
+    /// Factor on the raw bit error rate of full cells at the same wear and age; default 0.01 \[fit\], because a single
     /// threshold has the whole voltage range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rber_factor: Option<f64>,

@@ -29,8 +29,7 @@ fn mqsim(replaced: &str, by: &str) -> Place {
 
 #[test]
 fn a_channel_is_as_fast_as_the_configuration_says() {
-    let note =
-        "MQSim, which counts whole nanoseconds, would take no time for a transfer; here it takes what the rate says";
+    let note = "MQSim counts whole nanoseconds, so a transfer takes no time there; here it takes its time at this rate";
     for (rate, is_noted) in [("333", false), ("1000", false), ("1200", true), ("3600", true)] {
         let place = mqsim("<Channel_Transfer_Rate>1200<", &format!("<Channel_Transfer_Rate>{rate}<"));
         let notes = import(&place, &MQSIM);

@@ -84,8 +84,8 @@ const EXPECTED: [Expected; 31] = [
     expect(("quoted.csv", "alibaba"), (12, 48 * KIB), (0, 0), None, ""),
     expect(("vscsi-bom.csv", "vscsi-csv"), (1, 4 * KIB), (1, 512), None, ""),
     // A request that the driver gave back was asked for once.
-    expect(("requeued-blkparse.txt", "blkparse"), (0, 0), (1, 4 * KIB), Some(70), "1 requests were given back"),
-    expect(("requeued-tracefs.txt", "tracefs"), (1, 4 * KIB), (0, 0), Some(91), "1 requests were given back"),
+    expect(("requeued-blkparse.txt", "blkparse"), (0, 0), (1, 4 * KIB), Some(70), "1 requests were requeued"),
+    expect(("requeued-tracefs.txt", "tracefs"), (1, 4 * KIB), (0, 0), Some(91), "1 requests were requeued"),
     expect(("sync-file-range.iolog", "fio-iolog"), (0, 0), (3, 12 * KIB), None, "actions sync_file_range (1)"),
     expect(("perf-call-chains.txt", "tracefs"), (0, 0), (1, 4 * KIB), Some(100), "frames of call chains (4)"),
     expect(("blkparse-queue-only.txt", "blkparse"), (1, 32 * KIB), (1, 4 * KIB), None, "it has no issue events (D)"),
@@ -138,7 +138,10 @@ fn a_text_of_no_known_format_is_read_by_its_layout_and_the_refusal_names_the_way
         ("blkparse-custom-format.txt", ["--blkparse-format", "%T.%9t %D %a %d %S %n %C\\n"], 0, 5),
     ] {
         let line = refusal(name, &["trace", "info"]);
-        assert!(line.contains("its first lines fit no format") && line.contains("--trace-format columns:"), "{line}");
+        assert!(
+            line.contains("its first lines match no known format") && line.contains("--trace-format columns:"),
+            "{line}"
+        );
         let summary = &info(name, &options)["summary"];
         assert_eq!((&summary["reads"], &summary["writes"]), (&reads.into(), &writes.into()), "{name}: {summary:#}");
     }
@@ -147,8 +150,8 @@ fn a_text_of_no_known_format_is_read_by_its_layout_and_the_refusal_names_the_way
 #[test]
 fn logs_that_hold_no_requests_are_refused_by_every_verb_with_what_they_hold() {
     for (name, words) in [
-        ("averaged_clat.1.log", "all of its sizes are 0: it holds averages (log_avg_msec) and no requests"),
-        ("run_iops.1.log", "a log of rates (write_iops_log) of fio's and holds no requests"),
+        ("averaged_clat.1.log", "all of its sizes are 0: it contains averages (log_avg_msec) and no requests"),
+        ("run_iops.1.log", "a log of rates (write_iops_log) of fio and contains no requests"),
     ] {
         for verb in [&["trace", "info"][..], &["simulate", "samsung-960-evo"], &["pool"], &["trace", "replay"]] {
             let more: &[&str] = if verb[0] == "pool" { &["--frames", "9"] } else { &[] };
