@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   a command ──▶ processor, one after the other ──▶ latency, many at once ──▶ a write's data over the bus ──▶ members
-//!   members ──▶ a read's data over the bus ──▶ answer
+//!   members ──▶ a read's data over the bus ──▶ completion
 //! ```
 //!
 //! A limit that is 0 costs nothing; without any, a request reaches the members in the instant in which it comes.
@@ -20,7 +20,7 @@ pub(super) enum Timer {
     /// A command reaches the members, or the cache.
     Begin(u64),
     /// A request is answered.
-    Answer(u64),
+    Complete(u64),
     /// A place may go on with being rebuilt.
     Rebuild(usize),
     /// A drive fails.

@@ -104,7 +104,7 @@ use work::{Child, Job, MemberRequest, Parent, Work};
 use flashwise_ssd::SimulatedSsd;
 use flashwise_ssd::SsdError;
 use flashwise_ssd::config::{DeviceConfig, QueuePriority};
-use flashwise_ssd::host::Answer;
+use flashwise_ssd::host::CompletionRecord;
 use flashwise_ssd::reduction::ContentModel;
 
 /// What a place among an array's members is in.
@@ -462,7 +462,7 @@ impl SimulatedArray {
             match timer {
                 Timer::Taken(host) => self.taken(host),
                 Timer::Begin(host) => self.begin(host),
-                Timer::Answer(host) => self.answer(host),
+                Timer::Complete(host) => self.complete(host),
                 Timer::Rebuild(member) => self.rebuild_more(member),
                 Timer::Fail(member) => self.fail_drive(member),
             }
@@ -481,8 +481,8 @@ impl SimulatedArray {
 }
 
 impl SimulatedArray {
-    /// The next answer that comes by a deadline; where none comes, the clock stands there.
-    pub fn answer_until(&mut self, deadline_ns: u64) -> Option<Answer> {
+    /// The next completion up to a deadline; without one, the clock is advanced to the deadline.
+    pub fn complete_until(&mut self, deadline_ns: u64) -> Option<CompletionRecord> {
         while self.completed.is_empty() {
             match self.step(deadline_ns) {
                 Ok(true) => {}
@@ -500,7 +500,7 @@ impl SimulatedArray {
         }
         let done = self.completed.pop_front()?;
         self.outstanding -= 1;
-        Some(Answer {
+        Some(CompletionRecord {
             tag: done.tag,
             operation: done.operation,
             submitted_ns: done.submitted_at.0,
@@ -510,7 +510,7 @@ impl SimulatedArray {
         })
     }
 
-    /// Why the array will never answer again.
+    /// Why the array will never complete a request again.
     pub fn fault(&self) -> Option<BlockError> {
         self.fault.clone()
     }

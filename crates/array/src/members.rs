@@ -2,8 +2,8 @@
 //!
 //! Each drive has events of its own. The one whose next event is earliest goes on, as far as the next event of any
 //! other; of drives with events at the same time, the first. So nothing happens on a drive after the array's present
-//! time, and whatever an answer gives rise to on another drive comes at its time. A drive's own clock stands at its
-//! last event; it is brought to the present when a request goes to it.
+//! time, and work that a completion starts on another drive starts at that time. A drive's own clock stands at its last
+//! event; it is brought to the present when a request goes to it.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -76,10 +76,10 @@ impl Member {
     /// When something happens next on its drive.
     fn next_time(&self) -> Option<u64> {
         let drive = self.drive.as_ref()?;
-        if drive.has_answers() {
+        if drive.has_completions() {
             return Some(drive.now().0);
         }
-        // A drive at rest that owes answers collects garbage first.
+        // An idle drive with completions pending runs garbage collection first.
         let at_rest = || (drive.outstanding() > 0).then(|| drive.now());
         Some(drive.next_event().or_else(at_rest)?.0)
     }
@@ -130,7 +130,7 @@ impl Member {
 /// All places of the array.
 pub(super) struct Members {
     places: Vec<Member>,
-    /// Answers that came while a drive's clock was brought to the present.
+    /// Completions that arrived while a drive's clock was advanced to the present.
     early: VecDeque<(usize, Completion)>,
 }
 
@@ -176,9 +176,9 @@ impl Members {
         self.earliest().map(|(time_ns, _)| time_ns)
     }
 
-    /// Lets the drive whose turn it is go on, not beyond `limit_ns`; its answer, if one comes.
+    /// Advances the next drive, not beyond `limit_ns`; returns its completion, if any.
     ///
-    /// `Err` where it neither answers nor has anything left to do.
+    /// `Err` if it has neither completions nor work left.
     pub(super) fn go_on(&mut self, limit_ns: u64) -> Result<Option<(usize, Completion)>, BlockError> {
         if let Some(early) = self.early.pop_front() {
             return Ok(Some(early));
@@ -215,7 +215,9 @@ impl Members {
     pub(super) fn submit(&mut self, index: usize, request: Request, now_ns: u64) -> Result<(), BlockError> {
         self.catch_up(index, now_ns)?;
         let member = &mut self.places[index];
-        let Some(drive) = &mut member.drive else { return Err(BlockError::Protocol("a failed drive was asked")) };
+        let Some(drive) = &mut member.drive else {
+            return Err(BlockError::Protocol("a failed drive received a request"));
+        };
         drive.submit(request)?;
         member.busy += 1;
         Ok(())

@@ -151,14 +151,14 @@ impl SimulatedArray {
         let bytes = if sends { host.request.length.bytes() } else { 0 };
         let done_ns = self.controller.moved_ns(now_ns, bytes);
         if done_ns > now_ns {
-            self.controller.set(done_ns, Timer::Answer(id));
+            self.controller.set(done_ns, Timer::Complete(id));
         } else {
-            self.answer(id);
+            self.complete(id);
         }
     }
 
-    /// Tells the host.
-    pub(super) fn answer(&mut self, id: u64) {
+    /// Completes the request to the host.
+    pub(super) fn complete(&mut self, id: u64) {
         let Some(HostRequest { request, submitted_ns, taken_ns, is_broken, .. }) = self.hosts.remove(&id) else {
             return;
         };

@@ -13,7 +13,7 @@ use crate::Rule;
 use crate::cost::{self, Broken};
 use crate::finding::{Audit, Finding, UncheckedRule};
 use crate::picture;
-use crate::request::{Facts, FileKind, InFlight, Seen};
+use crate::request::{Facts, FileKind, InFlight, ObservedRequest};
 use crate::rules::{Check, REGISTRY};
 use crate::tally::Tally;
 
@@ -77,7 +77,7 @@ pub struct Auditor<'a> {
     in_flight: InFlight,
     kinds: Vec<FileKind>,
     starts: BTreeMap<u32, u64>,
-    window: Vec<Seen>,
+    window: Vec<ObservedRequest>,
 }
 
 impl<'a> Auditor<'a> {
@@ -114,7 +114,7 @@ impl<'a> Auditor<'a> {
         let kind = record.file.and_then(|file| self.kinds.get(file as usize)).copied().unwrap_or_default();
         let in_flight = self.in_flight.submit(record);
         let file_start = record.file.and_then(|file| self.starts.get(&file)).copied();
-        let seen = Seen { number: self.facts.requests, record: *record, kind, in_flight, file_start };
+        let seen = ObservedRequest { number: self.facts.requests, record: *record, kind, in_flight, file_start };
         self.facts.note(&seen);
         for judge in &mut self.judges {
             judge.check.observe(&seen, &mut judge.tally);

@@ -16,7 +16,7 @@ use crate::Rule;
 use crate::aged::AgedDrive;
 use crate::finding::{Cost, Simulated, SteadyState};
 use crate::play::{Map, Played, Step, mark_what_stays, play};
-use crate::request::Seen;
+use crate::request::ObservedRequest;
 use crate::rules::Check;
 
 /// Bytes of the unmodified window, at most.
@@ -36,7 +36,7 @@ pub(crate) struct Broken<'a> {
 }
 
 /// The steps of a window, up to the bytes that are played.
-fn steps(window: &[Seen]) -> Vec<Step> {
+fn steps(window: &[ObservedRequest]) -> Vec<Step> {
     let mut bytes = 0_u64;
     let all = window.iter().map(Step::of);
     all.take_while(|step| {
@@ -48,7 +48,7 @@ fn steps(window: &[Seen]) -> Vec<Step> {
 
 /// The cost of each violated rule, or why it is unknown.
 pub(crate) fn simulate(
-    window: &[Seen],
+    window: &[ObservedRequest],
     broken: &[Broken<'_>],
     profile: &DeviceProfile,
     trace_requests: u64,

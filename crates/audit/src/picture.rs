@@ -9,7 +9,7 @@ use crate::Rule;
 use crate::cost::Broken;
 use crate::finding::{Band, Mark, Picture};
 use crate::play::{AREA, Map, Step};
-use crate::request::{Key, Seen};
+use crate::request::{Key, ObservedRequest};
 
 /// Fields of the picture: 96 · 48 = 4,608 marks at most, which a page shows without being slow, and each of which is
 /// large enough to be seen.
@@ -17,7 +17,7 @@ const COLUMNS: u16 = 96;
 const ROWS: u16 = 48;
 
 /// Draws; `by_cost` has the costliest rule first.
-pub(crate) fn draw(window: &[Seen], broken: &[Broken<'_>], by_cost: &[Rule], files: &[String]) -> Picture {
+pub(crate) fn draw(window: &[ObservedRequest], broken: &[Broken<'_>], by_cost: &[Rule], files: &[String]) -> Picture {
     let steps: Vec<Step> = window.iter().map(Step::of).collect();
     let map = Map::of(&steps);
     let areas = map.bytes() / AREA;
@@ -59,7 +59,7 @@ pub(crate) fn draw(window: &[Seen], broken: &[Broken<'_>], by_cost: &[Rule], fil
 }
 
 /// First and last time of submission.
-fn times(window: &[Seen]) -> (u64, u64) {
+fn times(window: &[ObservedRequest]) -> (u64, u64) {
     let times = window.iter().map(|seen| seen.record.at.0);
     (times.clone().min().unwrap_or(0), times.max().unwrap_or(0))
 }

@@ -15,7 +15,7 @@ use flashwise_block::{BlockDevice, BlockError, DeviceCounters, Operation, Reques
 use flashwise_ssd::{DeviceConfig, SimulatedSsd, SsdError};
 use flashwise_trace::FileRole;
 
-use crate::request::{Seen, Space};
+use crate::request::{ObservedRequest, Space};
 
 /// What is laid out at once.
 pub(crate) const AREA: u64 = 1 << 20;
@@ -50,7 +50,7 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    pub(crate) fn of(seen: &Seen) -> Self {
+    pub(crate) fn of(seen: &ObservedRequest) -> Self {
         let record = &seen.record;
         let offset = record.offset.0.min(u64::MAX / 4);
         Self {

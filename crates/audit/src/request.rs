@@ -34,7 +34,7 @@ impl FileKind {
 
 /// A request with what is known of it when it is submitted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct ObservedRequest {
     /// Which of the trace; the first is 0.
     pub(crate) number: u64,
     pub(crate) record: TraceRecord,
@@ -45,7 +45,7 @@ pub(crate) struct Seen {
     pub(crate) file_start: Option<u64>,
 }
 
-impl Seen {
+impl ObservedRequest {
     pub(crate) fn is_write(&self) -> bool {
         self.record.operation == Operation::Write && self.record.length.0 > 0
     }
@@ -166,7 +166,7 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    pub(crate) fn note(&mut self, seen: &Seen) {
+    pub(crate) fn note(&mut self, seen: &ObservedRequest) {
         let record = &seen.record;
         self.requests += 1;
         self.latencies += u64::from(record.latency.is_some_and(|latency| latency.0 > 0));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::finding::{Example, PlaceShare, ProcessShare};
-use crate::request::{Key, Seen};
+use crate::request::{Key, ObservedRequest};
 
 /// Places and processes with a counter of their own; later ones are counted as elsewhere.
 const COUNTED: usize = 4096;
@@ -31,7 +31,7 @@ pub(crate) struct Tally {
     pub(crate) requests: u64,
     pub(crate) violations: u64,
     pub(crate) bytes: u64,
-    examples: Vec<Seen>,
+    examples: Vec<ObservedRequest>,
     places: BTreeMap<Key, Share>,
     processes: BTreeMap<u32, Share>,
     /// Numbers of the window's requests that violate the rule; in order, except for rules that decide later.
@@ -51,7 +51,7 @@ impl Tally {
     }
 
     /// A request that the rule speaks about breaks it.
-    pub(crate) fn breaks(&mut self, seen: &Seen) {
+    pub(crate) fn breaks(&mut self, seen: &ObservedRequest) {
         let bytes = seen.record.length.0;
         self.violations += 1;
         self.bytes = self.bytes.saturating_add(bytes);
@@ -87,7 +87,7 @@ impl Tally {
     pub(crate) fn examples(&self, files: &[String]) -> Vec<Example> {
         let mut examples = self.examples.clone();
         examples.sort_by_key(|seen| seen.number);
-        let told = |seen: &Seen| Example {
+        let told = |seen: &ObservedRequest| Example {
             operation: seen.record.operation,
             role: seen.record.role,
             file: seen.record.file.and_then(|file| files.get(file as usize).cloned()),

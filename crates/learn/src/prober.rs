@@ -275,7 +275,7 @@ impl<'a> Prober<'a> {
         Ok(execute(self.device, Request::flush())?.latency())
     }
 
-    /// Says that `length` bytes from `offset` on are not needed. Whether the drive takes that.
+    /// Trims `length` bytes from `offset` on; returns whether the drive supports it.
     ///
     /// # Errors
     /// When the drive fails.

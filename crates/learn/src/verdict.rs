@@ -17,7 +17,7 @@ pub(crate) struct Doubt<E: ?Sized> {
     #[cfg_attr(not(test), expect(dead_code, reason = "the report prints sentences"))]
     pub(crate) name: &'static str,
     /// The sentence in the report.
-    pub(crate) says: Says<E>,
+    pub(crate) wording: Wording<E>,
     /// Whether it applies.
     pub(crate) applies: fn(&E) -> bool,
     /// Whether it also takes the certainty from the absence of a feature.
@@ -25,7 +25,7 @@ pub(crate) struct Doubt<E: ?Sized> {
 }
 
 /// How a doubt that applies changes the reason in the report.
-pub(crate) enum Says<E: ?Sized> {
+pub(crate) enum Wording<E: ?Sized> {
     /// Not at all: the interval or another sentence shows it.
     Nothing,
     /// Follows the reason.
@@ -37,13 +37,17 @@ pub(crate) enum Says<E: ?Sized> {
 }
 
 /// A doubt of a value.
-pub(crate) const fn doubt<E: ?Sized>(name: &'static str, says: Says<E>, applies: fn(&E) -> bool) -> Doubt<E> {
-    Doubt { name, says, applies, of_absence: false }
+pub(crate) const fn doubt<E: ?Sized>(name: &'static str, wording: Wording<E>, applies: fn(&E) -> bool) -> Doubt<E> {
+    Doubt { name, wording, applies, of_absence: false }
 }
 
 /// A doubt of a value and of an absence alike.
-pub(crate) const fn doubt_of_either<E: ?Sized>(name: &'static str, says: Says<E>, applies: fn(&E) -> bool) -> Doubt<E> {
-    Doubt { name, says, applies, of_absence: true }
+pub(crate) const fn doubt_of_either<E: ?Sized>(
+    name: &'static str,
+    wording: Wording<E>,
+    applies: fn(&E) -> bool,
+) -> Doubt<E> {
+    Doubt { name, wording, applies, of_absence: true }
 }
 
 /// The doubts of a table that apply, in its order.
@@ -63,11 +67,11 @@ enum Sentence {
 
 impl Applies {
     fn of<E: ?Sized>(doubt: &Doubt<E>, evidence: &E) -> Self {
-        let sentence = match doubt.says {
-            Says::Nothing => Sentence::None,
-            Says::Then(sentence) => Sentence::Then(sentence),
-            Says::Instead(sentence) => Sentence::Instead(sentence.into()),
-            Says::InsteadOf(sentence) => Sentence::Instead(sentence(evidence).into()),
+        let sentence = match doubt.wording {
+            Wording::Nothing => Sentence::None,
+            Wording::Then(sentence) => Sentence::Then(sentence),
+            Wording::Instead(sentence) => Sentence::Instead(sentence.into()),
+            Wording::InsteadOf(sentence) => Sentence::Instead(sentence(evidence).into()),
         };
         Self { sentence, of_absence: doubt.of_absence }
     }
@@ -129,10 +133,10 @@ mod tests {
     use super::*;
 
     const TABLE: [Doubt<u32>; 4] = [
-        doubt("even", Says::Then(", and is even"), |n| n.is_multiple_of(2)),
-        doubt("small", Says::Nothing, |n| *n < 10),
-        doubt("zero", Says::Instead("nothing was counted"), |n| *n == 0),
-        doubt_of_either("huge", Says::Then(", and is huge"), |n| *n > 1_000),
+        doubt("even", Wording::Then(", and is even"), |n| n.is_multiple_of(2)),
+        doubt("small", Wording::Nothing, |n| *n < 10),
+        doubt("zero", Wording::Instead("nothing was counted"), |n| *n == 0),
+        doubt_of_either("huge", Wording::Then(", and is huge"), |n| *n > 1_000),
     ];
 
     #[test]

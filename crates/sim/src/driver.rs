@@ -20,14 +20,14 @@ use super::target::Target;
 use super::timeline::Timeline;
 use super::{SimulationError, SimulationOptions, flow_queues};
 use crate::life::History;
-use flashwise_ssd::host::{Answer, LOST};
+use flashwise_ssd::host::{CompletionRecord, LOST};
 
 /// Completions between two calls of the progress listener.
 const PROGRESS_EVERY: u64 = 1 << 14;
 /// Bits of a tag that hold the flow; a workload has at most 1,024.
 const FLOW_BITS: u32 = 16;
 /// How many requests of a flow the drive is told of before they come: two or three for each step from a logical page to
-/// its block, which is how many pass while memory answers.
+/// its block, which is how many pass during a memory access.
 const AHEAD: usize = 8;
 /// What stands in a place that is filled part by part.
 const BLANK: FlowRequest =
@@ -106,21 +106,21 @@ impl<'a, D: Target> Driver<'a, D> {
             while let Some(flow) = self.agenda.due(self.drive.now().0) {
                 self.act(flow as usize)?;
             }
-            let answer = match self.agenda.next_time() {
-                Some(time_ns) => match self.drive.answer_until(time_ns) {
-                    Some(answer) => answer,
+            let completion = match self.agenda.next_time() {
+                Some(time_ns) => match self.drive.complete_until(time_ns) {
+                    Some(completion) => completion,
                     None => match self.drive.fault() {
                         Some(fault) => return Err(fault.into()),
                         None => continue,
                     },
                 },
                 None if self.drive.is_idle() => break,
-                None => match self.drive.next_answer() {
-                    Some(answer) => answer,
+                None => match self.drive.next_completion() {
+                    Some(completion) => completion,
                     None => return Err(self.drive.fault().unwrap_or(LOST).into()),
                 },
             };
-            self.completed(answer, &mut timeline)?;
+            self.completed(completion, &mut timeline)?;
             completions += 1;
             if completions.is_multiple_of(PROGRESS_EVERY) {
                 let elapsed_ns = self.drive.now().0 - origin_ns;
@@ -169,19 +169,19 @@ impl<'a, D: Target> Driver<'a, D> {
     }
 
     #[inline(always)]
-    fn completed(&mut self, answer: Answer, timeline: &mut Timeline) -> Result<(), SimulationError> {
-        let index = (answer.tag & ((1 << FLOW_BITS) - 1)) as usize;
-        let length = ByteSize(answer.tag >> FLOW_BITS);
-        let (now_ns, response_ns) = (answer.completed_ns, answer.completed_ns - answer.submitted_ns);
+    fn completed(&mut self, completion: CompletionRecord, timeline: &mut Timeline) -> Result<(), SimulationError> {
+        let index = (completion.tag & ((1 << FLOW_BITS) - 1)) as usize;
+        let length = ByteSize(completion.tag >> FLOW_BITS);
+        let (now_ns, response_ns) = (completion.completed_ns, completion.completed_ns - completion.submitted_ns);
         let flow = &mut self.flows[index];
-        if let Some(reason) = answer.error {
+        if let Some(reason) = completion.error {
             if *reason == BlockError::ReadOnly {
                 return self.refused(index, response_ns, now_ns);
             }
             return Err(SimulationError::Request { flow: flow.name.clone(), reason: *reason });
         }
-        flow.record.completed(answer.operation, length, response_ns, now_ns);
-        flow.record.waited(answer.taken_ns - answer.submitted_ns);
+        flow.record.completed(completion.operation, length, response_ns, now_ns);
+        flow.record.waited(completion.taken_ns - completion.submitted_ns);
         if timeline.is_past(now_ns) {
             timeline.advance(now_ns, &self.drive.counters())?;
             if let Some(life) = &mut self.life {

@@ -3,7 +3,7 @@
 //! ```text
 //!   Workload ── FlowSource, one per flow ──▶ driver ── Request, tagged with its flow ──▶ SimulatedSsd
 //!                                            ▲  │ agenda: arrivals, pauses                  │
-//!                                            │  └──────── completions ◀─────── Answer ──────┘
+//!                                            │  └── completions ◀── CompletionRecord ───────┘
 //!                                            ▼
 //!                                        recorder   histograms, sums, a time series
 //!                                            ▼

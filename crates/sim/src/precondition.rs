@@ -1,9 +1,9 @@
 //! What is on a drive before it is measured.
 //!
-//! An empty drive answers reads without touching its flash and never collects garbage; what is measured on it says
-//! nothing about the drive in use. SNIA's Solid State Storage Performance Test Specification (version 2.0.2, section 3)
-//! therefore purges a drive, writes it sequentially, and writes it at random until its figures no longer change. The
-//! same is done here; what needs no simulating is laid out at once:
+//! An empty drive serves reads without accessing its flash and never runs garbage collection; what is measured on it
+//! says nothing about the drive in use. SNIA's Solid State Storage Performance Test Specification (version 2.0.2,
+//! section 3) therefore purges a drive, writes it sequentially, and writes it at random until its figures no longer
+//! change. The same is done here; what needs no simulating is laid out at once:
 //!
 //! | name | what is done | cost |
 //! |---|---|---|

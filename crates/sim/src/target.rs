@@ -15,7 +15,7 @@ use crate::life::{History, Life};
 use flashwise_array::{ArrayActivity, SimulatedArray};
 use flashwise_ssd::config::{DeviceConfig, QueuePriority};
 use flashwise_ssd::flash::Statistics;
-use flashwise_ssd::host::Answer;
+use flashwise_ssd::host::CompletionRecord;
 use flashwise_ssd::reduction::{ContentModel, ReductionCounters, SpaceUse};
 use flashwise_ssd::{SimulatedSsd, SsdError};
 use flashwise_ssd::{SlcCacheCounters, SlcCacheUse};
@@ -42,13 +42,13 @@ pub(super) trait Target: BlockDevice {
     fn expect(&mut self, operation: Operation, offset: ByteSize);
     /// As [`SimulatedSsd::enter`].
     fn enter(&mut self, request: Request) -> Result<(), BlockError>;
-    /// As [`SimulatedSsd::answer_until`].
-    fn answer_until(&mut self, deadline_ns: u64) -> Option<Answer>;
-    /// As [`SimulatedSsd::next_answer`].
-    fn next_answer(&mut self) -> Option<Answer>;
+    /// As [`SimulatedSsd::complete_until`].
+    fn complete_until(&mut self, deadline_ns: u64) -> Option<CompletionRecord>;
+    /// As [`SimulatedSsd::next_completion`].
+    fn next_completion(&mut self) -> Option<CompletionRecord>;
     /// Whether no request is outstanding.
     fn is_idle(&self) -> bool;
-    /// Why it will never answer again.
+    /// Why it will never complete a request again.
     fn fault(&self) -> Option<BlockError>;
 
     fn flash_statistics(&self) -> Statistics;
@@ -148,13 +148,13 @@ impl Target for SimulatedSsd {
     }
 
     #[inline(always)]
-    fn answer_until(&mut self, deadline_ns: u64) -> Option<Answer> {
-        self.answer_until(deadline_ns)
+    fn complete_until(&mut self, deadline_ns: u64) -> Option<CompletionRecord> {
+        self.complete_until(deadline_ns)
     }
 
     #[inline(always)]
-    fn next_answer(&mut self) -> Option<Answer> {
-        self.next_answer()
+    fn next_completion(&mut self) -> Option<CompletionRecord> {
+        self.next_completion()
     }
 
     #[inline(always)]
@@ -231,12 +231,12 @@ impl Target for SimulatedArray {
         self.submit(request)
     }
 
-    fn answer_until(&mut self, deadline_ns: u64) -> Option<Answer> {
-        self.answer_until(deadline_ns)
+    fn complete_until(&mut self, deadline_ns: u64) -> Option<CompletionRecord> {
+        self.complete_until(deadline_ns)
     }
 
-    fn next_answer(&mut self) -> Option<Answer> {
-        self.answer_until(u64::MAX)
+    fn next_completion(&mut self) -> Option<CompletionRecord> {
+        self.complete_until(u64::MAX)
     }
 
     fn is_idle(&self) -> bool {

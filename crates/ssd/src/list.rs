@@ -197,7 +197,7 @@ impl<T: State + Default> State for Slab<T> {
         for &free in &self.free {
             match is_free.get_mut(free as usize) {
                 Some(seen @ false) => *seen = true,
-                _ => return Err(StateError::damaged(format!("slot {free} is free twice, or not there"))),
+                _ => return Err(StateError::damaged(format!("slot {free} is free twice, or does not exist"))),
             }
         }
         #[cfg(debug_assertions)]
@@ -240,7 +240,7 @@ impl Fifo {
         let (mut members, mut at) = (Vec::new(), self.head);
         while at != NONE {
             if at >= slab.slots() || members.len() as u32 == slab.slots() {
-                return Err("a list of slots leads nowhere".to_owned());
+                return Err("a list of slots has an invalid link".to_owned());
             }
             members.push(at);
             at = *slab[at].next();

@@ -84,7 +84,7 @@ impl Recency {
         let (mut members, mut at, mut newer) = (Vec::new(), self.newest, NONE);
         while at != NONE {
             if at >= slab.slots() || members.len() as u32 == slab.slots() {
-                return Err("an order of slots leads nowhere".to_owned());
+                return Err("an order of slots has an invalid link".to_owned());
             }
             let links = *slab[at].links();
             if links.newer != newer {

@@ -16,7 +16,7 @@ use flashwise_profile::DeviceProfile;
 use super::{Check, known_size};
 use crate::fix::shift_down;
 use crate::play::Step;
-use crate::request::{Facts, Seen};
+use crate::request::{Facts, ObservedRequest};
 use crate::tally::Tally;
 
 /// Share of the requests that must have the same remainder, in percent.
@@ -44,7 +44,7 @@ pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String>
 }
 
 impl Check for AlignPartition {
-    fn observe(&mut self, seen: &Seen, tally: &mut Tally) {
+    fn observe(&mut self, seen: &ObservedRequest, tally: &mut Tally) {
         let moves = matches!(seen.record.operation, Operation::Read | Operation::Write);
         let length = seen.record.length.0;
         let is_whole = length > 0 && length.is_multiple_of(self.page);

@@ -17,7 +17,7 @@ use flashwise_profile::DeviceProfile;
 use super::{Check, known_size};
 use crate::fix::relocate;
 use crate::play::Step;
-use crate::request::{Seen, Space};
+use crate::request::{ObservedRequest, Space};
 use crate::tally::Tally;
 
 /// Files whose last write is remembered.
@@ -36,7 +36,7 @@ pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String>
 }
 
 impl Check for AppendInFreshPages {
-    fn observe(&mut self, seen: &Seen, tally: &mut Tally) {
+    fn observe(&mut self, seen: &ObservedRequest, tally: &mut Tally) {
         self.flushes += u64::from(seen.record.operation == Operation::Flush);
         if !seen.is_write() {
             return;

@@ -12,7 +12,7 @@ use flashwise_trace::TraceRecord;
 use super::{Check, Each, PerRequest, known_hot_location, known_size};
 use crate::fix::split;
 use crate::play::Step;
-use crate::request::Seen;
+use crate::request::ObservedRequest;
 
 struct KeepHotLocations {
     chunk: u64,
@@ -32,7 +32,7 @@ pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String>
 }
 
 impl PerRequest for KeepHotLocations {
-    fn applies(&self, seen: &Seen) -> bool {
+    fn applies(&self, seen: &ObservedRequest) -> bool {
         seen.is_write() && seen.record.length.0 >= self.chunk
     }
 

@@ -30,13 +30,13 @@ use flashwise_trace::TraceRecord;
 use serde::{Deserialize, Serialize};
 
 use crate::play::Step;
-use crate::request::{Facts, Seen};
+use crate::request::{Facts, ObservedRequest};
 use crate::tally::Tally;
 
 /// One rule with the drive's figures filled in, checked against a trace request by request.
 pub(crate) trait Check {
     /// Checks the next request, and counts the violations that it or earlier ones turn out to be.
-    fn observe(&mut self, seen: &Seen, tally: &mut Tally);
+    fn observe(&mut self, seen: &ObservedRequest, tally: &mut Tally);
 
     /// Counts the violations that show only at the end of the trace.
     fn finish(&mut self, _tally: &mut Tally) {}
@@ -65,7 +65,7 @@ pub(crate) trait Check {
 /// A rule that needs nothing but the request itself.
 pub(crate) trait PerRequest {
     /// Whether the rule speaks about this request.
-    fn applies(&self, seen: &Seen) -> bool;
+    fn applies(&self, seen: &ObservedRequest) -> bool;
 
     /// Whether a request that the rule speaks about keeps it.
     fn obeys(&self, record: &TraceRecord) -> bool;
@@ -84,7 +84,7 @@ pub(crate) trait PerRequest {
 struct Each<R>(R);
 
 impl<R: PerRequest> Check for Each<R> {
-    fn observe(&mut self, seen: &Seen, tally: &mut Tally) {
+    fn observe(&mut self, seen: &ObservedRequest, tally: &mut Tally) {
         if !self.0.applies(seen) {
             return;
         }

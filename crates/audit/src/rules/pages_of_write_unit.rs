@@ -11,7 +11,7 @@ use flashwise_trace::{FileRole, TraceRecord};
 use super::{Check, Each, PerRequest, known_size};
 use crate::fix::enlarge;
 use crate::play::Step;
-use crate::request::{Facts, Seen};
+use crate::request::{Facts, ObservedRequest};
 use crate::tally::Tally;
 
 struct PagesOfWriteUnit {
@@ -27,7 +27,7 @@ pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String>
 struct OfDatabases(Each<PagesOfWriteUnit>);
 
 impl Check for OfDatabases {
-    fn observe(&mut self, seen: &Seen, tally: &mut Tally) {
+    fn observe(&mut self, seen: &ObservedRequest, tally: &mut Tally) {
         self.0.observe(seen, tally);
     }
 
@@ -49,7 +49,7 @@ impl Check for OfDatabases {
 }
 
 impl PerRequest for PagesOfWriteUnit {
-    fn applies(&self, seen: &Seen) -> bool {
+    fn applies(&self, seen: &ObservedRequest) -> bool {
         seen.record.operation == Operation::Write && seen.record.length.0 > 0 && seen.record.role == FileRole::Database
     }
 

@@ -10,7 +10,7 @@ use flashwise_trace::TraceRecord;
 use super::{Check, Each, PerRequest, known_hot_location, known_size, location};
 use crate::fix::place_at;
 use crate::play::Step;
-use crate::request::Seen;
+use crate::request::ObservedRequest;
 
 struct ReadChunksAtHotLocations {
     chunk: u64,
@@ -28,7 +28,7 @@ pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String>
 }
 
 impl PerRequest for ReadChunksAtHotLocations {
-    fn applies(&self, seen: &Seen) -> bool {
+    fn applies(&self, seen: &ObservedRequest) -> bool {
         seen.is_database_read()
     }
 

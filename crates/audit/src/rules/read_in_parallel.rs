@@ -16,7 +16,7 @@ use flashwise_profile::DeviceProfile;
 use super::{Check, known_concurrency};
 use crate::fix::deepen;
 use crate::play::Step;
-use crate::request::{Facts, Seen, Space};
+use crate::request::{Facts, ObservedRequest, Space};
 use crate::tally::Tally;
 
 /// Scans that are followed at once, as many as common drives and kernels follow.
@@ -62,7 +62,7 @@ impl Foresight {
 }
 
 impl Check for ReadInParallel {
-    fn observe(&mut self, seen: &Seen, tally: &mut Tally) {
+    fn observe(&mut self, seen: &ObservedRequest, tally: &mut Tally) {
         if seen.record.operation != Operation::Read {
             self.run = 0;
         }

@@ -17,7 +17,7 @@ use flashwise_profile::DeviceProfile;
 use super::{Check, about, known};
 use crate::fix::keep_apart_what_stays;
 use crate::play::Step;
-use crate::request::{Seen, Space};
+use crate::request::{ObservedRequest, Space};
 use crate::tally::Tally;
 
 /// Pages that are remembered; later ones count as cold.
@@ -31,7 +31,7 @@ const WRITES_MAX: usize = 1 << 16;
 struct SeparateHotAndCold {
     superblock: u64,
     pages: BTreeSet<(Space, u64)>,
-    hot: Vec<Seen>,
+    hot: Vec<ObservedRequest>,
     hot_bytes: u64,
     bytes: u64,
 }
@@ -61,7 +61,7 @@ impl SeparateHotAndCold {
 }
 
 impl Check for SeparateHotAndCold {
-    fn observe(&mut self, seen: &Seen, tally: &mut Tally) {
+    fn observe(&mut self, seen: &ObservedRequest, tally: &mut Tally) {
         if !seen.is_write() {
             return;
         }

@@ -11,7 +11,7 @@ use flashwise_trace::TraceRecord;
 use super::{Check, Each, PerRequest, known_size};
 use crate::fix::relocate;
 use crate::play::Step;
-use crate::request::Seen;
+use crate::request::ObservedRequest;
 
 struct StartWritesOnStripes {
     stripe: u64,
@@ -23,7 +23,7 @@ pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String>
 }
 
 impl PerRequest for StartWritesOnStripes {
-    fn applies(&self, seen: &Seen) -> bool {
+    fn applies(&self, seen: &ObservedRequest) -> bool {
         seen.is_write()
     }
 

@@ -11,7 +11,7 @@ use flashwise_profile::DeviceProfile;
 use super::{Check, known, known_size};
 use crate::fix::flush_by;
 use crate::play::Step;
-use crate::request::Seen;
+use crate::request::ObservedRequest;
 use crate::tally::Tally;
 
 struct SyncLessOften {
@@ -28,7 +28,7 @@ pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String>
 }
 
 impl Check for SyncLessOften {
-    fn observe(&mut self, seen: &Seen, tally: &mut Tally) {
+    fn observe(&mut self, seen: &ObservedRequest, tally: &mut Tally) {
         if seen.is_write() {
             self.written = self.written.map(|bytes| bytes.saturating_add(seen.record.length.0));
         }

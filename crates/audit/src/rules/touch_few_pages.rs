@@ -10,7 +10,7 @@ use flashwise_trace::TraceRecord;
 use super::{Check, Each, PerRequest, known_size, units_touched_in_vain};
 use crate::fix::relocate;
 use crate::play::Step;
-use crate::request::Seen;
+use crate::request::ObservedRequest;
 
 struct TouchFewPages {
     page: u64,
@@ -22,7 +22,7 @@ pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String>
 }
 
 impl PerRequest for TouchFewPages {
-    fn applies(&self, seen: &Seen) -> bool {
+    fn applies(&self, seen: &ObservedRequest) -> bool {
         seen.is_write()
     }
 

@@ -11,7 +11,7 @@ use flashwise_trace::FileRole;
 use super::{Check, known};
 use crate::fix::trim_before_reuse;
 use crate::play::Step;
-use crate::request::{Facts, Seen};
+use crate::request::{Facts, ObservedRequest};
 use crate::tally::Tally;
 
 /// Below this gain nothing of trim is to be seen above the noise of its own figure: 2 %.
@@ -32,7 +32,7 @@ pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String>
 }
 
 impl Check for TrimDeadData {
-    fn observe(&mut self, seen: &Seen, tally: &mut Tally) {
+    fn observe(&mut self, seen: &ObservedRequest, tally: &mut Tally) {
         self.trims += u64::from(seen.record.operation == flashwise_block::Operation::Trim);
         let role = seen.record.role;
         let dies = matches!(role, FileRole::Journal | FileRole::WriteAheadLog | FileRole::Temporary);

@@ -11,7 +11,7 @@ use flashwise_profile::DeviceProfile;
 use super::{Check, known_concurrency};
 use crate::fix::deepen;
 use crate::play::Step;
-use crate::request::{Facts, Seen};
+use crate::request::{Facts, ObservedRequest};
 use crate::tally::Tally;
 
 struct WriteBackInParallel {
@@ -26,7 +26,7 @@ pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String>
 }
 
 impl Check for WriteBackInParallel {
-    fn observe(&mut self, seen: &Seen, tally: &mut Tally) {
+    fn observe(&mut self, seen: &ObservedRequest, tally: &mut Tally) {
         let is_durable = seen.record.operation == Operation::Flush || seen.record.fua;
         if is_durable || seen.record.operation == Operation::Read {
             self.run = 0;

@@ -15,7 +15,7 @@ use flashwise_profile::DeviceProfile;
 use super::Check;
 use crate::fix::drop_broken;
 use crate::play::Step;
-use crate::request::{Facts, Seen};
+use crate::request::{Facts, ObservedRequest};
 use crate::tally::Tally;
 
 /// The smallest page of any database here; what is shorter is a record, not an image. SQLite's frames are 24 bytes
@@ -30,10 +30,10 @@ const WAITING_MAX: usize = 1 << 16;
 #[derive(Default)]
 struct WriteOnce {
     /// Images that were not yet seen a second time.
-    images: VecDeque<Seen>,
+    images: VecDeque<ObservedRequest>,
     /// Bytes of the first image that were.
     consumed: u64,
-    by_content: BTreeMap<u64, Seen>,
+    by_content: BTreeMap<u64, ObservedRequest>,
 }
 
 pub(super) fn prepare(_: &DeviceProfile) -> Result<Box<dyn Check>, String> {
@@ -41,7 +41,7 @@ pub(super) fn prepare(_: &DeviceProfile) -> Result<Box<dyn Check>, String> {
 }
 
 impl WriteOnce {
-    fn look_at_content(&mut self, content: u64, seen: &Seen, tally: &mut Tally) {
+    fn look_at_content(&mut self, content: u64, seen: &ObservedRequest, tally: &mut Tally) {
         tally.speaks();
         if let Some(first) = self.by_content.remove(&content) {
             if (first.space(), first.record.offset) != (seen.space(), seen.record.offset) {
@@ -69,7 +69,7 @@ impl WriteOnce {
 }
 
 impl Check for WriteOnce {
-    fn observe(&mut self, seen: &Seen, tally: &mut Tally) {
+    fn observe(&mut self, seen: &ObservedRequest, tally: &mut Tally) {
         if !seen.is_write() {
             return;
         }

@@ -37,7 +37,7 @@ impl Frames {
 
     fn at(&self, frame: u32) -> *mut u8 {
         let offset = frame as usize * self.page_bytes;
-        assert!(offset + self.page_bytes <= self.memory.len(), "there is no frame {frame}");
+        assert!(offset + self.page_bytes <= self.memory.len(), "frame {frame} does not exist");
         // SAFETY: the frame lies within the memory, as was just checked.
         unsafe { self.start.as_ptr().add(offset) }
     }

@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 use super::frames::Frames;
-use super::readers::Place;
+use super::readers::ReaderSlot;
 use super::word::{Fix, Hold, PageWord, Waiters};
 use crate::directory::Page;
 
@@ -17,7 +17,7 @@ pub(super) struct Held<'a> {
     pub(super) frame: u32,
     pub(super) hold: Hold,
     /// Where a reader has announced itself, that the word does not know.
-    pub(super) place: Option<&'a Place>,
+    pub(super) place: Option<&'a ReaderSlot>,
 }
 
 impl Drop for Held<'_> {

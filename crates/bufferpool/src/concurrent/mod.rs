@@ -59,7 +59,7 @@ use guard::Held;
 pub use guard::{PinnedPage, ReadPage, WritePage};
 use hits::{Hits, RingPositions};
 use miss::Asked;
-use readers::Place;
+use readers::ReaderSlot;
 pub use store::{DeviceStore, FileStore, PageImage, PageStore};
 use word::{FRAMES_MAX, Fix, Hold, PageWord, Waiters};
 
@@ -367,7 +367,7 @@ impl<S: PageStore> BufferPool<S> {
         word: &'a PageWord,
         frame: u32,
         hold: Hold,
-        place: Option<&'a Place>,
+        place: Option<&'a ReaderSlot>,
     ) -> Held<'a> {
         Held { page, word, waiters: &self.waiters, frames: &self.frames, frame, hold, place }
     }

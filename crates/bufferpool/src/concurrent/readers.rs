@@ -19,9 +19,9 @@ use crate::sync::{AtomicU64, Ordering, PLACES, full_fence, publish};
 
 /// What one reader reads: the key of a page, or 0.
 #[derive(Debug)]
-pub struct Place(AtomicU64);
+pub struct ReaderSlot(AtomicU64);
 
-impl Place {
+impl ReaderSlot {
     /// The page is read no more.
     #[inline]
     pub fn leave(&self) {
@@ -33,7 +33,7 @@ impl Place {
 /// ones are counted in their words.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Own([Place; PLACES]);
+struct Own([ReaderSlot; PLACES]);
 
 /// The places of all threads.
 #[derive(Debug)]
@@ -42,14 +42,14 @@ pub struct Readers(Box<[Own]>);
 impl Readers {
     /// For so many threads; others have no places.
     pub fn new(threads: usize) -> Self {
-        let own = |_| Own(std::array::from_fn(|_| Place(AtomicU64::new(0))));
+        let own = |_| Own(std::array::from_fn(|_| ReaderSlot(AtomicU64::new(0))));
         Self((0..threads).map(own).collect())
     }
 
     /// Announces that a thread reads a page; `None` where it has no place left. Whatever the caller loads afterwards is
     /// not older than the announcement.
     #[inline]
-    pub fn announce(&self, thread: usize, key: u64) -> Option<&Place> {
+    pub fn announce(&self, thread: usize, key: u64) -> Option<&ReaderSlot> {
         let own = self.0.get(thread)?;
         // Only its own thread takes a place.
         let place = own.0.iter().find(|place| place.0.load(Ordering::Relaxed) == 0)?;

@@ -22,7 +22,7 @@
 //! This file knows nothing but `crate::sync` and `super::readers`, so that a model checker can run it:
 //! `tests/page_words.rs`.
 
-use super::readers::{Place, Readers};
+use super::readers::{ReaderSlot, Readers};
 use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, SHARDS, SPINS, THREADS, pause};
 
 const FRAME_BITS: u32 = 28;
@@ -152,7 +152,7 @@ impl PageWord {
     /// Reads the page without a trace in the word, where that is allowed: its frame, and where the reader has announced
     /// itself, to be left afterwards.
     #[inline]
-    pub fn announce<'a>(&self, thread: usize, waiters: &'a Waiters) -> Option<(u32, &'a Place)> {
+    pub fn announce<'a>(&self, thread: usize, waiters: &'a Waiters) -> Option<(u32, &'a ReaderSlot)> {
         if self.0.load(Ordering::Relaxed) & ANNOUNCED == 0 {
             return None;
         }

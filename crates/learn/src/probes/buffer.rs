@@ -31,7 +31,7 @@ use crate::prober::Prober;
 use crate::stats::graded::power_of_two_within;
 use crate::stats::{line_through, median};
 use crate::step::Step;
-use crate::verdict::{Doubt, Says, applying, doubt};
+use crate::verdict::{Doubt, Wording, applying, doubt};
 use crate::{Effort, LearnError};
 
 pub(crate) const WRITE_BURST: Step = Step::new("write burst", &["write_buffer_bytes"]);
@@ -246,15 +246,15 @@ struct Bursts {
 const SIZE_DOUBTS: [Doubt<Bursts>; 3] = [
     doubt(
         "garbage collection ran during a burst",
-        Says::Instead("the largest amount acknowledged and not yet programmed, but garbage collection ran as well"),
+        Wording::Instead("the largest amount acknowledged and not yet programmed, but garbage collection ran as well"),
         |bursts| bursts.any(Unclear::Moved),
     ),
     doubt(
         "a flush leaves data in the buffer",
-        Says::Instead("a flush leaves an unknown amount in the buffer, which is not included"),
+        Wording::Instead("a flush leaves an unknown amount in the buffer, which is not included"),
         |bursts| bursts.any(Unclear::Kept),
     ),
-    doubt("bursts differ", Says::Nothing, |bursts| {
+    doubt("bursts differ", Wording::Nothing, |bursts| {
         let (low, high) = bursts.range();
         high - low > SPREAD_SHARE_MAX * bursts.size()
     }),

@@ -20,7 +20,7 @@ use crate::prober::{Prober, anywhere};
 use crate::stats::graded::{point, widened};
 use crate::stats::{median, rank};
 use crate::step::Step;
-use crate::verdict::{Doubt, Says, applying, doubt};
+use crate::verdict::{Doubt, Wording, applying, doubt};
 use crate::{Effort, LearnError};
 
 pub(crate) const CACHES: Step = Step::new("caches", &["read_cache_bytes", "read_ahead_bytes"]).reads_alone();
@@ -208,8 +208,8 @@ struct Searched<'a> {
 impl Searched<'_> {
     /// Why a read cache and a read-ahead may be inconclusive.
     const SEARCH_DOUBTS: [Doubt<Self>; 2] = [
-        doubt("as large as the probe can see", Says::Nothing, |searched| searched.found.high == searched.most),
-        doubt("cached at times", Says::Then(", though not always"), |searched| searched.is_at_hand_at_times),
+        doubt("as large as the probe can see", Wording::Nothing, |searched| searched.found.high == searched.most),
+        doubt("cached at times", Wording::Then(", though not always"), |searched| searched.is_at_hand_at_times),
     ];
 }
 

@@ -12,7 +12,7 @@ use flashwise_profile::Figure;
 use super::channels;
 use super::sweep::{Effect, OF_PAGES_SHARE, PAGES_DIFFER_SHARE, Sweep, Swept, ends, scatter};
 use crate::stats::{Samples, best_period, explained, fold, median};
-use crate::verdict::{Doubt, Says, doubt};
+use crate::verdict::{Doubt, Wording, doubt};
 
 /// The longest read of the coarse sweeps.
 pub(super) const LONGEST_READ: ByteSize = ByteSize::kib(128);
@@ -217,13 +217,13 @@ impl ReadOff<'_> {
     pub(super) const READ_OFF_DOUBTS: [Doubt<Self>; 2] = [
         doubt(
             "reads of another length",
-            Says::Then(
+            Wording::Then(
                 "; reads of another length repeat with another period, and it is unknown which of the two is the chunk",
             ),
             |read_off| read_off.has_a_rival,
         ),
         // Of pages of several speeds, one border lies between slow ones and another between fast ones.
-        doubt("a boundary of pages of several speeds", Says::Nothing, |read_off| {
+        doubt("a boundary of pages of several speeds", Wording::Nothing, |read_off| {
             read_off.longer.is_some() && read_off.has_pages_of_several_speeds()
         }),
     ];
@@ -243,35 +243,35 @@ impl ChunkEvidence<'_> {
     /// Why a chunk and its hot location may be inconclusive, by what else repeats as they do. The first that applies is
     /// enough.
     pub(super) const OTHER_EXPLANATION_DOUBTS: [Doubt<Self>; 7] = [
-        doubt("a chunk of more blocks", Says::Then("; longer chunks would not have been detected"), |evidence| {
+        doubt("a chunk of more blocks", Wording::Then("; longer chunks would not have been detected"), |evidence| {
             evidence.is_of_blocks() && !evidence.coarse_would_show
         }),
-        doubt("pages on one channel", Says::Then("; pages on one channel could show the same"), |evidence| {
+        doubt("pages on one channel", Wording::Then("; pages on one channel could show the same"), |evidence| {
             evidence.is_of_blocks() && channels::moves_one_by_one(&evidence.sweeps[evidence.shown_by])
         }),
         doubt(
             "a row of chunks",
-            Says::Then("; but reads within such a chunk are transferred as by several channels"),
+            Wording::Then("; but reads within such a chunk are transferred as by several channels"),
             |evidence| channels::lies_on_several(evidence.sweeps, evidence.bytes()),
         ),
         doubt(
             "little is saved",
-            Says::Then("; but the best start saves much less than sharing a read between two channels would"),
+            Wording::Then("; but the best start saves much less than sharing a read between two channels would"),
             |evidence| {
                 let saved = channels::share_saved(evidence.sweeps, evidence.bytes());
                 saved.is_some_and(|saved| saved < channels::SAVES_LITTLE_SHARE)
             },
         ),
-        doubt("rows of pages", Says::Then(ROWS_OF_PAGES), |evidence| {
+        doubt("rows of pages", Wording::Then(ROWS_OF_PAGES), |evidence| {
             let is_long = evidence.chunk.value.is_some_and(|chunk| ByteSize(chunk) >= LONGEST_READ);
             evidence.sweeps.first().is_some_and(|single| {
                 (is_long || single.sweep.turn != single.sweep.window) && single.has_several_speeds()
             })
         }),
-        doubt("little of a long read is saved", Says::Then(ROWS_OF_PAGES), |evidence| {
+        doubt("little of a long read is saved", Wording::Then(ROWS_OF_PAGES), |evidence| {
             spares_little(evidence.sweeps, evidence.shown_by)
         }),
-        doubt("single blocks repeat alike", Says::Then(ROWS_OF_PAGES), |evidence| {
+        doubt("single blocks repeat alike", Wording::Then(ROWS_OF_PAGES), |evidence| {
             is_of_pages(evidence.sweeps, evidence.shown_by)
         }),
     ];

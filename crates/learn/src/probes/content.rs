@@ -18,7 +18,7 @@ use crate::prober::Prober;
 use crate::stats::graded::{INTERVAL_SHARE_MAX, measured, point};
 use crate::stats::{median, rank};
 use crate::step::Step;
-use crate::verdict::{Doubt, Doubts, Says, applying, doubt, doubt_of_either};
+use crate::verdict::{Doubt, Doubts, Wording, applying, doubt, doubt_of_either};
 use crate::{Effort, LearnError};
 
 use super::buffer::WriteBuffer;
@@ -106,17 +106,17 @@ const GAIN_DOUBTS: [Doubt<Gain>; 2] = [
     // What is repeated may be read to be compared.
     doubt(
         "less is programmed, and it takes as long",
-        Says::InsteadOf(|gain| {
+        Wording::InsteadOf(|gain| {
             let programs = gain.programs.map(programs_reason).unwrap_or_default();
             format!("{programs}, and writes are {:.2} times as fast", gain.ratio)
         }),
         |gain| gain.is_no_faster() && gain.programs.is_some(),
     ),
-    doubt("the interval includes no gain", Says::Nothing, |gain| gain.times.low.is_some_and(|low| low <= 1.0)),
+    doubt("the interval includes no gain", Wording::Nothing, |gain| gain.times.low.is_some_and(|low| low <= 1.0)),
 ];
 
 /// Why it may be inconclusive that there is no gain.
-const NO_GAIN_DOUBTS: [Doubt<Gain>; 1] = [doubt_of_either("a gain would not have shown", Says::Nothing, |gain| {
+const NO_GAIN_DOUBTS: [Doubt<Gain>; 1] = [doubt_of_either("a gain would not have shown", Wording::Nothing, |gain| {
     !gain.times.high.is_some_and(|high| high < 1.0 + WOULD_SHOW_TIMES * CHANGES_SHARE)
 })];
 

@@ -19,7 +19,7 @@ use crate::prober::Prober;
 use crate::stats::graded::{INTERVAL_SHARE_MAX, both, measured, whole};
 use crate::stats::{interval95, median, rank};
 use crate::step::Step;
-use crate::verdict::{Doubt, Says, applying, doubt};
+use crate::verdict::{Doubt, Wording, applying, doubt};
 use crate::{Effort, LearnError};
 
 use super::buffer::WriteBuffer;
@@ -169,8 +169,8 @@ struct Latencies<'a> {
 impl Latencies<'_> {
     /// Why a ratio of latencies may be inconclusive, beside an interval wider than [`INTERVAL_SHARE_MAX`].
     const RATIO_DOUBTS: [Doubt<Self>; 2] = [
-        doubt("a buffer completes some of the writes", Says::Nothing, |of| !has_a_middle(of.writes)),
-        doubt("a buffer completes some of the reads", Says::Nothing, |of| !has_a_middle(of.reads)),
+        doubt("a buffer completes some of the writes", Wording::Nothing, |of| !has_a_middle(of.writes)),
+        doubt("a buffer completes some of the reads", Wording::Nothing, |of| !has_a_middle(of.reads)),
     ];
 }
 
@@ -300,7 +300,7 @@ struct TwoPlaces {
 
 /// Why what durability costs may be inconclusive, beside an interval wider than [`INTERVAL_SHARE_MAX`] and samples that
 /// chance tells apart as well.
-const TIME_DOUBTS: [Doubt<TwoPlaces>; 1] = [doubt("it depends on the place", Says::Nothing, |places| {
+const TIME_DOUBTS: [Doubt<TwoPlaces>; 1] = [doubt("it depends on the place", Wording::Nothing, |places| {
     places.elsewhere.abs_diff(places.here) as f64 > FAR_SHARE * places.here as f64
 })];
 

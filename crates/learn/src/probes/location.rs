@@ -29,7 +29,7 @@ use crate::evidence::{Evidence, not_absent};
 use crate::prober::{Origin, Prober};
 use crate::stats::{Samples, best_period, figure, fold, line_through, median};
 use crate::step::Step;
-use crate::verdict::{Doubt, Says, applying, doubt, doubt_of_either, first_applying};
+use crate::verdict::{Doubt, Wording, applying, doubt, doubt_of_either, first_applying};
 use crate::{Effort, LearnError};
 
 pub(crate) const LOCATIONS: Step = Step::new("locations", &["chunk_bytes", "hot_location"]).layout().reads_alone();
@@ -210,18 +210,20 @@ impl Candidate {
 
 /// Why it may be inconclusive that a drive has no chunk.
 const NO_CHUNK_DOUBTS: [Doubt<Candidate>; 5] = [
-    doubt_of_either("chunks of several blocks would not have shown", Says::Nothing, |candidate| {
+    doubt_of_either("chunks of several blocks would not have shown", Wording::Nothing, |candidate| {
         !candidate.profiles.coarse_would_show
     }),
-    doubt_of_either("chunks of one block would not have shown", Says::Nothing, |candidate| {
+    doubt_of_either("chunks of one block would not have shown", Wording::Nothing, |candidate| {
         candidate.single_blocks.would_not_show
     }),
-    doubt_of_either("rows of chunks", Says::Nothing, |candidate| candidate.of_more_than_chunks),
-    doubt_of_either("some starts are outliers", Says::Nothing, |candidate| {
+    doubt_of_either("rows of chunks", Wording::Nothing, |candidate| candidate.of_more_than_chunks),
+    doubt_of_either("some starts are outliers", Wording::Nothing, |candidate| {
         let sweeps = &candidate.profiles.sweeps;
         chunk::show_in_places(&sweeps[..COARSE_READS.len().min(sweeps.len())])
     }),
-    doubt_of_either("a cache serves the reads", Says::Nothing, |candidate| candidate.single_blocks.come_from_a_cache),
+    doubt_of_either("a cache serves the reads", Wording::Nothing, |candidate| {
+        candidate.single_blocks.come_from_a_cache
+    }),
 ];
 
 /// The sweeps by turns, their effects, and which of them tells the chunk, where they tell one that the window does not.
@@ -304,7 +306,7 @@ impl HotEvidence<'_> {
     /// Why a hot location may be inconclusive, beside whatever makes its chunk inconclusive (`chunk.rs`, `page.rs`): of
     /// a period that is not certain no place in it is.
     const HOT_DOUBTS: [Doubt<Self>; 1] =
-        [doubt("one die", Says::Then(", no more than waiting for the slower of two dies explains"), |evidence| {
+        [doubt("one die", Wording::Then(", no more than waiting for the slower of two dies explains"), |evidence| {
             leads_as_one_die(evidence.swept, evidence.hot)
         })];
 }
@@ -312,7 +314,7 @@ impl HotEvidence<'_> {
 /// The same for a place in a file, beside what is said of where offsets count from: the period is the drive's; where it
 /// starts is not known.
 const HOT_ORIGIN_DOUBTS: [Doubt<Origin>; 1] =
-    [doubt("a file at an unknown place", Says::Nothing, |origin| matches!(origin, Origin::File(_)))];
+    [doubt("a file at an unknown place", Wording::Nothing, |origin| matches!(origin, Origin::File(_)))];
 
 impl Found {
     /// No curve repeats.
@@ -541,8 +543,8 @@ struct StaysAhead {
 /// Why it may be inconclusive whether hot locations survive, beside the same estimate on resampled reads, and a hot
 /// location that is not certain.
 const SURVIVAL_DOUBTS: [Doubt<StaysAhead>; 2] = [
-    doubt_of_either("another level shows the contrary", Says::Nothing, |stays| stays.is_contradicted),
-    doubt_of_either("a small lead", Says::Nothing, |stays| stays.before < LEAD_SHARE_MIN),
+    doubt_of_either("another level shows the contrary", Wording::Nothing, |stays| stays.is_contradicted),
+    doubt_of_either("a small lead", Wording::Nothing, |stays| stays.before < LEAD_SHARE_MIN),
 ];
 
 impl StaysAhead {

@@ -14,7 +14,7 @@ use crate::draft::{Because, ProfileDraft, key};
 use crate::prober::Prober;
 use crate::stats::{figure, fold, median, rank};
 use crate::step::Step;
-use crate::verdict::{Doubt, Says, applying, doubt};
+use crate::verdict::{Doubt, Wording, applying, doubt};
 use crate::{Effort, LearnError};
 
 pub(crate) const PAGES: Step = Step::new("pages", &["page_bytes"]).layout().reads_alone();
@@ -35,14 +35,14 @@ struct PageEvidence<'a> {
 impl PageEvidence<'_> {
     /// Why a page may be inconclusive.
     const PAGE_DOUBTS: [Doubt<Self>; 3] = [
-        doubt("dies", Says::Then(", by no more than waiting for the slower of two dies explains"), |evidence| {
+        doubt("dies", Wording::Then(", by no more than waiting for the slower of two dies explains"), |evidence| {
             let period = evidence.page.map(|page| (page / evidence.swept.sweep.step.bytes()) as usize);
             period.is_some_and(|period| may_be_of_dies(evidence.swept, evidence.level, period))
         }),
-        doubt("as long as a chunk that is not certain, and may be that chunk", Says::Nothing, |evidence| {
+        doubt("as long as a chunk that is not certain, and may be that chunk", Wording::Nothing, |evidence| {
             evidence.chunk.known().is_none() && evidence.chunk.value == evidence.page
         }),
-        doubt("longer than the chunk", Says::Then(CHUNK_WITHIN_PAGE), is_longer_than_the_chunk),
+        doubt("longer than the chunk", Wording::Then(CHUNK_WITHIN_PAGE), is_longer_than_the_chunk),
     ];
 }
 
@@ -50,7 +50,7 @@ impl PageEvidence<'_> {
     /// Why a chunk and its hot location may be inconclusive beside a page; the doubts of chunks by themselves are in
     /// `chunk.rs`.
     const CHUNK_BESIDE_PAGE_DOUBTS: [Doubt<Self>; 1] =
-        [doubt("a page is longer", Says::Then(CHUNK_WITHIN_PAGE), is_longer_than_the_chunk)];
+        [doubt("a page is longer", Wording::Then(CHUNK_WITHIN_PAGE), is_longer_than_the_chunk)];
 }
 
 const CHUNK_WITHIN_PAGE: &str = "; but a chunk holds whole pages, and the chunk found is shorter than the page found";

@@ -20,7 +20,7 @@ use crate::evidence::Evidence;
 use crate::prober::{Prober, SECTION, anywhere};
 use crate::stats::{Samples, figure, median, standard_error};
 use crate::step::Step;
-use crate::verdict::{Doubt, Says, applying, doubt, doubt_of_either};
+use crate::verdict::{Doubt, Wording, applying, doubt, doubt_of_either};
 use crate::{Effort, LearnError};
 
 use super::buffer::WriteBuffer;
@@ -281,7 +281,7 @@ fn unit_of(lengths: &[ByteSize], wasted: &[f64]) -> Option<(Figure<u64>, String)
 
 /// Why a write unit behind a buffer may be inconclusive, by what shorter writes program for each byte. One that a
 /// staircase shows is certain by the same estimate on resampled writes, one that a drive counts always.
-const UNIT_DOUBTS: [Doubt<[f64]>; 1] = [doubt("some shorter writes are padded little", Says::Nothing, |wasted| {
+const UNIT_DOUBTS: [Doubt<[f64]>; 1] = [doubt("some shorter writes are padded little", Wording::Nothing, |wasted| {
     !wasted.iter().all(|&ratio| ratio >= WASTEFUL_WA)
 })];
 
@@ -391,7 +391,7 @@ struct StripeEvidence {
 const STRIPE_DOUBTS: [Doubt<StripeEvidence>; 2] = [
     doubt(
         "shorter than the write unit",
-        Says::Instead(
+        Wording::Instead(
             "data written in longer pieces reads back no faster, in the next shorter pieces slower, but those are \
              parts of one write unit",
         ),
@@ -399,7 +399,7 @@ const STRIPE_DOUBTS: [Doubt<StripeEvidence>; 2] = [
     ),
     doubt_of_either(
         "it depends on the write before",
-        Says::Then("; but the same pieces, written again after a single block, read back differently"),
+        Wording::Then("; but the same pieces, written again after a single block, read back differently"),
         |evidence| evidence.depends_on_what_came_before,
     ),
 ];

@@ -26,7 +26,7 @@ use crate::stats::graded::{INTERVAL_SHARE_MAX, OTHER_WAYS_SHARE, both, measured,
 use crate::stats::knee::{self, Knee};
 use crate::stats::{interval95, joined_rate, median};
 use crate::step::Step;
-use crate::verdict::{Doubt, Says, applying, doubt};
+use crate::verdict::{Doubt, Wording, applying, doubt};
 use crate::{Effort, LearnError};
 
 use super::buffer::WriteBuffer;
@@ -249,8 +249,8 @@ struct KneeEvidence {
 
 /// Why a concurrency may be inconclusive, beside an interval wider than [`KNEE_SHARE_MAX`].
 const CONCURRENCY_DOUBTS: [Doubt<KneeEvidence>; 2] = [
-    doubt("an earlier knee fits no worse", Says::Nothing, |knee| knee.near < knee.depth * (1.0 - KNEE_SHARE_MAX)),
-    doubt("a later knee fits no worse", Says::Nothing, |knee| knee.far > knee.depth * (1.0 + KNEE_SHARE_MAX)),
+    doubt("an earlier knee fits no worse", Wording::Nothing, |knee| knee.near < knee.depth * (1.0 - KNEE_SHARE_MAX)),
+    doubt("a later knee fits no worse", Wording::Nothing, |knee| knee.far > knee.depth * (1.0 + KNEE_SHARE_MAX)),
 ];
 
 const LENGTHS: [ByteSize; 2] = [ByteSize::kib(4), ByteSize::kib(8)];
@@ -356,7 +356,7 @@ struct AsymmetryEvidence {
 /// Why α may be inconclusive, beside an interval wider than [`INTERVAL_SHARE_MAX`].
 const ASYMMETRY_DOUBTS: [Doubt<AsymmetryEvidence>; 1] = [doubt(
     "garbage collection ran",
-    Says::Then(", but garbage collection ran: the drive has no fresh state"),
+    Wording::Then(", but garbage collection ran: the drive has no fresh state"),
     |evidence| evidence.is_moved_for,
 )];
 

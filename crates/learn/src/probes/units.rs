@@ -24,7 +24,7 @@ use crate::prober::{Prober, anywhere};
 use crate::stats::graded::{point, power_of_two_within};
 use crate::stats::median;
 use crate::step::Step;
-use crate::verdict::{Doubt, Doubts, Says, applying, doubt};
+use crate::verdict::{Doubt, Doubts, Wording, applying, doubt};
 use crate::{Effort, LearnError};
 
 use super::cache::ReadCache;
@@ -429,11 +429,11 @@ struct SharedUnits {
 const SHARE_DOUBTS: [Doubt<SharedUnits>; 3] = [
     doubt(
         "units differ in size",
-        Says::Then(", some blocks more often than others: units hold unequal amounts of data"),
+        Wording::Then(", some blocks more often than others: units hold unequal amounts of data"),
         SharedUnits::is_uneven,
     ),
-    doubt("units that differ in size would not show", Says::Nothing, |of| of.noise >= UNEVENNESS_MAX),
-    doubt("several numbers fit", Says::Nothing, |of| {
+    doubt("units that differ in size would not show", Wording::Nothing, |of| of.noise >= UNEVENNESS_MAX),
+    doubt("several numbers fit", Wording::Nothing, |of| {
         let (first, last) = of.range();
         first != last || last != of.number() as f64
     }),
@@ -588,7 +588,7 @@ struct Classes {
 /// Why a number of units that classes show may be inconclusive, beside [`CLASSES_MAX`] of them. The share of pairs that
 /// wait must say the same, or the classes are something else.
 const CLASSES_DOUBTS: [Doubt<Classes>; 1] =
-    [doubt("the share of pairs shows another number", Says::Nothing, |classes| {
+    [doubt("the share of pairs shows another number", Wording::Nothing, |classes| {
         (classes.units as f64 / classes.about as f64 - 1.0).abs() > AGREEING_SHARE
     })];
 

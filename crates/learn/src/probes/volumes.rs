@@ -23,7 +23,7 @@ use crate::prober::{Origin, Prober};
 use crate::stats::graded::point;
 use crate::stats::{median, rank};
 use crate::step::Step;
-use crate::verdict::{Doubt, Doubts, Says, applying, doubt, doubt_of_either};
+use crate::verdict::{Doubt, Doubts, Wording, applying, doubt, doubt_of_either};
 
 use super::buffer::WriteBuffer;
 use super::far;
@@ -77,7 +77,7 @@ impl Volumes {
 
 /// Why the bits of volumes may be inconclusive, beside whatever makes the number of volumes inconclusive: the bits of
 /// places in a file are not those of the drive below.
-const BITS_DOUBTS: [Doubt<Origin>; 1] = [doubt("a file", Says::Nothing, |origin| *origin != Origin::Drive)];
+const BITS_DOUBTS: [Doubt<Origin>; 1] = [doubt("a file", Wording::Nothing, |origin| *origin != Origin::Drive)];
 
 /// Measures the bits of the region's addresses, and those beyond it that part the drive; hands on the units, with those
 /// beyond the region.
@@ -184,14 +184,14 @@ impl Held<'_> {
     const THROUGHPUT_DOUBTS: [Doubt<Self>; 2] = [
         doubt_of_either(
             "the host interface limits writes",
-            Says::Instead(
+            Wording::Instead(
                 "no address bit changes throughput, but half of the flash may be as fast as the host interface",
             ),
             |held| held.selects.is_empty() && something_else_sets_the_pace(held.reads, held.free),
         ),
         doubt(
             "other bits change throughput nearly as much",
-            Says::InsteadOf(|held| {
+            Wording::InsteadOf(|held| {
                 format!("the bits {:?} change throughput most, but others nearly as much", held.selects)
             }),
             |held| !stand_apart(held.bits, held.rates, held.selects),
@@ -281,10 +281,12 @@ impl PairsByBit<'_> {
         // units.
         doubt_of_either(
             "more pairs wait than one unit explains",
-            Says::InsteadOf(|pairs| format!("{:.0} % of pairs wait, more than one unit explains", 100.0 * pairs.usual)),
+            Wording::InsteadOf(|pairs| {
+                format!("{:.0} % of pairs wait, more than one unit explains", 100.0 * pairs.usual)
+            }),
             |pairs| pairs.selects.is_empty() && pairs.usual > UNITS_FACTOR * pairs.share + BY_CHANCE_SHARE,
         ),
-        doubt("some pairs wait that differ in a bit that selects", Says::Nothing, |pairs| !pairs.all_part),
+        doubt("some pairs wait that differ in a bit that selects", Wording::Nothing, |pairs| !pairs.all_part),
     ];
 }
 

@@ -178,7 +178,7 @@ impl ReadCache {
         let indexed = self.index.iter().count();
         if indexed > self.entries.taken() || self.entries.taken() > self.capacity as usize {
             let (taken, room) = (self.entries.taken(), self.capacity);
-            return Err(format!("the read cache finds {indexed} pages, has {taken}, and room for {room}"));
+            return Err(format!("the read cache finds {indexed} pages, has {taken}, and a capacity of {room}"));
         }
         Ok(())
     }
@@ -207,7 +207,7 @@ impl ReadCache {
         for entry in there {
             let Entry { logical_page, load, .. } = self.entries[entry];
             if !self.index.covers(logical_page) || self.index.replace(logical_page, entry + 1) != 0 || load != NONE {
-                return Err(format!("the read cache holds logical page {logical_page} twice, or there is none"));
+                return Err(format!("the read cache holds logical page {logical_page} twice, or it does not exist"));
             }
         }
         Ok(())

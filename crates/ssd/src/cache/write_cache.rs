@@ -337,7 +337,7 @@ impl WriteCache {
     /// A page's slot is free for another page.
     pub(crate) fn release(&mut self, entry: u32) {
         let record = &mut self.entries[entry];
-        debug_assert_eq!(record.charge, 0, "a page that is released takes room in the write buffer");
+        debug_assert_eq!(record.charge, 0, "a released page takes space in the write buffer");
         debug_assert!(record.waiters.is_empty(), "{:?} wait for a page that is released", record.waiters);
         record.state = State::Unused;
         self.contents.discard(entry);

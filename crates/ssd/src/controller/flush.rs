@@ -1,4 +1,4 @@
-//! Flushes and forced writes: what must be on flash before the answer.
+//! Flushes and forced writes: what must be on flash before the completion.
 //!
 //! A flush first drives out what is in the write cache, then programs what is in the write buffer. With power-loss
 //! protection both are as good as flash, and neither a flush nor a forced write costs anything.

@@ -34,8 +34,8 @@ impl SimulatedSsd {
         }
     }
 
-    /// Cuts the power and brings the drive up again. Requests that were outstanding are gone without an answer; every
-    /// page is what it was when it became durable last. The clock goes on to the end of what was under way.
+    /// Cuts the power and brings the drive up again. Requests in flight are lost without a completion; every page is
+    /// what it was when it became durable last. The clock goes on to the end of what was under way.
     ///
     /// # Errors
     /// When power cuts were not allowed before ([`SimulatedSsd::allow_power_cuts`]).

@@ -1,7 +1,7 @@
-//! The life of a request, from the host's call to its answer, and the loop that runs the events between.
+//! The life of a request, from submission to completion, and the loop that runs the events in between.
 //!
 //! ```text
-//!   enter ──▶ queues ──▶ take_command ──▶ start ──▶ translated ──▶ … events … ──▶ finish ──▶ complete ──▶ answer
+//!   enter ──▶ queues ──▶ take_command ──▶ start ──▶ translated ──▶ … events … ──▶ finish ──▶ complete
 //! ```
 
 use flashwise_block::{
@@ -12,7 +12,7 @@ use crate::device::SimulatedSsd;
 use crate::event::Event;
 use crate::flash::Owner;
 use crate::ftl::AnyFtl;
-use crate::host::{Answer, Hint, LOST};
+use crate::host::{CompletionRecord, Hint, LOST};
 
 impl SimulatedSsd {
     /// Says that a request for a place is about to come. Each step from its logical page to its block needs what the
@@ -322,9 +322,9 @@ impl SimulatedSsd {
         self.clock.events.next_time().map(Nanos)
     }
 
-    /// [`Self::wait_until`] for a caller that gives no buffers and needs no more than an [`Answer`].
+    /// [`Self::wait_until`] for a caller that gives no buffers and needs only a [`CompletionRecord`].
     #[inline(always)]
-    pub fn answer_until(&mut self, deadline_ns: u64) -> Option<Answer> {
+    pub fn complete_until(&mut self, deadline_ns: u64) -> Option<CompletionRecord> {
         match self.next_answered(deadline_ns) {
             Some(request) => self.host.answer_of(request),
             None => {
@@ -334,9 +334,9 @@ impl SimulatedSsd {
         }
     }
 
-    /// The next answer, however late; `None` when nothing is left to happen.
+    /// The next completion, however late; `None` when no event is left.
     #[inline(always)]
-    pub fn next_answer(&mut self) -> Option<Answer> {
+    pub fn next_completion(&mut self) -> Option<CompletionRecord> {
         self.next_answered(u64::MAX).and_then(|request| self.host.answer_of(request))
     }
 
@@ -353,8 +353,8 @@ impl SimulatedSsd {
         Some(request)
     }
 
-    /// Whether an answer is there to be taken: several requests may be answered in one moment.
-    pub fn has_answers(&self) -> bool {
+    /// Whether a completion is available: several requests may complete at one time.
+    pub fn has_completions(&self) -> bool {
         self.host.completions > 0
     }
 

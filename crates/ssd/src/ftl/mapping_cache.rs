@@ -422,7 +422,7 @@ impl MappingCache {
             let Entry { logical_page, newer, older } = *entry;
             let leads_on = is_entry(newer) && is_entry(older);
             if !leads_on || !self.entry_of.covers(logical_page) || self.entry_of.replace(logical_page, nth) != 0 {
-                return Err(format!("the entry of logical page {logical_page} is there twice, or is none"));
+                return Err(format!("the entry of logical page {logical_page} is cached twice, or does not exist"));
             }
         }
         self.check_orders()?;
@@ -457,7 +457,7 @@ impl MappingCache {
         let is_cached = |logical_page: u32| self.entry_of.covers(logical_page) && self.entry(logical_page).is_some();
         let end = (self.dirty.words.len() as u32).saturating_mul(u64::BITS);
         match self.dirty.among(0..end).find(|&logical_page| !is_cached(logical_page)) {
-            Some(page) => Err(format!("the entry of logical page {page} is dirty and not there")),
+            Some(page) => Err(format!("the entry of logical page {page} is dirty but not cached")),
             None => Ok(()),
         }
     }

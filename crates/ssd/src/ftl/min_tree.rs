@@ -110,7 +110,7 @@ impl State for MinTree {
             member.carry(carrier)?;
             let (index, key) = member;
             if index as usize >= self.leaves || key == ABSENT || self.key(index) != ABSENT {
-                return Err(StateError::damaged(format!("superblock {index} takes part twice, or there is none")));
+                return Err(StateError::damaged(format!("superblock {index} is in the tree twice, or does not exist")));
             }
             self.set(index, key);
         }

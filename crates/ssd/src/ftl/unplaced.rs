@@ -60,11 +60,11 @@ impl Unplaced {
     pub(crate) fn check_restored(&self, translation_pages: u32) -> Result<(), String> {
         let pages = || self.lines.iter().flat_map(|line| &line.pages);
         if pages().any(|&page| page >= translation_pages) {
-            return Err("a translation page that there is none of".to_owned());
+            return Err("a translation page that does not exist".to_owned());
         }
         match pages().count() == self.waiting as usize {
             true => Ok(()),
-            false => Err(format!("{} translation pages wait for room, and not {}", pages().count(), self.waiting)),
+            false => Err(format!("{} translation pages wait for space, not {}", pages().count(), self.waiting)),
         }
     }
 }

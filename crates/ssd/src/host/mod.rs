@@ -142,10 +142,10 @@ impl Host {
     }
 
     #[inline(always)]
-    pub(crate) fn answer_of(&mut self, request: u32) -> Option<Answer> {
+    pub(crate) fn answer_of(&mut self, request: u32) -> Option<CompletionRecord> {
         let active = &mut self.active[request];
         let done = active.request.as_ref()?;
-        let answer = Answer {
+        let record = CompletionRecord {
             tag: done.tag,
             operation: done.operation,
             submitted_ns: active.submitted_at.0,
@@ -155,7 +155,7 @@ impl Host {
         };
         active.request = None;
         self.active.give_back(request);
-        Some(answer)
+        Some(record)
     }
 
     /// Whether a request's part in DRAM takes longer than the rest; then its end is told by an event, so that nothing
@@ -215,19 +215,19 @@ impl Host {
 /// The drive has nothing left to do, and has not completed everything.
 pub const LOST: BlockError = BlockError::Protocol("the simulated drive lost a request");
 
-/// The answer to a request without a buffer: what a [`Completion`] tells, in as few bytes as it takes.
-pub struct Answer {
+/// A [`Completion`] without a buffer, in as few bytes as possible.
+pub struct CompletionRecord {
     /// The tag of the request.
     pub tag: u64,
-    /// What was to be done.
+    /// The operation.
     pub operation: Operation,
     /// When it was submitted.
     pub submitted_ns: u64,
-    /// When the drive took it.
+    /// When the drive fetched it.
     pub taken_ns: u64,
-    /// When it was done.
+    /// When it was completed.
     pub completed_ns: u64,
-    /// Why it was not done.
+    /// Why it failed.
     pub error: Option<Box<BlockError>>,
 }
 

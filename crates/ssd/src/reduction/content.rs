@@ -37,7 +37,7 @@ impl ContentModel {
         let Self { compressed_share, compressed_spread, zero_share, duplicate_share, .. } = *self;
         let shares = [compressed_share, compressed_spread, zero_share, duplicate_share];
         match shares.into_iter().find(|share| !(0.0..=1.0).contains(share)) {
-            Some(share) => Err(format!("{share} is no share of pages or bytes")),
+            Some(share) => Err(format!("{share} is not a share of pages or bytes")),
             None => Ok(()),
         }
     }

@@ -330,11 +330,11 @@ impl Sharing {
             return Err(format!("{} fingerprints are in memory", self.fingerprints.len()));
         }
         if self.unlooked.len() > self.stored.len() || self.free.len() > self.stored.len() {
-            return Err("a stored page waits twice to be looked up, or to be given out".to_owned());
+            return Err("a stored page is twice in the look-up queue or in the free list".to_owned());
         }
         let is_lost = |number: &u32| self.references(*number) == 0 && !self.stored[*number as usize].is_listed;
         match (0..self.unseen.min(self.stored.len() as u32)).find(is_lost) {
-            Some(number) => Err(format!("stored page {number} is nobody's, and will never be given out")),
+            Some(number) => Err(format!("stored page {number} is unused, but not in the free list")),
             None => Ok(()),
         }
     }

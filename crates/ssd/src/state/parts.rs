@@ -83,7 +83,7 @@ macro_rules! state_names {
                 *self = match code {
                     $($code => Self::$name,)*
                     other => {
-                        let reason = format!("{other} is no {}", stringify!($type));
+                        let reason = format!("{other} is not a {}", stringify!($type));
                         return Err(crate::state::StateError::damaged(reason));
                     }
                 };
@@ -144,7 +144,7 @@ pub(crate) fn carry_members(
         let (list, block) = member;
         let is_new = is_member.get_mut(block as usize).is_some_and(|seen| !std::mem::replace(seen, true));
         if !is_new || !append(list, block) {
-            return Err(StateError::damaged(format!("superblock {block} is in two lists, or in none there is")));
+            return Err(StateError::damaged(format!("superblock {block} is in two lists, or in none")));
         }
     }
     Ok(())
@@ -167,7 +167,7 @@ macro_rules! numbers {
                 let mut number = *self as u64;
                 carrier.number(&mut number)?;
                 *self = <$type>::try_from(number).map_err(|_| {
-                    StateError::damaged(format!("{number} is more than a {} holds", stringify!($type)))
+                    StateError::damaged(format!("{number} exceeds a {}", stringify!($type)))
                 })?;
                 Ok(())
             }
@@ -188,7 +188,7 @@ impl State for bool {
         *self = match byte {
             0 => false,
             1 => true,
-            other => return Err(StateError::damaged(format!("{other} is neither no nor yes"))),
+            other => return Err(StateError::damaged(format!("{other} is not a boolean"))),
         };
         Ok(())
     }

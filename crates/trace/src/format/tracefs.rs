@@ -94,11 +94,11 @@ impl Parser {
     }
 
     /// The event of ours that a line has: its place, its end and what it is.
-    fn event(&mut self, line: &[u8]) -> Option<(usize, usize, What)> {
+    fn event(&mut self, line: &[u8]) -> Option<(usize, usize, BlockEvent)> {
         let (stage, ends) = STAGES[self.stage];
-        let known = std::iter::once((stage, What::Issue))
-            .chain(ends.iter().map(|&end| (end, What::Completion)))
-            .chain(std::iter::once((REQUEUE, What::Requeue)));
+        let known = std::iter::once((stage, BlockEvent::Issue))
+            .chain(ends.iter().map(|&end| (end, BlockEvent::Completion)))
+            .chain(std::iter::once((REQUEUE, BlockEvent::Requeue)));
         let mut found = known.filter_map(|(event, what)| {
             let at = memchr::memmem::find(line, event)?;
             // Longer names end with ours.
@@ -114,7 +114,7 @@ impl Parser {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum BlockEvent {
     Issue,
     Completion,
     Requeue,
@@ -147,17 +147,21 @@ impl EventParser for Parser {
         };
         let kind = match rwbs {
             Rwbs::Request(kind) => kind,
-            Rwbs::Other(name) if what == What::Issue => return Ok(Line::chatter(name)),
+            Rwbs::Other(name) if what == BlockEvent::Issue => return Ok(Line::chatter(name)),
             Rwbs::Other(_) => return Ok(Line::Silent),
         };
         let Some((operation, extent)) = kind.with(extent) else {
-            return Ok(if what == What::Issue { Line::chatter("commands without sectors") } else { Line::Silent });
+            return Ok(if what == BlockEvent::Issue {
+                Line::chatter("commands without sectors")
+            } else {
+                Line::Silent
+            });
         };
         let Before { at, process } = before;
         Ok(Line::Data(match what {
-            What::Completion => extent.completion(kind, at, device),
-            What::Requeue => extent.requeue(kind, at, device),
-            What::Issue => {
+            BlockEvent::Completion => extent.completion(kind, at, device),
+            BlockEvent::Requeue => extent.requeue(kind, at, device),
+            BlockEvent::Issue => {
                 let record = TraceRecord::new(at, operation, extent.offset, extent.length);
                 kind.issue(TraceRecord { device: Some(device), process, fua: kind.fua, ..record })
             }
@@ -190,7 +194,7 @@ impl EventParser for Parser {
     }
 }
 
-/// What a line is that has no event of ours.
+/// A line without an event that is read here.
 fn chatter(line: &[u8]) -> Line<Event> {
     let text = line.trim_ascii();
     match text {
@@ -213,7 +217,7 @@ fn is_frame(line: &[u8]) -> bool {
     Words(line).next().is_some_and(|word| word.len() >= 4 && word.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// What stands before the event.
+/// The fields before the event.
 struct Before {
     at: Nanos,
     process: Option<u32>,

@@ -10,7 +10,7 @@ use crate::draft::{Because, Key, ProfileDraft};
 use crate::prober::Prober;
 use crate::stats::graded::widened;
 use crate::stats::steady::{Settled, level, settled};
-use crate::verdict::{Doubt, Says, applying, doubt};
+use crate::verdict::{Doubt, Wording, applying, doubt};
 
 use crate::probes::windows::{Mark, Window, join, programmed};
 
@@ -169,7 +169,7 @@ pub(super) const NOTHING_MOVED_WA: f64 = 1.02;
 /// Why a write amplification may be inconclusive.
 const AMPLIFICATION_DOUBTS: [Doubt<Overwritten>; 1] = [doubt(
     "not steady",
-    Says::InsteadOf(|seen| format!("not steady after {} overwrites", seen.all.len() as u64 / seen.a_pass)),
+    Wording::InsteadOf(|seen| format!("not steady after {} overwrites", seen.all.len() as u64 / seen.a_pass)),
     |seen| !seen.is_steady,
 )];
 

@@ -9,7 +9,7 @@ use crate::LearnError;
 use crate::draft::{Because, ProfileDraft, key};
 use crate::prober::Prober;
 use crate::stats::graded::{INTERVAL_SHARE_MAX, measured, median_interval, whole};
-use crate::verdict::{Doubt, Says, applying, doubt};
+use crate::verdict::{Doubt, Wording, applying, doubt};
 
 use super::overwrites::of_one_past;
 use crate::probes::windows::{Mark, Window, join};
@@ -107,7 +107,7 @@ struct Passes {
 
 /// Why a sustained speed may be inconclusive, beside an interval wider than twice [`INTERVAL_SHARE_MAX`].
 const SUSTAINED_DOUBTS: [Doubt<Passes>; 1] =
-    [doubt("the last pass did not finish", Says::Nothing, |passes| passes.is_cut)];
+    [doubt("the last pass did not finish", Wording::Nothing, |passes| passes.is_cut)];
 
 /// Speed of the latest pass in order; its interval holds that of the pass before, of which what was written at random
 /// before may have been in the way. Of one that did not come to its end it is not certain.

@@ -2,12 +2,12 @@
 //! to empty it.
 //!
 //! ```text
-//!   speed ▔▔▔▔▔▔▔▔▔╲▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁   writes that go past the full cache: a lasting fall (PELT)
+//!   speed ▔▔▔▔▔▔▔▔▔╲▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁   writes that go past the full cache: a lasting drop (PELT)
 //!         ▔▔▔▔▔▔▔▔▔╲╱▔▔▔▔▔▔▔▔╲╱▔▔▔▔▔▔   writes that wait until it is emptied: the first of the stalls
 //! ```
 //!
 //! A drive that collects garbage gets slower as well, and moves data for it. Where a drive tells what it programs, a
-//! fall is that of a cache if nothing is moved before it: collection that takes what is valid does so ever more as the
+//! drop is that of a cache if nothing is moved before it: collection that takes what is valid does so ever more as the
 //! drive fills, and a cache is full at once. One that has to be emptied before the host goes on programs what it takes
 //! twice from then on. Nor is it a cache of such cells whose end shows where the flash was no faster before it: a drive
 //! that has programmed less than it took until then has filled its write buffer.
@@ -21,7 +21,7 @@ use crate::draft::{Because, ProfileDraft, key};
 use crate::probes::buffer::WriteBuffer;
 use crate::probes::windows::{Window, join};
 use crate::stats::{median, pelt};
-use crate::verdict::{Doubt, Says, applying, doubt};
+use crate::verdict::{Doubt, Wording, applying, doubt};
 
 use super::onset::Onset;
 
@@ -39,28 +39,30 @@ pub(super) struct SlcCache {
 }
 
 /// A fill whose speed fell.
-struct Fall<'a> {
+struct SpeedDrop<'a> {
     /// Bytes a second of its windows, behind the write buffer.
     rates: &'a [f64],
-    /// Windows before the fall.
+    /// Windows before the drop.
     fast: usize,
     /// The window from which on it is slower, where that is a lasting change of level.
     cut: Option<usize>,
 }
 
-impl Fall<'_> {
+impl SpeedDrop<'_> {
     /// Why an SLC cache may be inconclusive, by the fill that shows it. [`SECOND_FILL_DOUBTS`] and [`ERASE_DOUBTS`]
     /// follow.
-    const FALL_DOUBTS: [Doubt<Self>; 3] = [
-        doubt("speed is uneven before the drop", Says::Then(", but is uneven before"), |fall| is_uneven(fall.before())),
-        doubt("garbage collection in bursts", Says::Then(", but is often as fast later"), |fall| {
-            fall.cut.is_some_and(|cut| is_often_as_fast(fall.rates, cut))
+    const DROP_DOUBTS: [Doubt<Self>; 3] = [
+        doubt("speed is uneven before the drop", Wording::Then(", but is uneven before"), |drop| {
+            is_uneven(drop.before())
         }),
-        doubt("speed recovers", Says::Then(", but rises again"), |fall| comes_back(fall.rates, fall.before().len())),
+        doubt("garbage collection in bursts", Wording::Then(", but is often as fast later"), |drop| {
+            drop.cut.is_some_and(|cut| is_often_as_fast(drop.rates, cut))
+        }),
+        doubt("speed recovers", Wording::Then(", but rises again"), |drop| comes_back(drop.rates, drop.before().len())),
     ];
 }
 
-impl Fall<'_> {
+impl SpeedDrop<'_> {
     fn before(&self) -> &[f64] {
         &self.rates[..self.fast.min(self.rates.len())]
     }
@@ -68,12 +70,12 @@ impl Fall<'_> {
 
 /// The same by a second fill, which rested when half of the cache was full.
 const SECOND_FILL_DOUBTS: [Doubt<SecondFill>; 1] =
-    [doubt("another fill drops elsewhere", Says::Nothing, |second| !second.takes_as_much())];
+    [doubt("another fill drops elsewhere", Wording::Nothing, |second| !second.takes_as_much())];
 
 /// The same when all is known: flash that is kept erased is no more than what the drive has beside what it offers.
 const ERASE_DOUBTS: [Doubt<(SlcCache, Onset)>; 1] = [doubt(
     "first erases",
-    Says::Then("; the first erases of a drive that had some flash erased before could show the same"),
+    Wording::Then("; the first erases of a drive that had some flash erased before could show the same"),
     |of| {
         let (cache, onset) = of;
         let room = onset.bytes.high.unwrap_or(u64::MAX);
@@ -88,7 +90,7 @@ const HIDDEN_FIGURES: [&str; 5] =
     ["superblock_bytes", "stripe_bytes", "write_unit_bytes", "over_provisioning", "collection_onset_bytes"];
 
 impl SlcCache {
-    /// The first lasting fall of a fill's speed, which was made in writes of a length.
+    /// The first lasting drop of a fill's speed, which was made in writes of a length.
     pub(super) fn read_off(
         fill: (&[Window], ByteSize),
         buffer: WriteBuffer,
@@ -161,7 +163,7 @@ impl SlcCache {
                 let fast = (size / step.max(1)) as usize;
                 // When the cache is full, what the drive has taken is in it but for what lies in the buffer.
                 let size = (before + size).saturating_sub(buffer.bytes());
-                let doubts = applying(&Fall::FALL_DOUBTS, &Fall { rates: &rates, fast, cut });
+                let doubts = applying(&SpeedDrop::DROP_DOUBTS, &SpeedDrop { rates: &rates, fast, cut });
                 let bytes = doubts.judge(Figure::certain(size, size.saturating_sub(2 * step), size + 2 * step));
                 let reason = doubts.reason(format!("speed drops after {} beyond the write buffer", ByteSize(size)));
                 (Self { bytes, ends_with_first_erases: begins_to_erase(windows, fast), is_moved: false }, reason)
@@ -279,7 +281,7 @@ fn is_uneven(rates: &[f64]) -> bool {
     rates.get(1..).unwrap_or_default().iter().any(is_odd)
 }
 
-/// Whether speed rises again for good after a lasting fall, by more than half of it: a cache that is full stays so as
+/// Whether speed rises again for good after a lasting drop, by more than half of it: a cache that is full stays so as
 /// long as the host writes on.
 fn comes_back(rates: &[f64], fast: usize) -> bool {
     let (before, behind) = rates.split_at(fast);
@@ -292,7 +294,7 @@ fn comes_back(rates: &[f64], fast: usize) -> bool {
     slow < (1.0 - CHANGE_SHARE) * fast && last > f64::midpoint(fast, slow)
 }
 
-/// Whether many windows behind a lasting fall are as fast as those before it: a cache that is full slows all of them,
+/// Whether many windows behind a lasting drop are as fast as those before it: a cache that is full slows all of them,
 /// what comes in bursts, as collection does, some.
 fn is_often_as_fast(rates: &[f64], cut: usize) -> bool {
     let (before, behind) = rates.split_at(cut);
@@ -300,8 +302,8 @@ fn is_often_as_fast(rates: &[f64], cut: usize) -> bool {
     behind.iter().filter(|&&rate| rate >= fast).count() as f64 >= OFTEN_SHARE * behind.len() as f64
 }
 
-/// Share of the windows behind a fall that are as fast as before it, from which on that is often: a cache that is
-/// full leaves none.
+/// Share of the windows behind a drop that are as fast as before it, from which on that is often: a cache that is full
+/// leaves none.
 const OFTEN_SHARE: f64 = 0.2;
 
 /// Windows by which a speed is told.
@@ -394,7 +396,7 @@ const FIRST_BY_CHANCE_PROBABILITY: f64 = 0.01;
 /// Fast windows behind what the write buffer may take without which no cache of fast cells is told from it.
 const FAST_MIN: u64 = 2;
 
-/// Windows of a fill without which a fall of speed need not show.
+/// Windows of a fill without which a drop of speed need not show.
 const WINDOWS_MIN: usize = 40;
 
 /// Whether the first eighth of a pass was written faster than the rest.

@@ -12,7 +12,7 @@ use crate::probes::throughput::FreshWrites;
 use crate::stats::graded::{INTERVAL_SHARE_MAX, measured};
 use crate::stats::joined_rate;
 use crate::stats::steady::wandering;
-use crate::verdict::{Doubt, Says, applying, doubt};
+use crate::verdict::{Doubt, Wording, applying, doubt};
 
 use super::onset::Onset;
 use super::overwrites::{DEPTH, NOTHING_MOVED_WA, Overwritten, TURNED_OVER_TIMES, UNIFORM, of_one_past};
@@ -39,7 +39,7 @@ struct CostEvidence {
 /// Why the cost of garbage collection may be inconclusive, beside [`PACE_DOUBTS`] and an interval wider than twice
 /// [`INTERVAL_SHARE_MAX`].
 const COST_DOUBTS: [Doubt<CostEvidence>; 1] =
-    [doubt("the drive has no fresh state", Says::Nothing, |evidence| evidence.fresh_writes_are_moved_for)];
+    [doubt("the drive has no fresh state", Wording::Nothing, |evidence| evidence.fresh_writes_are_moved_for)];
 
 /// α from saturated throughput and from latency while garbage is collected all the time, and what collection costs;
 /// hands on the onset, which is unknown of a drive that neither counts nor gets slower.
@@ -228,8 +228,8 @@ struct Pace {
 
 /// Why what depends on the pace of writes may be inconclusive.
 const PACE_DOUBTS: [Doubt<Pace>; 2] = [
-    doubt("long stretches were faster", Says::Nothing, |pace| pace.states.fastest > 1.0 + pace.tolerance),
-    doubt("long stretches were slower", Says::Nothing, |pace| pace.states.slowest < 1.0 - pace.tolerance),
+    doubt("long stretches were faster", Wording::Nothing, |pace| pace.states.fastest > 1.0 + pace.tolerance),
+    doubt("long stretches were slower", Wording::Nothing, |pace| pace.states.slowest < 1.0 - pace.tolerance),
 ];
 
 impl States {

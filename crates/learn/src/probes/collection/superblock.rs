@@ -24,7 +24,7 @@ use crate::probes::buffer::WriteBuffer;
 use crate::probes::small_writes::Padding;
 use crate::probes::units::Units;
 use crate::stats::{line_through, median};
-use crate::verdict::{Doubt, Says, applying, doubt};
+use crate::verdict::{Doubt, Wording, applying, doubt};
 
 use super::onset::{ONSET_FIGURES, Onset};
 use super::overwrites::{BLOCK, OVERWRITES};
@@ -168,11 +168,11 @@ struct Candidates {
 
 /// Why a superblock may be inconclusive, beside what an SLC cache hides (`slc_cache.rs`).
 const SUPERBLOCK_DOUBTS: [Doubt<Candidates>; 3] = [
-    doubt("another size fits nearly as well", Says::Nothing, |of| of.told.stands_out_at > STANDS_OUT_SHARE),
-    doubt("the whole pass and its half differ", Says::Nothing, |of| {
+    doubt("another size fits nearly as well", Wording::Nothing, |of| of.told.stands_out_at > STANDS_OUT_SHARE),
+    doubt("the whole pass and its half differ", Wording::Nothing, |of| {
         of.told.size != of.other.size && of.other.stands_out_at <= SAYS_NOTHING_SHARE
     }),
-    doubt("an odd number of pages", Says::Nothing, |of| {
+    doubt("an odd number of pages", Wording::Nothing, |of| {
         let steps = of.told.size / of.step;
         steps >= STEPS_OF_PAGES && !steps.is_multiple_of(PAGES_OF_BLOCKS)
     }),
@@ -260,12 +260,12 @@ struct OverProvisioning {
 /// Why an onset and an over-provisioning that bytes programmed and erases show may be inconclusive, beside what an SLC
 /// cache hides (`slc_cache.rs`).
 const OVER_PROVISIONING_DOUBTS: [Doubt<OverProvisioning>; 5] = [
-    doubt("open superblocks are unknown without the number of units", Says::Nothing, |life| life.units.is_none()),
-    doubt("superblocks are large compared with it", Says::Nothing, |life| life.spread > ONSET_SPREAD_SHARE),
-    doubt("the first unit is full much earlier", Says::Nothing, |life| life.first > FIRST_SHARE_MAX),
+    doubt("open superblocks are unknown without the number of units", Wording::Nothing, |life| life.units.is_none()),
+    doubt("superblocks are large compared with it", Wording::Nothing, |life| life.spread > ONSET_SPREAD_SHARE),
+    doubt("the first unit is full much earlier", Wording::Nothing, |life| life.first > FIRST_SHARE_MAX),
     // On a drive that had erased before.
-    doubt("the padding of small writes is unknown", Says::Nothing, |life| !life.is_padding_known),
-    doubt("the superblock is not certain", Says::Nothing, |life| life.superblock.known().is_none()),
+    doubt("the padding of small writes is unknown", Wording::Nothing, |life| !life.is_padding_known),
+    doubt("the superblock is not certain", Wording::Nothing, |life| life.superblock.known().is_none()),
 ];
 
 impl OverProvisioning {

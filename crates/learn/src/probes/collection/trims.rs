@@ -7,7 +7,7 @@ use crate::LearnError;
 use crate::draft::{Because, ProfileDraft, key};
 use crate::prober::{Prober, SECTION, anywhere};
 use crate::stats::graded::widened;
-use crate::verdict::{Doubt, Says, applying, doubt};
+use crate::verdict::{Doubt, Wording, applying, doubt};
 
 use super::overwrites::{
     A_PASS_ROUNDS, A_ROUND_WINDOWS, BLOCK, Load, Overwritten, ROUNDS_MIN, of_one_past, until_steady,
@@ -22,8 +22,8 @@ struct TrimEvidence<'a> {
 impl TrimEvidence<'_> {
     /// Why a gain by trim may be inconclusive.
     const TRIM_DOUBTS: [Doubt<Self>; 2] = [
-        doubt("not steady before the trim", Says::Nothing, |evidence| !evidence.before.is_steady),
-        doubt("not steady after the trim", Says::Nothing, |evidence| !evidence.after.is_steady),
+        doubt("not steady before the trim", Wording::Nothing, |evidence| !evidence.before.is_steady),
+        doubt("not steady after the trim", Wording::Nothing, |evidence| !evidence.after.is_steady),
     ];
 }
 

@@ -194,7 +194,7 @@ impl Fast {
         for log in &self.logs {
             let sequential = log.sequential.iter().map(|&(_, block)| block);
             if sequential.chain(log.random.iter().copied()).any(|block| !self.space.has(block)) {
-                return Err("a log block that there is none of".to_owned());
+                return Err("a log block that does not exist".to_owned());
             }
             if log.random.len() > self.random_max {
                 return Err(format!("{} random log blocks of {}", log.random.len(), self.random_max));

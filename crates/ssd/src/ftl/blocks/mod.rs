@@ -47,7 +47,7 @@ pub(crate) trait BlockFtl: State + Send {
     fn write(&mut self, logical_page: u32, steps: &mut Vec<Step>);
 }
 
-/// What every FTL that maps blocks answers in the same way.
+/// Methods that are the same for every FTL that maps blocks.
 impl<T: BlockFtl> Ftl for T {
     fn build(config: &DeviceConfig, geometry: &Geometry, _: u64) -> Self {
         let logical_pages = config.capacity_bytes / config.ftl.logical_page_bytes;

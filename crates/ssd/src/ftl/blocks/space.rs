@@ -206,7 +206,7 @@ impl State for BlockSpace {
 impl BlockSpace {
     fn check_restored(&self) -> Result<(), String> {
         let all = self.blocks.len() as u32;
-        let broken = |block: u32| format!("block {block} is free twice, used and free, or not there");
+        let broken = |block: u32| format!("block {block} is free twice, both used and free, or does not exist");
         let mut is_free = vec![false; self.blocks.len()];
         for (unit, free) in (0..).zip(&self.free) {
             for &block in free {

@@ -78,7 +78,7 @@ impl State for SealedSet {
             let mut block = 0_u32;
             block.carry(carrier)?;
             if is_member.get_mut(block as usize).is_none_or(|seen| std::mem::replace(seen, true)) {
-                return Err(StateError::damaged(format!("superblock {block} is in a set twice, or there is none")));
+                return Err(StateError::damaged(format!("superblock {block} is in a set twice, or does not exist")));
             }
             self.insert(block);
         }

@@ -35,12 +35,14 @@ impl PageMap {
         let mut at = extents.next(0, slots as u32);
         while let Some(slot) = at {
             let Some(page) = self.mapping.page_in(slot) else {
-                return Err(format!("no page is in slot {slot}, where one should begin"));
+                return Err(format!("slot {slot} has no page, but one should start there"));
             };
             let last = u64::from(slot) + u64::from(extents.of(page)) - 1;
             let superblock = |slot: u64| slot / u64::from(self.geometry.slots_per_superblock());
             if u64::from(slot) < free_from || last >= slots || superblock(last) != superblock(slot.into()) {
-                return Err(format!("logical page {page} has the slots {slot} to {last}, which are not all its own"));
+                return Err(format!(
+                    "logical page {page} has the slots {slot} to {last}, not all of which belong to it"
+                ));
             }
             free_from = last + 1;
             at = extents.next(slot + 1, slots as u32);
@@ -57,7 +59,7 @@ impl PageMap {
         }
         for Candidate { block, valid } in candidates {
             let Some(state) = self.superblocks.blocks.get(block as usize) else {
-                return Err(format!("collection has superblock {block} as a candidate, and there is none"));
+                return Err(format!("collection has superblock {block} as a candidate, but it does not exist"));
             };
             // Where pages take slots, a policy counts neither.
             let is_counted = self.extents.is_some() || valid.is_none_or(|valid| valid == state.valid);

@@ -366,7 +366,7 @@ impl SlcCache {
     fn check_restored(&self) -> Result<(), String> {
         let listed = self.units.iter().flat_map(|unit| unit.erased.iter().chain(&unit.cached));
         match listed.copied().find(|&block| block as usize >= self.cycles.len()) {
-            Some(block) => Err(format!("there is no superblock {block}")),
+            Some(block) => Err(format!("superblock {block} does not exist")),
             None => Ok(()),
         }
     }

@@ -88,6 +88,6 @@ crate::state::state! {
 impl LeastLoaded {
     fn check_restored(&self) -> Result<(), String> {
         let is_possible = self.last < self.geometry.units && self.filled < self.geometry.pages;
-        if is_possible { Ok(()) } else { Err(format!("there is no unit {}", self.last)) }
+        if is_possible { Ok(()) } else { Err(format!("unit {} does not exist", self.last)) }
     }
 }

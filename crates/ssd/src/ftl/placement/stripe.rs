@@ -90,7 +90,7 @@ crate::state::state! {
 
 impl Stripe {
     fn check_restored(&self) -> Result<(), String> {
-        if self.group < self.groups { Ok(()) } else { Err(format!("there is no group {}", self.group)) }
+        if self.group < self.groups { Ok(()) } else { Err(format!("group {} does not exist", self.group)) }
     }
 }
 

@@ -311,7 +311,7 @@ impl State for StreamSet {
 
     fn carry(&mut self, carrier: &mut Carrier<'_>) -> Carried {
         self.0.carry(carrier)?;
-        if self.0 >> Stream::COUNT == 0 { Ok(()) } else { Err(StateError::damaged("a stream that there is none of")) }
+        if self.0 >> Stream::COUNT == 0 { Ok(()) } else { Err(StateError::damaged("a stream that does not exist")) }
     }
 }
 
