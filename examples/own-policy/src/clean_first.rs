@@ -1,11 +1,11 @@
-//! Clean first: the clean page that was not asked for the longest; where all are dirty, the dirty one.
+//! Clean first: evicts the least recently used clean page, or the least recently used page if all are dirty.
 //!
-//! A scan over the pages in frames, which is simple and slow; flashwise's own policies keep lists instead.
+//! A scan over the pages in frames, which is simple and slow; the built-in policies keep lists instead.
 
 use flashwise_bufferpool::policy::{Parameters, Policy, Taker};
 use flashwise_bufferpool::{Directory, Entry, PolicyError, Shape};
 
-/// When each page in a frame was asked for last.
+/// The time of the last access to each page in a frame.
 pub struct CleanFirst {
     last_use: Vec<(Entry, u64)>,
     clock: u64,

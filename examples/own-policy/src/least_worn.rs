@@ -1,6 +1,6 @@
 //! Least worn: the sealed superblock with the fewest valid pages; among equals, the one that was erased least often.
 //!
-//! A scan over the superblocks of the unit, which is simple and slow; flashwise's own policies keep lists instead.
+//! A scan over the superblocks of the unit, which is simple and slow; the built-in policies keep lists instead.
 
 use flashwise_ssd::ftl::gc::{Candidate, Choice, Context, Origin, Shape, VictimPolicy};
 

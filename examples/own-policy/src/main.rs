@@ -1,5 +1,5 @@
-//! Policies of one's own beside flashwise's, without a change to flashwise: one that chooses victims of garbage
-//! collection, one that chooses which page a buffer pool evicts.
+//! Policies of your own beside the built-in ones, without a change to flashwise: one chooses the victims of garbage
+//! collection, one chooses the page that a buffer pool evicts.
 //!
 //! ```text
 //!   least_worn.rs   VictimPolicy ─▶ SimulatedSsd::with_victim_policy ─▶ a workload on it   write amplification, wear
