@@ -180,7 +180,7 @@ pub struct ControllerActivity {
     pub limit_reached: Option<ControllerLimit>,
     /// Bytes in the write cache at the end; `null` where there is none.
     pub cached_bytes: Option<u64>,
-    /// Writes that found no room in it.
+    /// Writes that found no space in it.
     pub cache_waits: u64,
 }
 
@@ -246,11 +246,11 @@ pub enum RebuildEnd {
 pub struct Rebuild {
     /// Its place.
     pub member: u32,
-    /// When it began, ns after the workload's start.
+    /// When it started, ns after the workload's start.
     pub began_ns: u64,
-    /// When it ended; `null` while it goes on.
+    /// When it ended; `null` while it continues.
     pub ended_ns: Option<u64>,
-    /// How it ended; `null` while it goes on.
+    /// How it ended; `null` while it continues.
     pub end: Option<RebuildEnd>,
     /// Rows that were done.
     pub rows_done: u64,
@@ -265,7 +265,7 @@ pub struct ArrayActivity {
     pub config: ArrayConfig,
     /// How data is spread.
     pub level: Level,
-    /// Bytes that lie together on one member.
+    /// Bytes that are together on one member.
     pub chunk_bytes: u64,
     /// Rows.
     pub rows: u64,
@@ -285,7 +285,7 @@ pub struct ArrayActivity {
     pub members: Vec<MemberActivity>,
     /// Drives that failed, in the order in which they did.
     pub failures: Vec<MemberFailure>,
-    /// Drives that were filled in the place of others, in the order in which that began.
+    /// Drives that were filled in the place of others, in the order in which that started.
     pub rebuilds: Vec<Rebuild>,
     /// Drives that still stand by.
     pub spares_left: u32,
@@ -299,9 +299,9 @@ pub(super) struct Tally {
     /// Times are those of the array's clock.
     pub(super) failures: Vec<MemberFailure>,
     pub(super) rebuilds: Vec<Rebuild>,
-    /// Writes that found no room in the write cache.
+    /// Writes that found no space in the write cache.
     pub(super) cache_waits: u64,
-    /// Where the present span began.
+    /// Where the present span started.
     mark: Mark,
 }
 
@@ -368,7 +368,7 @@ impl SimulatedArray {
         }
     }
 
-    /// A span of time begins, of which [`Self::activity`] will tell.
+    /// A span of time starts, of which [`Self::activity`] will tell.
     pub fn mark(&mut self) {
         self.tally.mark = Mark {
             at_ns: self.now_ns,

@@ -5,12 +5,12 @@
 //!   read  ──▶ what is held comes from here, the rest from the members
 //! ```
 //!
-//! A write is answered when its bytes are here. A row that is full leaves at once, and is written without reading; of
+//! A write is completed when its bytes are here. A row that is full leaves at once, and is written without reading; of
 //! those that are not, the oldest leave when more than a limit is held. While a row leaves, its bytes can be read here,
-//! and newer ones gather in a new row. A write that finds no room waits for it, in the order of coming.
+//! and newer ones gather in a new row. A write that finds no space waits for it, in the order of coming.
 //!
 //! A flush does not empty the cache, since a battery holds it; it makes durable what has left. A row that cannot be
-//! written, because more drives have failed than the level survives, stays and can be read; writes that find no room
+//! written, because more drives have failed than the level survives, stays and can be read; writes that find no space
 //! any more then fail.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -101,7 +101,7 @@ impl WriteCache {
         }
     }
 
-    /// The bytes of a row that leaves, and where on the array they begin.
+    /// The bytes of a row that leaves, and where on the array they start.
     pub(super) fn leaving_row(&self, number: u64) -> Option<(&[u8], u64)> {
         let row = self.rows.get(&number)?;
         Some((row.bytes.as_deref()?, row.row))
@@ -142,7 +142,7 @@ impl SimulatedArray {
         self.admit_to_cache();
         let waits = self.cache.as_ref().is_some_and(|cache| cache.waiting.back() == Some(&id));
         self.tally.cache_waits += u64::from(waits);
-        // Where it finds no room, rows that gather make it.
+        // Where it finds no space, rows that gather make it.
         self.destage();
     }
 

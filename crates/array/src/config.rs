@@ -40,7 +40,7 @@ pub struct ArrayConfig {
     pub members: u32,
     /// The drive that each of them is: a preset's name, or a file beside this one.
     pub member: String,
-    /// Bytes that lie together on one member before the next one's turn comes.
+    /// Bytes that are together on one member before the next one's turn comes.
     pub chunk_bytes: u64,
     /// Drives that stand by; one takes the place of a member that fails, at once. Default: 0.
     #[serde(default)]
@@ -139,7 +139,7 @@ impl ArrayConfig {
         Ok((config, member))
     }
 
-    /// Reads an array that is not held against its members yet.
+    /// Reads an array that is not compared with its members yet.
     pub fn parse(text: &str, path: &str) -> Result<Self, SsdError> {
         toml::from_str(text).map_err(|e| flashwise_ssd::config::syntax_error(text, path, &e))
     }

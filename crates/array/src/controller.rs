@@ -19,9 +19,9 @@ pub(super) enum Timer {
     Taken(u64),
     /// A command reaches the members, or the cache.
     Begin(u64),
-    /// A request is answered.
+    /// A request is completed.
     Complete(u64),
-    /// A place may go on with being rebuilt.
+    /// A place may continue with being rebuilt.
     Rebuild(usize),
     /// A drive fails.
     Fail(usize),

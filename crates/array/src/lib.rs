@@ -135,7 +135,7 @@ pub struct SimulatedArray {
     controller: Controller,
     cache: Option<WriteCache>,
     locks: Locks,
-    /// By number, which only grows: what is iterated comes in the order in which it began.
+    /// By number, which only grows: what is iterated comes in the order in which it started.
     hosts: BTreeMap<u64, HostRequest>,
     jobs: BTreeMap<u64, Job>,
     children: BTreeMap<u64, Child>,
@@ -261,7 +261,7 @@ impl SimulatedArray {
         self.cache.as_ref().map_or(0, |cache| cache.used_bytes)
     }
 
-    /// The drive in a place fails now, with all that it has not answered; a spare takes its place, if there is one.
+    /// The drive in a place fails now, with all that it has not completed; a spare takes its place, if there is one.
     /// Nothing happens where the place has failed already, or where there is none of that number.
     pub fn fail_drive(&mut self, member: usize) {
         if member >= self.members.len() || matches!(self.members.get(member).state, State::Failed) {
@@ -290,7 +290,7 @@ impl SimulatedArray {
         self.next_number
     }
 
-    /// Begins a piece of work, once it may.
+    /// Starts a piece of work, once it may.
     fn add_job(&mut self, parent: Parent, range: (u64, u64), avoid: u64, work: Work) {
         let id = self.number();
         if let Parent::Host(host) = parent
@@ -306,7 +306,7 @@ impl SimulatedArray {
         }
     }
 
-    /// The range that a piece of work holds while it lasts; `None` where it may go on beside any other.
+    /// The range that a piece of work holds while it lasts; `None` where it may continue beside any other.
     fn locked_range(&self, work: &Work, (start, end): (u64, u64)) -> Option<(u64, u64)> {
         match work {
             Work::Read | Work::Flush => None,
@@ -320,7 +320,7 @@ impl SimulatedArray {
         }
     }
 
-    /// A job has its lock, or needs none, or must begin anew.
+    /// A job has its lock, or needs none, or must restart.
     fn begin_job(&mut self, id: u64) {
         let Some(job) = self.jobs.get(&id) else { return };
         let requests = match &job.work {
@@ -363,7 +363,7 @@ impl SimulatedArray {
         }
     }
 
-    /// A member has answered, or has failed without.
+    /// A member has completed, or has failed without.
     fn child_done(&mut self, id: u64, result: Result<(), ()>, buffer: Option<IoBuffer>) {
         let Some(child) = self.children.remove(&id) else { return };
         let (member, is_present) = (child.member, self.members.get(child.member).drive.is_some());
@@ -392,7 +392,7 @@ impl SimulatedArray {
         }
     }
 
-    /// All that a job asked of the members is answered.
+    /// All that a job asked of the members is completed.
     fn batch_done(&mut self, id: u64) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         if job.is_broken {
@@ -470,7 +470,7 @@ impl SimulatedArray {
         Ok(true)
     }
 
-    /// A drive has answered a request.
+    /// A drive has completed a request.
     fn answered(&mut self, done: Completion) {
         self.now_ns = self.now_ns.max(done.completed_at.0);
         if let Some(child) = self.children.get(&done.tag) {

@@ -1,8 +1,8 @@
 //! The drives of an array, in step on one clock.
 //!
-//! Each drive has events of its own. The one whose next event is earliest goes on, as far as the next event of any
+//! Each drive has events of its own. The one whose next event is earliest continues, as far as the next event of any
 //! other; of drives with events at the same time, the first. So nothing happens on a drive after the array's present
-//! time, and work that a completion starts on another drive starts at that time. A drive's own clock stands at its last
+//! time, and work that a completion starts on another drive starts at that time. A drive's own clock is at its last
 //! event; it is brought to the present when a request goes to it.
 
 use std::collections::{BTreeSet, VecDeque};
@@ -33,11 +33,11 @@ pub(super) struct Rebuilt {
     pub(super) below: u64,
     /// And these.
     pub(super) also: BTreeSet<u64>,
-    /// The row that is begun next.
+    /// The row that is started next.
     pub(super) next: u64,
-    /// Rows that are begun and not done.
+    /// Rows that are started and not done.
     pub(super) under_way: u32,
-    /// When the next row may begin, ns.
+    /// When the next row may start, ns.
     pub(super) next_ns: u64,
 }
 
@@ -223,7 +223,7 @@ impl Members {
         Ok(())
     }
 
-    /// A drive is gone, with all that it has not answered.
+    /// A drive is gone, with all that it has not completed.
     pub(super) fn fail(&mut self, index: usize) {
         self.places[index].fail();
         self.early.retain(|&(of, _)| of != index);

@@ -38,7 +38,7 @@ impl SimulatedArray {
         let mut extents = self.extents(Operation::Read);
         let mut chosen = vec![None; self.stripes.columns];
         for piece in self.stripes.pieces(job.start, job.end) {
-            // One copy serves a request for as long as it can, so that what lies together is read together.
+            // One copy serves a request for as long as it can, so that what is together is read together.
             let is_possible = |member| {
                 let mut holders = self.stripes.holders(piece.row, piece.column);
                 holders.any(|holder| holder == member) && self.is_readable(piece.row, member, job.avoid)

@@ -1,6 +1,6 @@
-//! Filling a new drive with what the one before it held, row by row, while requests go on.
+//! Filling a new drive with what the one before it held, row by row, while requests continue.
 //!
-//! A few rows are under way at once, each holding its row as a write does. With a rate, a row begins no earlier than
+//! A few rows are in progress at once, each holding its row as a write does. With a rate, a row starts no earlier than
 //! the bytes of those before it take at that rate.
 
 use super::SimulatedArray;
@@ -13,7 +13,7 @@ use super::work::{Parent, RowWork, Work};
 const AT_ONCE: u32 = 8;
 
 impl SimulatedArray {
-    /// Puts a new drive in the place of one that has failed, and begins to fill it; `false` where the place has not
+    /// Puts a new drive in the place of one that has failed, and starts to fill it; `false` where the place has not
     /// failed, or where the level holds nothing to fill it from.
     pub fn replace_drive(&mut self, member: usize) -> bool {
         let has_failed = member < self.members.len() && matches!(self.members.get(member).state, State::Failed);
@@ -32,7 +32,7 @@ impl SimulatedArray {
         true
     }
 
-    /// Begins rows of a place, as many as may be under way.
+    /// Starts rows of a place, as many as may be in progress.
     pub(super) fn rebuild_more(&mut self, member: usize) {
         let (rows, now_ns, chunk) = (self.stripes.rows, self.now_ns, self.stripes.chunk_bytes);
         loop {

@@ -6,7 +6,7 @@ use super::SimulatedArray;
 use super::controller::Timer;
 use super::work::{Parent, RowWork, Work};
 
-/// A request of the host's that is not answered.
+/// A request of the host's that is not completed.
 pub(super) struct HostRequest {
     pub(super) request: Request,
     submitted_ns: u64,

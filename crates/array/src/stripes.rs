@@ -14,7 +14,7 @@ pub(super) struct Stripes {
     pub(super) parities: usize,
 }
 
-/// Bytes of the array that lie together in one chunk.
+/// Bytes of the array that are together in one chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) row: u64,

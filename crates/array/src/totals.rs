@@ -28,12 +28,12 @@ impl SimulatedArray {
         all
     }
 
-    /// What the drives did to store less than they were given; `None` where they store everything as it comes.
+    /// What the drives did to store less than they were given; `None` where they store everything by default.
     pub fn reduction_counters(&self) -> Option<ReductionCounters> {
         self.members.iter().filter_map(Member::reduction_counters).reduce(|all, one| all.and(&one))
     }
 
-    /// What is on the drives that are there; `None` where they store everything as it comes.
+    /// What is on the drives that are there; `None` where they store everything by default.
     pub fn space_use(&self) -> Option<SpaceUse> {
         self.drives().filter_map(SimulatedSsd::space_use).reduce(|all, one| SpaceUse {
             logical_bytes: all.logical_bytes + one.logical_bytes,
@@ -119,7 +119,7 @@ impl SimulatedArray {
         self.content = Some(model);
     }
 
-    /// A drive to stand in for one that has failed.
+    /// A drive to are in for one that has failed.
     pub(super) fn new_drive(&self, seed: u64) -> Result<SimulatedSsd, SsdError> {
         let mut drive = SimulatedSsd::new(self.member_config.clone(), seed)?;
         self.queue_classes.iter().for_each(|&(queue, class)| drive.set_queue_class(queue, class));

@@ -1,4 +1,4 @@
-//! What is under way: pieces of work on ranges of the array, and the requests to members that they consist of.
+//! What is in progress: pieces of work on ranges of the array, and the requests to members that they consist of.
 //!
 //! ```text
 //!   request of the host ─┐
@@ -86,7 +86,7 @@ pub(super) struct Job {
     pub(super) work: Work,
     /// Members that could not read for it, as bits.
     pub(super) avoid: u64,
-    /// Requests to members that are not answered.
+    /// Requests to members that are not completed.
     pub(super) pending: u32,
     /// Its reads are done, or it needed none.
     pub(super) is_writing: bool,

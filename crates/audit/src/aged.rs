@@ -146,7 +146,7 @@ impl Rounds<'_> {
         })
     }
 
-    /// Where a byte that stays lies in this round.
+    /// Where a byte that stays is in this round.
     fn place(&self, step: &Step, at: u64) -> u64 {
         let number = self.staying.get(&(step.is_moved, step.space, at / AREA)).copied().unwrap_or(0);
         let turn = self.played * self.staying.len() as u64 + number;

@@ -186,7 +186,7 @@ fn order(finding: &Finding) -> impl Ord + use<> {
 }
 
 /// Audits what a reader gives, to its end: all of it, or with `files` those requests that are of one of these or of
-/// none. To each belongs where its first byte lies on the drive, modulo the drive's flash page, where that is known.
+/// none. To each belongs where its first byte is on the drive, modulo the drive's flash page, where that is known.
 ///
 /// # Errors
 /// At a line that is bad.

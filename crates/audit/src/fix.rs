@@ -187,7 +187,7 @@ pub(crate) fn flush_by(steps: &[Step], unit: u64) -> Vec<Step> {
     fixed
 }
 
-/// A journal or log that restarts from its beginning is trimmed before.
+/// A journal or log that restarts from its start is trimmed before.
 pub(crate) fn trim_before_reuse(steps: &[Step]) -> Vec<Step> {
     let mut ends: BTreeMap<Space, u64> = BTreeMap::new();
     let mut fixed = Vec::with_capacity(steps.len());

@@ -1,6 +1,6 @@
 //! The requests of the window by time and by address, in so many fields that a page can show them.
 //!
-//! A field tells how many requests lie in it and the costliest rule that one of them breaks. Rows are addresses as the
+//! A field tells how many requests are in it and the costliest rule that one of them breaks. Rows are addresses as the
 //! simulation lays them out ([`crate::play`]): one file above the other, and of a device only what was touched.
 
 use std::collections::BTreeMap;
@@ -68,7 +68,7 @@ fn column(at: u64, longest: u64) -> u16 {
     scaled(at, longest.saturating_add(1), COLUMNS)
 }
 
-/// Which of `parts` equal parts of `whole` it lies in.
+/// Which of `parts` equal parts of `whole` it is in.
 fn scaled(at: u64, whole: u64, parts: u16) -> u16 {
     let part = u128::from(at) * u128::from(parts) / u128::from(whole.max(1));
     part.min(u128::from(parts) - 1) as u16

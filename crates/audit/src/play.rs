@@ -90,7 +90,7 @@ impl Step {
     }
 }
 
-/// Where the areas of a window lie on the drive.
+/// Where the areas of a window are on the drive.
 #[derive(Debug, Default)]
 pub(crate) struct Map {
     areas: BTreeMap<(bool, Space, u64), u64>,
@@ -134,7 +134,7 @@ impl Map {
     }
 }
 
-/// The requests to the drive that a step is, whose bytes lie at `place`: whole sectors, cut where areas part and at the
+/// The requests to the drive that a step is, whose bytes are at `place`: whole sectors, cut where areas part and at the
 /// longest transfer.
 pub(crate) fn requests(step: &Step, place: impl Fn(u64) -> u64) -> Vec<Request> {
     if step.is_flush() {

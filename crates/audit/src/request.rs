@@ -41,7 +41,7 @@ pub(crate) struct ObservedRequest {
     pub(crate) kind: FileKind,
     /// Requests in flight, with this one; `None` where the trace has no latencies.
     pub(crate) in_flight: Option<u32>,
-    /// For an offset in a file: where the file's first byte lies on the drive, modulo the drive's page, where known.
+    /// For an offset in a file: where the file's first byte is on the drive, modulo the drive's page, where known.
     pub(crate) file_start: Option<u64>,
 }
 

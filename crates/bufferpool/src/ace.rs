@@ -1,9 +1,9 @@
-//! ACE: when a dirty page must fall, as many dirty pages are written as the drive writes at once.
+//! ACE: when a dirty page must be evicted, as many dirty pages are written as the drive writes at once.
 //!
 //! ```text
-//!   victim clean ─▶ it falls
-//!   victim dirty ─▶ Writer: the victim and the next dirty pages that would fall, written together, clean from then on
-//!                   Evictor: the victim falls; with prefetching the first n_e pages that would fall
+//!   victim clean ─▶ it is evicted
+//!   victim dirty ─▶ Writer: the victim and the next dirty pages that would be evicted, written together, clean from then on
+//!                   Evictor: the victim is evicted; with prefetching the first n_e pages that would be evicted
 //!                   Reader: the page that missed and n_e − 1 prefetched ones, together
 //! ```
 //!
@@ -17,7 +17,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
-    /// COW(n): those among the next n pages that would fall.
+    /// COW(n): those among the next n pages that would be evicted.
     Positions,
     /// COW-X(n): the next n dirty pages, however far away.
     Dirty,
@@ -30,7 +30,7 @@ pub struct Ace {
     pub write_back_batch: usize,
     /// How far a batch reaches.
     pub reach: Reach,
-    /// n_e: pages that fall when the victim is dirty; `None` for one, or n_w with prefetching.
+    /// n_e: pages that are evicted when the victim is dirty; `None` for one, or n_w with prefetching.
     pub evict: Option<usize>,
 }
 
@@ -43,7 +43,7 @@ impl Ace {
         Self { write_back_batch, reach: Reach::Dirty, evict: None }
     }
 
-    /// Whether more than the victim may be written or fall.
+    /// Whether more than the victim may be written or are evicted.
     pub(crate) const fn is_batching(&self) -> bool {
         self.write_back_batch > 1 || matches!(self.evict, Some(2..))
     }

@@ -101,7 +101,7 @@ impl Directory {
         prefetch(&self.table, page.0 as usize);
     }
 
-    /// Says that what an entry stands for is going to be asked for.
+    /// Says that what an entry stands for is going to be requested.
     #[inline]
     pub(crate) fn expect_entry(&self, entry: Entry) {
         prefetch(&self.records, entry.at());
@@ -140,7 +140,7 @@ impl Directory {
         self.state(entry) & RESIDENT != 0
     }
 
-    /// Whether nobody holds the page, so that it may fall.
+    /// Whether nobody holds the page, so that it may be evicted.
     #[inline]
     pub fn is_free(&self, entry: Entry) -> bool {
         self.pinned == 0 || self.state(entry) < PIN
@@ -165,13 +165,13 @@ impl Directory {
         self.resident >= self.frames
     }
 
-    /// Whether every page in a frame is held.
+    /// Whether every page in a frame is pinned.
     pub(crate) fn is_all_pinned(&self) -> bool {
         self.resident == self.pinned
     }
 
-    /// Gives a page a frame, which is known as is said; a ghost keeps its entry. `None` where there is no room, which a
-    /// policy that keeps to its ghosts never causes.
+    /// Gives a page a frame, which is known as is said; a ghost keeps its entry. `None` where there is no space, which
+    /// a policy that keeps to its ghosts never causes.
     #[inline]
     pub(crate) fn admit(&mut self, page: Page, known: Found) -> Option<Entry> {
         let entry = match known {

@@ -1,6 +1,6 @@
 //! What a run costs on a drive: each read and each batch of write-backs is asked of a device and waited for.
 //!
-//! The pages of a trace lie on the device in the order of their addresses, without gaps. On a simulated drive all of it
+//! The pages of a trace are on the device in the order of their addresses, without gaps. On a simulated drive all of it
 //! happens in virtual time, so that the result is exact to the nanosecond from run to run.
 
 use flashwise_block::{BlockDevice, BlockError, ByteSize, Nanos, Operation, Request};
@@ -10,7 +10,7 @@ use crate::directory::Page;
 use crate::error::PoolError;
 use crate::pool::Storage;
 
-/// How a run went on a drive.
+/// How a run continued a drive.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DriveCost {
     /// From the first access to the last, on the drive's clock.

@@ -7,7 +7,7 @@ use crate::policy::parameters::PolicyError;
 /// Why a pool cannot serve an access, or a simulation cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum PoolError {
-    /// No page can fall.
+    /// No page can be evicted.
     #[error("all {frames} frames are pinned: unpin a page, or give the pool more frames")]
     AllPinned {
         /// Frames of the pool.
@@ -55,7 +55,7 @@ pub enum PoolError {
     /// A pool that cannot be made so large.
     #[error("a pool of {frames} frames over {pages} pages of {page_bytes} bytes is too large: {why}")]
     TooManyPages {
-        /// Frames that were asked for.
+        /// Frames that were requested.
         frames: u64,
         /// Pages of the store.
         pages: u64,

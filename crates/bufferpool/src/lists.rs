@@ -2,7 +2,7 @@
 //! start.
 //!
 //! ```text
-//!   front (newest) ◄─ newer ─ entry ─ older ─▶ back (oldest, falls first)
+//!   front (newest) ◄─ newer ─ entry ─ older ─▶ back (oldest, is evicted first)
 //! ```
 //!
 //! Each list is a ring through a node of its own behind those of the entries, so that taking out and putting in have no
@@ -128,7 +128,7 @@ impl Lists {
         self.entry(self.nodes[self.ring(list) as usize].newer)
     }
 
-    /// The oldest entry whose page nobody holds. The one behind it will be asked for soon, and is named to the
+    /// The oldest entry whose page nobody holds. The one behind it will be requested soon, and is named to the
     /// processor.
     #[inline]
     pub(crate) fn oldest(&self, list: usize, pages: &Directory) -> Option<Entry> {

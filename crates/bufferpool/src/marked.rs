@@ -1,7 +1,7 @@
 //! Which entries of a queue are marked, found in its order without asking the others.
 //!
 //! The places of a queue are numbered as they are taken, and a mark is a bit by the number of the place: 4,096 places
-//! that are not marked are one step ([`Summary`]). Marks that nobody has asked for yet cost nothing: they begin with
+//! that are not marked are one step ([`Summary`]). Marks that nobody has requested yet cost nothing: they start with
 //! the first question.
 //!
 //! ```text
@@ -32,13 +32,13 @@ pub(crate) struct Marked {
 }
 
 impl Marked {
-    /// Of lists whose marks nobody has asked for yet.
+    /// Of lists whose marks nobody has requested yet.
     pub(crate) fn not_begun() -> Self {
         let (numbers, entries, marks) = (Vec::new(), Vec::new(), Vec::new());
         Self { numbers, entries, marks, marked_words: Summary::new(0), end: 0, free: 0 }
     }
 
-    /// Begins to keep the marks of a list over so many entries, where they are not kept yet.
+    /// Starts to keep the marks of a list over so many entries, where they are not kept yet.
     pub(crate) fn begin(&mut self, lists: &Lists, list: usize, entries: usize, is_marked: impl Fn(Entry) -> bool) {
         if self.is_begun() {
             return;

@@ -80,7 +80,7 @@ impl Storage for () {}
 pub struct PoolOptions {
     /// Write-backs and evictions.
     pub ace: Ace,
-    /// What is prefetched, when a dirty page falls.
+    /// What is prefetched, when a dirty page is evicted.
     pub prefetch: Prefetch,
     /// By page: the page behind it on the drive, or `u32::MAX`; empty where nobody asks for it.
     pub next_pages: std::sync::Arc<[u32]>,
@@ -101,7 +101,7 @@ pub struct Counts {
     pub misses: u64,
     /// Victims that were dirty.
     pub dirty_evictions: u64,
-    /// Pages that fell, clean or cleaned.
+    /// Pages that were evicted, clean or cleaned.
     pub evictions: u64,
     /// Batches of pages that were written together.
     pub write_back_operations: u64,
@@ -113,7 +113,7 @@ pub struct Counts {
     pub reads: Vec<u64>,
     /// Pages that were read before anybody asked.
     pub prefetched: u64,
-    /// Those of them that somebody asked for while they were there.
+    /// Those of them that somebody requested while they were there.
     pub prefetched_used: u64,
 }
 
@@ -126,7 +126,7 @@ pub struct Pool<P> {
     counts: Counts,
     /// Dirty pages that are written now, the victim first.
     batch: Vec<Entry>,
-    /// Pages that fall now, the victim first.
+    /// Pages that are evicted now, the victim first.
     victims: Vec<Entry>,
     /// Pages that are read now, the one that missed first.
     reading: Vec<Page>,
@@ -153,7 +153,7 @@ impl<P: Policy> Pool<P> {
     /// Serves one access.
     ///
     /// # Errors
-    /// When every frame is held, the page's number is beyond the shape, or the storage fails. The page is then not in
+    /// When every frame is pinned, the page's number is beyond the shape, or the storage fails. The page is then not in
     /// the pool, and no other one has been lost.
     #[inline]
     pub fn access(&mut self, access: Access, storage: &mut impl Storage) -> Result<(), PoolError> {
@@ -253,7 +253,7 @@ impl<P: Policy> Pool<P> {
         }
     }
 
-    /// Lets pages fall until one frame at least is empty, and decides what is read together with the page that missed.
+    /// Evicts pages until one frame at least is empty, and decides what is read together with the page that missed.
     fn make_room(&mut self, missing: Page, storage: &mut impl Storage) -> Result<(), PoolError> {
         self.reading.clear();
         if !self.pages.is_full() {
@@ -274,7 +274,8 @@ impl<P: Policy> Pool<P> {
         self.write_back(storage)?;
         self.counts.dirty_evictions += 1;
         // Frames are used again from the last one that became free on. The page that missed is to have the victim's, so
-        // that a hand that goes around the frames leaves it behind. Ghosts are remembered in the order of their fall.
+        // that a hand that goes around the frames leaves it behind. Ghosts are remembered in the order of their are
+        // evicted.
         if self.policy.ghosts() == 0 {
             self.victims.reverse();
         }
@@ -284,15 +285,15 @@ impl<P: Policy> Pool<P> {
         Ok(())
     }
 
-    /// Which pages are written, which fall, and which are read beside the one that missed; pages that nobody `may` take
-    /// are left out.
+    /// Which pages are written, which are evicted, and which are read beside the one that missed; pages that nobody
+    /// `may` take are left out.
     fn collect(&mut self, victim: Entry, mut may: impl FnMut(Page) -> bool) {
         let Self { policy, pages, ace, prefetcher, batch, victims, reading, .. } = self;
         batch.clear();
         batch.push(victim);
         let mut evictions = ace.evict.unwrap_or(1);
         if let Some(prefetcher) = prefetcher {
-            // Only so many fall for prefetching as there is something to prefetch.
+            // Only so many are evicted for prefetching as there is something to prefetch.
             let most = ace.evict.unwrap_or(ace.write_back_batch).saturating_sub(1);
             let missing = reading[0];
             prefetcher.candidates(missing, most, |page| !matches!(pages.find(page), Found::Resident(_)), reading);

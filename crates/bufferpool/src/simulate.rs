@@ -66,7 +66,7 @@ pub struct PoolResult {
     pub misses: u64,
     /// Misses ÷ accesses.
     pub miss_ratio: f64,
-    /// Pages that fell.
+    /// Pages that were evicted.
     pub evictions: u64,
     /// Victims that were dirty.
     pub dirty_evictions: u64,
@@ -78,7 +78,7 @@ pub struct PoolResult {
     pub mean_batch: Option<f64>,
     /// Pages that were read before anybody asked.
     pub pages_prefetched: u64,
-    /// Those of them that somebody asked for while they were there.
+    /// Those of them that somebody requested while they were there.
     pub prefetched_used: u64,
     /// Accesses ÷ time on the processor: of one core, whatever else the machine does; the drive not simulated.
     pub accesses_per_s: f64,

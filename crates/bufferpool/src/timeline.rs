@@ -2,7 +2,7 @@
 //! count.
 //!
 //! ```text
-//!   number      0 1 2 3 4 5 6 7 8 9         an entry that is asked for again leaves its number and takes the next one
+//!   number      0 1 2 3 4 5 6 7 8 9         an entry that is requested again leaves its number and takes the next one
 //!   entry       . . a b c a d b . .         a: 5, b: 7, c: 4, d: 6
 //!   present     0 0 0 0 1 1 1 1 0 0         oldest ─▶ newest
 //! ```
@@ -307,7 +307,7 @@ impl Timeline {
         Some(self.entry(self.start))
     }
 
-    /// The oldest entry whose page nobody holds. The one behind it will be asked for soon, and is named to the
+    /// The oldest entry whose page nobody holds. The one behind it will be requested soon, and is named to the
     /// processor.
     #[inline]
     pub(crate) fn oldest(&mut self, pages: &Directory) -> Option<Entry> {

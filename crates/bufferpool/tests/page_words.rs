@@ -87,7 +87,7 @@ impl Page {
         self.word.release(Hold::Exclusive, &self.waiters);
     }
 
-    /// Lets the page fall, if it may; a dirty one is written, or cannot be.
+    /// Evicts the page, if it may; a dirty one is written, or cannot be.
     fn fall(&self, write_fails: bool) {
         if self.word.evict(&self.waiters).is_some() || self.word.take_out(&self.waiters).is_none() {
             return;

@@ -3,7 +3,7 @@
 //!
 //! The pool is compiled here once more, with loom's atomics, mutexes and condition variables in place of the standard
 //! library's. Policies, which are used under the lock alone, are those of the library. The store is a few numbers in
-//! memory, each access to which is a point where another thread may go on.
+//! memory, each access to which is a point where another thread may continue.
 #![allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own")]
 #![allow(dead_code, unused_imports, clippy::unwrap_used, reason = "only a part of the files is used; tests panic")]
 

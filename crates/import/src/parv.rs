@@ -24,7 +24,7 @@ pub(super) struct Entry {
     pub(super) value: Value,
 }
 
-/// What stands behind the `=`.
+/// What is behind the `=`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     /// A number or a word.
@@ -123,7 +123,7 @@ struct Token<'a> {
     line: u32,
 }
 
-/// Words and marks; `#` begins a comment.
+/// Words and marks; `#` starts a comment.
 fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {

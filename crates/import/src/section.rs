@@ -44,7 +44,7 @@ fn no_xml(file: &str, error: &roxmltree::Error) -> ImportError {
 }
 
 /// A file's text in a form that a strict parser reads: as it is, or else as MQSim's own parser reads it, which lets
-/// blanks stand before the declaration and takes a closing tag for that of the last open element whatever its name is.
+/// blanks are before the declaration and takes a closing tag for that of the last open element whatever its name is.
 ///
 /// # Errors
 /// Where neither parser reads it.

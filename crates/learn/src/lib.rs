@@ -83,9 +83,9 @@ pub struct LearnOptions {
     pub seed: u64,
     /// Bytes of the device to use, from its start on; at most its capacity, at least [`REGION_BYTES_MIN`].
     pub region: ByteSize,
-    /// Begin nothing that would write more than this.
+    /// Start nothing that would write more than this.
     pub max_write: Option<ByteSize>,
-    /// Begin nothing after this time on the device's clock.
+    /// Start nothing after this time on the device's clock.
     pub time_budget: Option<Nanos>,
     /// How many samples.
     pub effort: Effort,
@@ -211,7 +211,7 @@ pub enum LearnError {
     /// The time is up.
     #[error("stopped at the end of --time-budget")]
     TimeBudget,
-    /// The profile to go on from is of something else.
+    /// The profile to continue from is of something else.
     #[error("cannot continue from this profile: it is of {theirs}, but the target is {ours}")]
     OtherDrive {
         /// What the profile is of.
@@ -232,7 +232,7 @@ impl LearnError {
     }
 }
 
-/// What Linux answers where there is no room.
+/// What Linux answers where there is no space.
 const ENOSPC: i32 = 28;
 
 /// What came of learning.
@@ -249,7 +249,7 @@ pub struct Learned {
 /// Learns a drive. Overwrites the region, and with [`Scope::Complete`] the drive where the budget allows it.
 ///
 /// # Errors
-/// When the device fails, is too small, the profile to go on from is of another drive, or `progress` interrupts. A
+/// When the device fails, is too small, the profile to continue from is of another drive, or `progress` interrupts. A
 /// spent budget is no error: the figures that it left out are inconclusive.
 ///
 /// # Example

@@ -1,11 +1,11 @@
-//! Where on the drive the probes of layout begin.
+//! Where on the drive the probes of layout start.
 //!
 //! Chunks, stripes and hot locations repeat on the drive. Through a file they are seen relative to the file, which lies
-//! on the drive in extents that begin anywhere:
+//! on the drive in extents that start anywhere:
 //!
 //! ```text
-//!   extents of the file ──▶ starts in it that lie on whole sections of the drive ──▶ offsets that count from the drive's
-//!                     └──▶ not known, or too short ──▶ offsets that count from the file's begin, and are not certain
+//!   extents of the file ──▶ starts in it that are on whole sections of the drive ──▶ offsets that count from the drive's
+//!                     └──▶ not known, or too short ──▶ offsets that count from the file's start, and are not certain
 //! ```
 
 use std::fmt;
@@ -25,9 +25,9 @@ const PLACES_MIN: usize = 16;
 pub(crate) enum Origin {
     /// The device is the drive.
     Drive,
-    /// The begin of the drive on which the device lies, in so many extents.
+    /// The start of the drive on which the device lies, in so many extents.
     Below { drive: String, extents: usize },
-    /// The begin of the file, and why not that of the drive.
+    /// The start of the file, and why not that of the drive.
     File(String),
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Sections {
 }
 
 impl Sections {
-    /// Of the first `region` bytes of a device that lies on its drive so.
+    /// Of the first `region` bytes of a device that is on its drive so.
     pub(crate) fn of(extents: Result<ExtentMap, PlacementUnknown>, region: ByteSize) -> Self {
         let in_the_file = |why: String| Self {
             starts: starts_in(&[Extent { offset: ByteSize(0), drive_offset: ByteSize(0), length: region }], region),
@@ -90,7 +90,7 @@ impl Sections {
     }
 
     /// The region in the order in which it is filled, as offsets and lengths of a section at most: whole sections
-    /// first, so that they begin where those of the drive do also where a drive lays out what it is given in the order
+    /// first, so that they start where those of the drive do also where a drive lays out what it is given in the order
     /// in which it comes; then what is left before and between them.
     pub(crate) fn in_order(&self, region: ByteSize) -> Vec<(ByteSize, ByteSize)> {
         let whole: Vec<ByteSize> =
@@ -147,7 +147,7 @@ impl Sections {
     }
 }
 
-/// Extents of which the next begins where one ends on the drive, as one.
+/// Extents of which the next starts where one ends on the drive, as one.
 fn joined(extents: &[Extent]) -> Vec<Extent> {
     let mut pieces: Vec<Extent> = Vec::new();
     for extent in extents {

@@ -2,7 +2,7 @@
 //!
 //! The order follows from the types: a probe takes the evidence of those before it. What the types leave free is chosen
 //! here. What is read, and the buffer, come first: small writes that are forced to flash leave pages that are half
-//! full, and from then on what belongs together may lie on two of them. What small writes program is measured while the
+//! full, and from then on what belongs together may are on two of them. What small writes program is measured while the
 //! drive may still be new, before garbage collection runs.
 
 use crate::probes::{

@@ -16,10 +16,10 @@ use crate::{Effort, LearnError, LearnOptions};
 /// What Linux answers of a drive or file system that does not know a request.
 const EOPNOTSUPP: i32 = 95;
 
-/// Time without requests after which a cache of fast cells is taken to be empty, and what was written to be where it
-/// stays; in virtual time, which costs nothing, and on a real drive. How long drives wait before they empty theirs, and
-/// how long that takes them, is in no data sheet: this is an assumption. Of a drive that takes longer, the cache is
-/// taken to be smaller, or not there, and reads are of what still lies in it.
+/// Time without requests after which an SLC cache is taken to be empty, and what was written to be where it stays; in
+/// virtual time, which costs nothing, and on a real drive. How long drives wait before they empty theirs, and how long
+/// that takes them, is in no data sheet: this is an assumption. Of a drive that takes longer, the cache is taken to be
+/// smaller, or not there, and reads are of what still is in it.
 const AT_REST: (Nanos, Nanos) = (Nanos::secs(30), Nanos::secs(5));
 
 /// Where the data of the region came from.
@@ -393,7 +393,7 @@ impl<'a> Prober<'a> {
         self.device.outstanding()
     }
 
-    /// Waits for everything in flight, and takes what fails as it comes; for leaving a probe that was stopped.
+    /// Waits for everything in flight, and takes what fails by default; for leaving a probe that was stopped.
     pub(crate) fn settle(&mut self) {
         while let Ok(Some(_)) = self.device.wait() {}
     }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | sizes of the layout, counts of units and volumes, yes and no | equal to the truth |
 //! | hot locations | the period equal to the truth, and reads there as fast as from the fastest place |
-//! | what has a graded size: ratios, times, speeds, knees, buffers, the spare room | the truth within the interval, and the value within 10 % of it (a count: or one beside it) |
+//! | what has a graded size: ratios, times, speeds, knees, buffers, the over-provisioning | the truth within the interval, and the value within 10 % of it (a count: or one beside it) |
 //! | something that the drive does not have | told as absent |
 //!
 //! A figure for which the drive has no defined truth is left out.

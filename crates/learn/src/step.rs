@@ -5,7 +5,7 @@
 pub(crate) struct Step {
     /// Its name, in profiles and messages.
     pub(crate) name: &'static str,
-    /// The figures that it settles.
+    /// The figures that it becomes steady.
     pub(crate) figures: &'static [&'static str],
     /// Whether it is among those that lay out a database.
     pub(crate) layout: bool,

@@ -115,7 +115,7 @@ pub struct Evidence {
     pub recipe: String,
     /// What was read off, and why that gives the verdict.
     pub reason: String,
-    /// Whether the probe was not begun because this kind of drive is not written so much unasked.
+    /// Whether the probe was not started because this kind of drive is not written so much unasked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left_out: bool,
     /// Name of the curve in [`Curves::probes`] that it was read from; `None` where another list of [`Curves`] holds it.

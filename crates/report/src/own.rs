@@ -39,7 +39,7 @@ pub enum OwnFile {
 
 /// The longest profile, and the longest line of a header, that are read.
 const LONGEST: u64 = 64 << 20;
-/// The mark of a page stands at its start.
+/// The mark of a page is at its start.
 const HEAD: u64 = 64 << 10;
 
 impl OwnFile {

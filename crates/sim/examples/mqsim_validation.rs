@@ -15,7 +15,7 @@ use std::process::Command;
 
 use mqsim::Outcome;
 
-/// What stands in a column beside its ratio to MQSim's.
+/// What is in a column beside its ratio to MQSim's.
 type Column = (&'static str, fn(&Outcome) -> f64);
 
 const COLUMNS: [Column; 6] = [

@@ -8,7 +8,7 @@ use flashwise_ssd::SlcCacheCounters;
 use flashwise_ssd::flash::{ClassStatistics, OpClass, Statistics};
 use flashwise_ssd::reduction::ReductionCounters;
 
-/// What a drive had counted when the workload began.
+/// What a drive had counted when the workload started.
 pub(super) struct Before {
     pub(super) counters: DeviceCounters,
     reduction: ReductionCounters,

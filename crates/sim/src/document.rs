@@ -58,7 +58,7 @@ pub struct Simulation {
     pub write_amplification: Option<f64>,
     /// The same by cause; the parts add up to the whole.
     pub write_amplification_by_cause: Option<WriteCauses>,
-    /// What the drive did to store less than it was given; `null` where it stores everything as it comes.
+    /// What the drive did to store less than it was given; `null` where it stores everything by default.
     #[serde(default)]
     pub reduction: Option<DataReduction>,
     /// What went through the drive's SLC cache; `null` where there is none.
@@ -69,7 +69,7 @@ pub struct Simulation {
     /// What the drive has lived through, and how much is left; `null` where nothing wears out.
     #[serde(default)]
     pub life: Option<Life>,
-    /// Logical pages that were read although nobody had written them: with many of these, the workload measures an
+    /// Logical pages that were read although they had never been written: with many of these, the workload measures an
     /// empty drive.
     pub unwritten_pages_read: u64,
     /// The run in intervals.
@@ -219,7 +219,7 @@ pub struct FlashActivity {
     pub failed_erases: u64,
 }
 
-/// How busy the parts of a drive were: shares of the elapsed time. What was begun counts whole.
+/// How busy the parts of a drive were: shares of the elapsed time. What was started counts whole.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Utilisation {
     /// Channels: commands, addresses and data on them.

@@ -1,6 +1,6 @@
 //! Drives all flows of a workload against the drive.
 //!
-//! A closed flow keeps its queue depth: each completion is answered by the flow's next request, at once or after its
+//! A closed flow keeps its queue depth: each completion is completed by the flow's next request, at once or after its
 //! pause. A timed flow has one entry in the agenda, its next arrival. When nothing is on the agenda, the drive is
 //! waited for without a deadline, which is the whole loop for a workload of closed flows without pauses.
 //!
@@ -29,7 +29,7 @@ const FLOW_BITS: u32 = 16;
 /// How many requests of a flow the drive is told of before they come: two or three for each step from a logical page to
 /// its block, which is how many pass during a memory access.
 const AHEAD: usize = 8;
-/// What stands in a place that is filled part by part.
+/// What is in a place that is filled part by part.
 const BLANK: FlowRequest =
     FlowRequest { operation: Operation::Flush, offset: ByteSize(0), length: ByteSize(0), fua: false, at: Nanos(0) };
 
@@ -192,7 +192,7 @@ impl<'a, D: Target> Driver<'a, D> {
         flow.go_on(index, now_ns, self.drive, &mut self.agenda)
     }
 
-    /// The drive's life has ended: a flow that reads goes on, one that only writes has nothing left to do.
+    /// The drive's life has ended: a flow that reads continues, one that only writes has nothing left to do.
     #[cold]
     fn refused(&mut self, index: usize, response_ns: u64, now_ns: u64) -> Result<(), SimulationError> {
         let flow = &mut self.flows[index];

@@ -1,6 +1,6 @@
 //! What must hold of every simulation, whatever the drive and the workload; checked in every build.
 //!
-//! | name | what is held against what |
+//! | name | what is compared with what |
 //! |---|---|
 //! | `every-request-completes` | requests issued and completed, flow by flow; none is left with the drive |
 //! | `littles-law` | IOPS × mean response time, from the drive's own times, and the mean number of requests in flight, which the driver adds up over time |
@@ -128,7 +128,7 @@ fn nothing_written_is_lost(written: u64, flash: &FlashCounters, buffered: u64, s
     Invariant::new("nothing-written-is-lost", programmed + absorbed + buffered + saved >= written, detail)
 }
 
-/// What a drive has not answered when it fails, or at the end, it was told and has not written.
+/// What a drive has not completed when it fails, or at the end, it was told and has not written.
 fn members_write_what_they_are_told(array: &ArrayActivity, given_bytes: u64) -> Invariant {
     let told = array.accesses.bytes_written();
     let may_lack = !array.failures.is_empty() || array.controller.cached_bytes.is_some() || !array.rebuilds.is_empty();

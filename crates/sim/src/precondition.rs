@@ -9,12 +9,12 @@
 //! |---|---|---|
 //! | `empty` | nothing | none |
 //! | `fill` | every logical page once, in order, as one sequential write leaves it | one pass over the map |
-//! | `steady` | `fill`, then random overwrites of logical pages until write amplification settles | several writes of the capacity; an eighth of it for most large drives |
+//! | `steady` | `fill`, then random overwrites of logical pages until write amplification becomes steady | several writes of the capacity; an eighth of it for most large drives |
 //! | `analytic` | the steady state is computed and laid out at once | one pass over the map |
 //!
 //! To write a large drive several times takes minutes. Where theory covers it, `steady` starts there from the computed
 //! state, and overwrites until that is seen to be right: over two short windows write amplification is what was
-//! computed. Where it is not, the overwrites go on as on any drive.
+//! computed. Where it is not, the overwrites continue as on any drive.
 
 use flashwise_block::{BlockDevice, BlockError, ByteSize, DeviceCounters, Nanos, Progress, Request};
 use rand::{RngExt, SeedableRng};
@@ -29,7 +29,7 @@ use flashwise_ssd::config::Mapping;
 const DEPTH: usize = 32;
 /// Largest request of the sequential fill, bytes.
 const FILL_BYTES: u64 = 1 << 20;
-/// Write amplification has settled when two successive windows differ by less than this share.
+/// Write amplification is steady when two successive windows differ by less than this share.
 const SETTLED: f64 = 0.02;
 /// Random overwrites stop here even if write amplification has not settled: so many windows of half a capacity.
 const MOST_WINDOWS: u32 = 20;
@@ -82,7 +82,7 @@ pub struct Preconditioned {
     pub host_bytes_written: u64,
     /// How long that took the drive, ns of its own time.
     pub elapsed_ns: u64,
-    /// Whether write amplification has settled; `null` where it was not waited for.
+    /// Whether write amplification is steady; `null` where it was not waited for.
     pub is_settled: Option<bool>,
     /// Write amplification over each window of random overwrites; for a computed state, what theory promises. A window
     /// is half a capacity, the first two a sixteenth each where a large drive starts from the computed state. Of an
@@ -212,7 +212,7 @@ impl Overwriting {
         Self { page_bytes, pages, random: Pcg64Mcg::seed_from_u64(seed ^ STREAM) }
     }
 
-    /// Overwrites half a capacity at a time until write amplification settles.
+    /// Overwrites half a capacity at a time until write amplification becomes steady.
     fn until_settled(
         &mut self,
         drive: &mut SimulatedSsd,

@@ -1,7 +1,7 @@
 //! What is kept of each request: a place in a histogram, and a few sums.
 //!
 //! The histogram is HdrHistogram's of three significant digits (Tene, "HdrHistogram: A High Dynamic Range Histogram"):
-//! its classes, its rule for percentiles, held against the library by a test. It is a plain array here, because a
+//! its classes, its rule for percentiles, compared with the library by a test. It is a plain array here, because a
 //! response then costs a few instructions, a sixth of what the library takes, and the percentiles of a short run
 //! nothing.
 
@@ -122,7 +122,7 @@ pub(super) struct FlowRecord {
     /// Trims, flushes, and whatever else moves no bytes.
     others: ResponseRecord,
     trims: u64,
-    /// Answered with an error; in no figure but those that the invariants hold together.
+    /// Completed with an error; in no figure but those that the invariants hold together.
     refused: ResponseRecord,
     start_ns: u64,
     submitted: u64,
@@ -159,7 +159,7 @@ impl FlowRecord {
         self.submitted += 1;
     }
 
-    /// One of its requests is answered.
+    /// One of its requests is completed.
     #[inline(always)]
     pub(super) fn completed(&mut self, operation: Operation, length: ByteSize, response_ns: u64, now_ns: u64) {
         self.answered(now_ns);
@@ -182,7 +182,7 @@ impl FlowRecord {
         self.last_completion_ns = now_ns;
     }
 
-    /// One of its requests is refused; gives whether it has read something, so that there is a reason to go on.
+    /// One of its requests is refused; gives whether it has read something, so that there is a reason to continue.
     #[cold]
     pub(super) fn refused(&mut self, response_ns: u64, now_ns: u64) -> bool {
         self.answered(now_ns);
@@ -263,7 +263,7 @@ pub(super) struct EndedFlow {
 }
 
 impl EndedFlow {
-    /// Requests that were answered, and their response times added up, ns.
+    /// Requests that were completed, and their response times added up, ns.
     pub(super) fn answered(&self) -> (u64, u128) {
         (self.all.count() + self.refused.count(), self.all.sum_ns + self.refused.sum_ns)
     }

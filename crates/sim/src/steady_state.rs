@@ -13,7 +13,7 @@ const STATE: &str = "steady state";
 ///
 /// # Errors
 /// When something was written before, when no theory covers the drive's garbage collection or how it tells streams
-/// apart, or when the drive leaves garbage collection no room.
+/// apart, or when the drive leaves garbage collection no space.
 pub fn enter_steady_state(drive: &mut SimulatedSsd, seed: u64) -> Result<f64, SsdError> {
     drive.require_empty(STATE)?;
     let policy = theory_policy(drive)?;

@@ -1,6 +1,6 @@
 //! What a workload can run on: a drive, or an array of them.
 //!
-//! The driver is made anew for each of the two, so that a single drive's path holds no question which of them it is.
+//! The driver is made again for each of the two, so that a single drive's path holds no question which of them it is.
 //!
 //! # Adding something that workloads run on
 //!
@@ -35,7 +35,7 @@ pub(super) trait Target: BlockDevice {
         seed: u64,
         progress: &mut dyn Progress,
     ) -> Result<Preconditioned, SimulationError>;
-    /// The workload begins now.
+    /// The workload starts now.
     fn begin(&mut self);
 
     /// As [`SimulatedSsd::expect`].
@@ -66,7 +66,7 @@ pub(super) trait Target: BlockDevice {
     fn history(&self) -> Option<History>;
     fn advance(&self, history: &mut History);
     fn life(&self, history: Option<&History>) -> Option<Life>;
-    /// What an array did since the workload began.
+    /// What an array did since the workload started.
     fn array_activity(&self, elapsed_ns: u64) -> Option<ArrayActivity>;
 }
 

@@ -4,7 +4,7 @@
 //! [`MOST_AUTOMATIC`], neighbours are joined and the length doubles. So a run of any length ends with half of that
 //! number to all of it, in a fixed amount of memory.
 //!
-//! A request counts in the interval of its completion; an interval begins behind its start and ends with its end. What
+//! A request counts in the interval of its completion; an interval starts behind its start and ends with its end. What
 //! the flash programmed is read off at the first completion behind an interval's end, so it belongs to the interval up
 //! to one request more or less.
 
@@ -48,7 +48,7 @@ pub(super) struct Timeline {
     boundary_ns: u64,
     past: Vec<Sums>,
     present: Sums,
-    /// What the drive had counted at the beginning of the present interval: written by the host, programmed.
+    /// What the drive had counted at the start of the present interval: written by the host, programmed.
     counted: (u64, u64),
 }
 
@@ -80,7 +80,7 @@ impl Timeline {
         self.present.response_ns += u128::from(response_ns);
     }
 
-    /// Goes on to the interval that holds `now_ns`.
+    /// Continues to the interval that holds `now_ns`.
     pub(super) fn advance(&mut self, now_ns: u64, counters: &DeviceCounters) -> Result<(), SimulationError> {
         self.close(counters);
         loop {

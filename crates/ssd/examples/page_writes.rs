@@ -1,5 +1,5 @@
 //! How fast the simulator is where every logical page is a flash command of its own: 4 KiB random writes to a drive of
-//! single planes with pages of 4 KiB, before garbage collection begins, 32 in flight, on one core.
+//! single planes with pages of 4 KiB, before garbage collection starts, 32 in flight, on one core.
 //!
 //! `cargo run --release -p flashwise-ssd --example page_writes`
 

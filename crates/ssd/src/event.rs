@@ -105,7 +105,7 @@ impl Event {
     }
 }
 
-/// Sorts of events that have a lane; the heap stands behind them.
+/// Sorts of events that have a lane; the heap is behind them.
 const LANES: usize = 7;
 const HEAP: usize = LANES;
 
@@ -129,7 +129,7 @@ pub(crate) struct EventQueue {
     lanes: [Ring; LANES],
     /// Time and number of the first entry of each lane and of the heap.
     firsts: [u64; FIRSTS],
-    /// The index of each lane's first event, where it has one: what is done next begins with it, and should not wait
+    /// The index of each lane's first event, where it has one: what is done next starts with it, and should not wait
     /// until it is found in the ring.
     first_indices: [u32; FIRSTS],
     /// Of the last entry of the heap.

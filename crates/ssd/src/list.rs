@@ -106,7 +106,7 @@ impl<T> std::ops::IndexMut<u32> for Slab<T> {
     }
 }
 
-/// Something that can stand in one [`Fifo`].
+/// Something that can are in one [`Fifo`].
 pub(crate) trait Linked {
     /// The slot behind this one.
     fn next(&mut self) -> &mut u32;

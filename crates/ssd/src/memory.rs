@@ -2,10 +2,10 @@
 //!
 //! The page map of a large drive fits no cache, and every request looks at a random place in it. Two things hide the
 //! way to memory. What a request will look at is known long before the simulation comes to it, and is named to the
-//! processor ([`prefetch`]). And tables stand on the processor's large pages ([`Numbers`], [`Records`]), where the
-//! system has them: on pages of 4 KiB every look-up at a random place also walks through the system's page tables, and
-//! every page that is touched for the first time interrupts the program. On MQSim's default drive of 550 GB that was
-//! half of the time of a random read.
+//! processor ([`prefetch`]). And tables are on the processor's large pages ([`Numbers`], [`Records`]), where the system
+//! has them: on pages of 4 KiB every look-up at a random place also walks through the system's page tables, and every
+//! page that is touched for the first time interrupts the program. On MQSim's default drive of 550 GB that was half of
+//! the time of a random read.
 //!
 //! What the system gives is zeros. A table whose records are at first all zeros ([`Records`]) need not be filled: that
 //! of the superblocks of the same drive, 5 MB, cost 1,280 interruptions before anything was simulated.
@@ -25,7 +25,7 @@ const LARGE_PAGE_BYTES: usize = 2 << 20;
 /// How the places of a table are touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Touched {
-    /// Most of it, sooner or later: it stands on large pages.
+    /// Most of it, sooner or later: it is on large pages.
     Densely,
     /// A few bytes here and there, between which nothing should come to life.
     Sparsely,
@@ -114,8 +114,8 @@ impl<T: FromZeros + Copy> Deref for Records<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: the mapping is this table's alone, lives as long as it, begins at a page and so at a multiple of T's
-        // alignment, and has room for `count` of T. Each of them is either all zeros as the system gave it, which
+        // SAFETY: the mapping is this table's alone, lives as long as it, starts at a page and so at a multiple of T's
+        // alignment, and has space for `count` of T. Each of them is either all zeros as the system gave it, which
         // `FromZeros` says is a T, or was written as a T through `deref_mut`; `Copy` says that none needs to be
         // dropped.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr().cast(), self.count) }

@@ -18,7 +18,7 @@ pub(crate) struct Payload {
     page_bytes: usize,
     /// Looked up by key only, never iterated: a hash map's order cannot reach a result.
     pages: FxHashMap<u32, Box<[u8]>>,
-    /// Memory of pages that are needed no longer, for the next ones: a page that is written anew takes none.
+    /// Memory of pages that are needed no longer, for the next ones: a page that is written again takes none.
     spare: Vec<Box<[u8]>>,
     /// The most pages that were ever there at once, or that memory was taken for: there are never more, spare ones
     /// included.

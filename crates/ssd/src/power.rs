@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   write cache ─▶ write buffer ─▶ program ends ─▶ durable state: the content of each logical page, as programmed last
-//!   power cut:  requests that wait are lost · what was under way ends unanswered · every page is as in the durable state
+//!   power cut:  requests that wait are lost · what was in progress ends unanswered · every page is as in the durable state
 //! ```
 //!
 //! A page is durable when the program command of its superpage has ended, also where the host has replaced it
@@ -246,7 +246,7 @@ impl Power {
             let Some(logical_page) = ftl.page_in(slot) else { continue };
             let content = payload.copy_of(slot);
             let Some(durable) = self.durable.as_mut().filter(|durable| !durable.is_off) else { return };
-            // Translation pages stand behind the host's pages and carry nothing.
+            // Translation pages are behind the host's pages and carry nothing.
             if let Some(known) = durable.known.get_mut(logical_page as usize) {
                 *known = true;
                 durable.superseded.forget(logical_page);

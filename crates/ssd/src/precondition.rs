@@ -21,7 +21,7 @@ impl SimulatedSsd {
 
     /// Lays out a state of random logical pages at once, in no time and without counting it: `counts_of` gives the
     /// valid pages of each of so many superblocks that hold so many pages together, ascending, and `seed` draws which
-    /// logical pages are where. `false` where `counts_of` finds no room, and on a drive that is not
+    /// logical pages are where. `false` where `counts_of` finds no space, and on a drive that is not
     /// [empty](Self::require_empty) or maps other than pages.
     pub fn lay_out(&mut self, seed: u64, counts_of: &mut dyn FnMut(u32, u64) -> Option<Vec<u32>>) -> bool {
         if self.require_empty("layout").is_err() || self.config().ftl.mapping != Mapping::Page {

@@ -22,7 +22,7 @@ impl Links {
     }
 }
 
-/// Something that can stand in one [`Recency`].
+/// Something that can are in one [`Recency`].
 pub(crate) trait Ranked {
     /// Its neighbours.
     fn links(&mut self) -> &mut Links;

@@ -198,7 +198,7 @@ impl Translation {
     }
 }
 
-/// The look-up of a drive whose page map lies on flash.
+/// The look-up of a drive whose page map is on flash.
 fn translator(config: &DeviceConfig, geometry: &Geometry) -> Option<Translator> {
     let cache = config.ftl.mapping_cache.as_ref()?;
     let (pages, entries) = (config.logical_pages() as u32, cache.entries_per_page(config) as u32);

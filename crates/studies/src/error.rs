@@ -49,7 +49,7 @@ pub enum StudyError {
     /// MariaDB refused or failed.
     #[error("MariaDB: {0}")]
     Mariadb(#[from] mysql::Error),
-    /// It is not known where a file lies on a drive.
+    /// It is not known where a file is on a drive.
     #[error(transparent)]
     PlacementUnknown(#[from] PlacementUnknown),
     /// A database is damaged, or rows of it are missing.

@@ -5,7 +5,7 @@
 //!
 //! # Words
 //! - *fill* `rho`: logical pages ÷ physical pages. For a finite drive, take the sealed blocks alone
-//!   ([`fill_of_sealed`]): free blocks give no room to invalid pages.
+//!   ([`fill_of_sealed`]): free blocks give no space to invalid pages.
 //! - *block size* `b`: pages of a block (of a superblock, where the drive collects superblocks).
 //! - *write amplification*: pages programmed ÷ pages the host wrote.
 //! - *frontier*: an open block that pages are appended to.

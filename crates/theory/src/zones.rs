@@ -16,10 +16,10 @@
 //!
 //! # How far it holds
 //! For a single frontier: the host and garbage collection fill the same block, as in SSD-iq's simulator. A real block
-//! there begins with the survivors of one victim and goes on with the host's pages, in numbers that vary less than if
+//! there starts with the survivors of one victim and continues with the host's pages, in numbers that vary less than if
 //! drawn. For FIFO and random that does not matter, nor for large blocks. With 64 pages to a block and a fill of 0.875,
-//! a simulation is within 2 % up to 90 % of the traffic on 10 % of the pages, and up to 6 % above the model with
-//! 95 % on 5 %.
+//! a simulation is within 2 % up to 90 % of the traffic on 10 % of the pages, and up to 6 % above the model with 95 %
+//! on 5 %.
 //!
 //! With a *double frontier*, where moved pages have blocks of their own, the results hold for FIFO and random only.
 //! Under a policy that looks at valid counts, a block of moved pages then inherits the mix of the one or two victims
@@ -152,7 +152,7 @@ impl Model<'_> {
         numeric::fixed_point(start, 1e-7, change).map(|shares| rates(&shares)).ok_or(TheoryError::NotConverged)
     }
 
-    /// Where the search begins: what FIFO moves.
+    /// Where the search starts: what FIFO moves.
     fn moved_by_fifo(&self) -> Vec<f64> {
         let age = fifo_age_zones(self.rho, self.zones);
         let moved = |(zone, rate): (&Zone, f64)| self.rho * f64::from(self.b) * zone.traffic / (rate * age).exp_m1();
@@ -401,7 +401,8 @@ impl Walk {
         (-leaving).exp() * self.here[n - 1] + self.lost * step * self.above[n] * exponential_average(linear, quadratic)
     }
 
-    /// Goes on to the next lower level; tells the time spent at each moment with the mix of zones then, gives the sum.
+    /// Continues to the next lower level; tells the time spent at each moment with the mix of zones then, gives the
+    /// sum.
     fn leave(&mut self, kappa: f64, mut visit: impl FnMut(f64, &[f64])) -> f64 {
         let share = self.inflow / (kappa + self.losing);
         let factor = share / self.times().map(|(_, time)| time).sum::<f64>();

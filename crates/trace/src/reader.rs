@@ -293,7 +293,7 @@ impl TraceReader {
     /// is, elsewhere it is counted from the first request, or from the earliest after [`find_start`](Self::find_start).
     ///
     /// # Errors
-    /// When it lies before that.
+    /// When it is before that.
     pub fn since_start(&self, at: Nanos) -> Result<Nanos, TraceError> {
         self.on_clock(TraceClock::Start, at)
     }
@@ -301,7 +301,7 @@ impl TraceReader {
     /// A time of this trace on another clock; from the start as [`since_start`](Self::since_start) has it.
     ///
     /// # Errors
-    /// When it lies before the start, or the other clock does not reach it.
+    /// When it is before the start, or the other clock does not reach it.
     pub fn on_clock(&self, to: TraceClock, at: Nanos) -> Result<Nanos, TraceError> {
         let start = self.earliest.or(self.first).unwrap_or(at);
         self.clock().convert(to, at, start).map_err(|reason| self.malformed(String::new(), reason))

@@ -90,7 +90,7 @@ impl TraceClock {
     /// start.
     ///
     /// # Errors
-    /// When no such time exists: it lies before the first, or no 64 bits hold it.
+    /// When no such time exists: it is before the first, or no 64 bits hold it.
     pub fn convert(self, to: Self, at: Nanos, first: Nanos) -> Result<Nanos, String> {
         let moved = match (self, to) {
             (Self::Unknown | Self::Unix | Self::Filetime, Self::Start) => at.0.checked_sub(first.0).ok_or_else(|| {

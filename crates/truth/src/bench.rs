@@ -11,7 +11,7 @@ use flashwise_sim::SimulationError;
 use flashwise_ssd::config::{BoundTo, Mapping};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
-/// Idle time after which everything that goes on by itself has ended, the emptying of a cache of fast cells too.
+/// Idle time after which everything that continues by itself has ended, the emptying of an SLC cache too.
 const QUIET: Nanos = Nanos::secs(30);
 
 /// A range of the drive that requests of one length go to, anywhere, aligned to their length.
@@ -33,7 +33,7 @@ pub(crate) struct Rate {
 /// What a drive went through before it is brought into a state.
 ///
 /// Where the unit of a page does not follow from its address, units that have all gone the same way collect at the same
-/// time, and go on to do so for as long as anybody looks; those that have not collect in turn, and the requests in
+/// time, and continue to do so for as long as anybody looks; those that have not collect in turn, and the requests in
 /// flight wait now for this one and now for that. Speeds differ by up to a factor of two, at equal write amplification.
 /// Where a page's unit follows from its address, a past still decides which superblocks are open and how full they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,7 +152,7 @@ impl Bench {
     }
 
     /// A drive in the steady state of uniform writes where theory knows it, else one that was written once, in order;
-    /// gives which. What depends on the past is written, as tests of drives begin.
+    /// gives which. What depends on the past is written, as tests of drives start.
     pub(crate) fn steady(config: &DeviceConfig, past: Past, seed: u64) -> Result<(Self, bool), SimulationError> {
         if Past::may_matter(config) || past != Past::None {
             let mut bench = Self::with_past(config, past, seed)?;
@@ -296,7 +296,7 @@ impl Bench {
         self.drive.counters().flash.map_or(0, |flash| flash.gc_runs)
     }
 
-    /// Waits until nothing is in flight and nothing goes on by itself.
+    /// Waits until nothing is in flight and nothing continues by itself.
     pub(crate) fn settle(&mut self) -> Result<(), SimulationError> {
         while self.wait()?.is_some() {}
         Ok(self.drive.pause(QUIET)?)

@@ -1,4 +1,4 @@
-//! How data lies on the drive: write unit, stripe, chunk, page, hot locations.
+//! How data is on the drive: write unit, stripe, chunk, page, hot locations.
 //!
 //! Write unit and page are read from the configuration. A chunk is a run of logical blocks on one channel in a drive
 //! that was written in order, found by walking over the map. What a request's place or length does to its time is
@@ -83,7 +83,7 @@ fn write_unit(config: &DeviceConfig, reasons: &mut Reasons) -> Figure<u64> {
             let page = config.ftl.logical_page_bytes;
             if page > config.host.logical_block_bytes { exactly(page) } else { Figure::absent() }
         }
-        // As many superpages are begun as the write has pages, and how full the last ones get depends on what came
+        // As many superpages are started as the write has pages, and how full the last ones get depends on what came
         // before.
         _ if scatters(config) => reasons.unknown("write_unit_bytes", "each page of a write goes to a different die"),
         _ if config.superpage_bytes() <= config.host.logical_block_bytes => Figure::absent(),
@@ -197,7 +197,7 @@ fn chunk(config: &DeviceConfig, jitter: f64, reasons: &mut Reasons) -> Result<Fi
     Ok(Figure::absent())
 }
 
-/// A drive of one channel has no chunks. Where it makes a difference at which page a read begins, since its dies share
+/// A drive of one channel has no chunks. Where it makes a difference at which page a read starts, since its dies share
 /// it as two channels would, or where two dies that share a page's worth are faster than the one that holds a page, no
 /// host can tell.
 fn one_channel(config: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, SimulationError> {
@@ -271,11 +271,11 @@ fn repeats_after(curve: &[f64], starts: usize, up_to: f64) -> bool {
     curve.iter().zip(&curve[starts..]).all(|(a, b)| (a - b).abs() < up_to)
 }
 
-/// Bytes of a drive that are looked at where its chunks are counted, and that are written for it.
+/// Bytes of a drive that are examined where its chunks are counted, and that are written for it.
 const COUNTED: u64 = 8 << 20;
 const WRITTEN: u64 = 16 << 20;
 
-/// Lengths of the runs of logical pages on one channel that begin behind the first page of a drive, some of them.
+/// Lengths of the runs of logical pages on one channel that start behind the first page of a drive, some of them.
 fn channel_runs(bench: &Bench) -> Option<Vec<u64>> {
     let config = bench.drive.config();
     let page_bytes = config.ftl.logical_page_bytes;
@@ -302,7 +302,7 @@ fn stripe(config: &DeviceConfig, reasons: &mut Reasons) -> Result<Figure<u64>, S
     }
     let smallest = config.host.logical_block_bytes.max(1024);
     let lengths: Vec<u64> = (10..=19).map(|n| 1_u64 << n).filter(|&length| length >= smallest).collect();
-    // Pieces go on where those before them ended, so that what was written before may decide which are in one place.
+    // Pieces continue where those before them ended, so that what was written before may decide which are in one place.
     let rising: Vec<usize> = (0..lengths.len()).collect();
     let falling: Vec<usize> = rising.iter().rev().copied().collect();
     let found = last_improvement(&lengths, &read_back(config, &lengths, &rising, false)?);
@@ -441,10 +441,10 @@ fn ends(curve: &[f64]) -> (f64, f64) {
     curve.iter().fold((f64::MAX, 0.0), |(low, high), &time| (time.min(low), time.max(high)))
 }
 
-/// Where the window of a [`start_curve`] begins.
+/// Where the window of a [`start_curve`] starts.
 const WINDOW_START: u64 = 1 << 20;
 
-/// One period of a [`start_curve`], by where its places lie from the start of the drive on: an odd chunk does not begin
+/// One period of a [`start_curve`], by where its places lie from the start of the drive on: an odd chunk does not start
 /// where the window does.
 fn from_start_of_drive(period: &[f64], step: u64) -> Vec<f64> {
     let mut folded = period.to_vec();
@@ -489,7 +489,7 @@ fn survives(
 }
 
 /// Latencies of chunk-long reads by the phase that they start at, over many periods, ns. The periods are random: those
-/// at equal distances may all begin where a stripe does.
+/// at equal distances may all start where a stripe does.
 fn by_phase(bench: &mut Bench, (chunk, step, phases): (u64, u64, usize)) -> Result<Vec<Vec<u64>>, SimulationError> {
     let period = phases as u64 * step;
     let mut times = vec![Vec::new(); phases];

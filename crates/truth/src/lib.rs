@@ -114,12 +114,12 @@ pub fn truth(config: &DeviceConfig) -> Result<Truth, SimulationError> {
     Ok(Truth { parameters, reasons: reasons.0 })
 }
 
-/// On a smaller drive with a smaller cache as many requests miss it, but the pages of its map lie on other units and
+/// On a smaller drive with a smaller cache as many requests miss it, but the pages of its map are on other units and
 /// are rewritten at another rate, so that what collection costs there says nothing of the large one.
 const MAP_DECIDES: &str = "this drive caches its map, and is too large to simulate as a whole";
 
-/// How fast small writes are on a drive with a cache of fast cells, and what they leave behind, depends on how much of
-/// it they find empty, and so on all that was done before; and its superblocks hold less than others.
+/// How fast small writes are on a drive with an SLC cache, and what they leave behind, depends on how much of it they
+/// find empty, and so on all that was done before; and its superblocks hold less than others.
 fn forget_what_the_cache_decides(p: &mut Parameters, reasons: &mut Reasons) {
     const WHY: &str = "it depends on the content of the SLC cache";
     p.stripe_bytes = reasons.unknown("stripe_bytes", WHY);

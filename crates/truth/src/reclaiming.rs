@@ -63,7 +63,7 @@ pub(super) fn over_provisioning(config: &DeviceConfig) -> f64 {
     data_bytes(config) as f64 / config.capacity_bytes as f64 - 1.0
 }
 
-/// Flash that the host's data can lie on when collection starts.
+/// Flash that the host's data can are on when collection starts.
 fn data_bytes(config: &DeviceConfig) -> u64 {
     let beside = config.gc_threshold() + config.factory_bad_superblocks() + config.dedicated_superblocks();
     let superblocks = config.flash.blocks_per_plane - beside;
@@ -91,7 +91,7 @@ pub(super) fn read_off(config: &DeviceConfig, parameters: &mut Parameters) {
     p.trim_gain = Figure::absent();
 }
 
-/// Simulates the rest; gives what the drive does in its steady state. `whole` is the drive that `config` stands in for,
+/// Simulates the rest; gives what the drive does in its steady state. `whole` is the drive that `config` is in for,
 /// `fresh` its saturated writes a second before collection, if its past does not matter for them, `untold` why there is
 /// no need to look for a steady state.
 pub(super) fn fill_in(
@@ -114,7 +114,7 @@ pub(super) fn fill_in(
     let large = scale::for_region(whole);
     let room = onset(&large)? as f64 / large.capacity_bytes as f64;
     p.collection_onset_bytes = exactly((room * whole.capacity_bytes as f64).round() as u64);
-    // What each unit keeps free depends on where its collection stands, so the room is what can be written before it.
+    // What each unit keeps free depends on where its collection stands, so the space is what can be written before it.
     p.over_provisioning = exactly(room);
     let depth = 256.min(config.host.queue_depth as usize);
     let why = match untold {
@@ -270,7 +270,7 @@ fn onset(config: &DeviceConfig) -> Result<u64, SimulationError> {
     Ok(onsets[onsets.len() / 2])
 }
 
-/// Bytes a second of sequential writes, round and round a drive, when every cache is full and collection goes on;
+/// Bytes a second of sequential writes, round and round a drive, when every cache is full and collection continues;
 /// `None` where that depends on what was written before: units whose erases fall together then do so round after round.
 fn sustained(config: &DeviceConfig) -> Result<Option<f64>, SimulationError> {
     let mut in_order = Bench::filled(config, 1)?;

@@ -1,8 +1,8 @@
 //! The cache of cells that are written with one bit: what it holds, where a host can tell.
 //!
 //! The size is read off the configuration: the dedicated superblocks of all units, and the dynamic ones as far as that
-//! many can be free on an empty drive; of a cache that has to be emptied before the host goes on all but the last of
-//! each unit, with which that begins. Whether writes get slower behind it is measured on an empty drive that is written
+//! many can be free on an empty drive; of a cache that has to be emptied before the host continues all but the last of
+//! each unit, with which that starts. Whether writes get slower behind it is measured on an empty drive that is written
 //! in order: where the interface or the channels are slower than both kinds of cells, or where the drive ends before
 //! the cache does, there is a cache that no host can tell.
 

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A level says what each member holds in a row: a chunk of data, a copy of one, or a parity. All else (locks, reads,
-//! writes, rebuilding) is the same for all levels and lies beside this folder.
+//! writes, rebuilding) is the same for all levels and is beside this folder.
 //!
 //! Source of the levels: D. Patterson, G. Gibson, R. Katz: *A Case for Redundant Arrays of Inexpensive Disks*, SIGMOD
 //! 1988; P. Chen et al.: *RAID: High-Performance, Reliable Secondary Storage*, ACM Computing Surveys 26(2), 1994.

@@ -1,4 +1,4 @@
-//! RAID-5, left-symmetric: the parity moves one member to the left with each row, and the data begins behind it, so
+//! RAID-5, left-symmetric: the parity moves one member to the left with each row, and the data starts behind it, so
 //! that a sequential read keeps all members busy (Lee, Katz: *Performance Consequences of Parity Placement in Disk
 //! Arrays*, ASPLOS 1991).
 

@@ -19,7 +19,7 @@ fn member() -> DeviceConfig {
     config
 }
 
-/// A drive of that many bytes that has room for measurements.
+/// A drive of that many bytes that has space for measurements.
 fn larger(capacity: ByteSize) -> DeviceConfig {
     let mut config = support::tiny("micron-m500", capacity, 64, 64);
     config.flash.array_time_jitter = 0.0;
@@ -296,7 +296,7 @@ fn parity_that_was_never_written_is_found() {
     assert!(array.check_parity().unwrap_err().to_string().starts_with("stripe 1: the data of member"));
 }
 
-/// A random load at a queue depth, without bytes; when each request was answered.
+/// A random load at a queue depth, without bytes; when each request was completed.
 fn times(device: &mut dyn BlockDevice, seed: u64, requests: u32, depth: usize) -> Vec<(u64, u64)> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let pages = device.info().capacity.bytes() / 4096;

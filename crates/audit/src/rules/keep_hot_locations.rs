@@ -1,7 +1,7 @@
 //! Rule 4: no write of a chunk or more that starts off the chunk's alignment.
 //!
 //! Where hot locations lie off the chunk's alignment they come from how the drive laid the data out; a chunk-sized
-//! write that starts off alignment lays it out anew, and the hot locations that it covers are gone. On a drive whose
+//! write that starts off alignment lays it out again, and the hot locations that it covers are gone. On a drive whose
 //! hot locations are at chunk starts nothing can be destroyed, and the rule is not checked. Fixed: such a write is
 //! split into pieces.
 

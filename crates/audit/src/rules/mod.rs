@@ -221,7 +221,7 @@ fn known_concurrency(figure: &Figure<u64>, what: &str) -> Result<u32, String> {
     }
 }
 
-/// A hot location that is certain and lies within its period.
+/// A hot location that is certain and is within its period.
 fn known_hot_location(profile: &DeviceProfile) -> Result<HotLocation, String> {
     let hot = known(&profile.parameters.hot_location, "hot location")?;
     if hot.offset_bytes >= hot.period_bytes {

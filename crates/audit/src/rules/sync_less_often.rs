@@ -3,7 +3,7 @@
 //! A flush before a unit is full makes the drive pad it and wait for the program. A *storm* is a series of such
 //! flushes, one after the other. The threshold is the unit itself: from there on a flush costs no padding. On a drive
 //! whose flushes cost nothing (power-loss protection) the rule is not applied. The first flush of a trace is left out:
-//! what precedes it may lie before the recording.
+//! what precedes it may are before the recording.
 
 use flashwise_block::{ByteSize, Nanos, Operation};
 use flashwise_profile::DeviceProfile;

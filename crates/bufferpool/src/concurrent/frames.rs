@@ -24,7 +24,7 @@ unsafe impl Send for Frames {}
 unsafe impl Sync for Frames {}
 
 impl Frames {
-    /// `frames` frames of `page_bytes` zeros; `None` where the system has no room for them.
+    /// `frames` frames of `page_bytes` zeros; `None` where the system has no space for them.
     pub fn new(frames: usize, page_bytes: usize) -> Option<Self> {
         let bytes = frames.checked_mul(page_bytes).filter(|&bytes| bytes > 0)?;
         let mut memory = MmapMut::map_anon(bytes).ok()?;
@@ -38,11 +38,11 @@ impl Frames {
     fn at(&self, frame: u32) -> *mut u8 {
         let offset = frame as usize * self.page_bytes;
         assert!(offset + self.page_bytes <= self.memory.len(), "frame {frame} does not exist");
-        // SAFETY: the frame lies within the memory, as was just checked.
+        // SAFETY: the frame is within the memory, as was just checked.
         unsafe { self.start.as_ptr().add(offset) }
     }
 
-    /// Says that a frame is going to be read from its beginning; there need be no such frame.
+    /// Says that a frame is going to be read from its start; there need be no such frame.
     #[inline]
     pub fn expect(&self, frame: u32) {
         prefetch_at(self.start.as_ptr().wrapping_add(frame as usize * self.page_bytes));
@@ -51,7 +51,7 @@ impl Frames {
     /// A frame's bytes.
     ///
     /// # Safety
-    /// Nobody may write the frame for as long as the slice is used: its page is held shared or exclusively by the
+    /// Nobody may write the frame for as long as the slice is used: its page is pinned shared or exclusively by the
     /// caller, or the caller has taken it for loading or writing it.
     pub unsafe fn bytes(&self, frame: u32) -> &[u8] {
         // SAFETY: the memory is there and initialised (zeros at first), and nobody writes it, as the caller promises.
@@ -61,8 +61,8 @@ impl Frames {
     /// A frame's bytes, to be written.
     ///
     /// # Safety
-    /// Nobody else may touch the frame for as long as the slice is used: its page is held exclusively by the caller, or
-    /// the caller has taken it for loading it.
+    /// Nobody else may touch the frame for as long as the slice is used: its page is pinned exclusively by the caller,
+    /// or the caller has taken it for loading it.
     #[allow(clippy::mut_from_ref, reason = "each frame is guarded by its page's word, as a lock's content is")]
     pub unsafe fn bytes_mut(&self, frame: u32) -> &mut [u8] {
         // SAFETY: the memory is there and initialised, and nobody else touches it, as the caller promises.

@@ -79,7 +79,7 @@ impl Deref for ReadPage<'_> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the page is held shared until `self` is dropped, so nobody writes its frame.
+        // SAFETY: the page is pinned shared until `self` is dropped, so nobody writes its frame.
         unsafe { self.0.frames.bytes(self.0.frame) }
     }
 }
@@ -100,7 +100,8 @@ impl Deref for WritePage<'_> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the page is held exclusively until `self` is dropped, so nobody writes its frame but through `self`.
+        // SAFETY: the page is pinned exclusively until `self` is dropped, so nobody writes its frame but through
+        // `self`.
         unsafe { self.0.frames.bytes(self.0.frame) }
     }
 }
@@ -108,7 +109,7 @@ impl Deref for WritePage<'_> {
 impl DerefMut for WritePage<'_> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the page is held exclusively until `self` is dropped, and `self` is borrowed exclusively.
+        // SAFETY: the page is pinned exclusively until `self` is dropped, and `self` is borrowed exclusively.
         unsafe { self.0.frames.bytes_mut(self.0.frame) }
     }
 }

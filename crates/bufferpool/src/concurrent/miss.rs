@@ -1,11 +1,11 @@
-//! A page without a frame: what falls for it, what is written, what is read.
+//! A page without a frame: what is evicted for it, what is written, what is read.
 //!
 //! ```text
 //!   decide (locked) ─▶ images copied ─▶ before_write ─▶ PageStore::exchange ─▶ ends of writes (locked) ─▶ pages resident
 //! ```
 //!
-//! A dirty page that falls is taken out: nobody reaches it until it is written, but its frame keeps its bytes, so that
-//! a write that fails loses nothing. Other pages of its batch stay where they are; their images are copied under a
+//! A dirty page that is evicted is taken out: nobody reaches it until it is written, but its frame keeps its bytes, so
+//! that a write that fails loses nothing. Other pages of its batch stay where they are; their images are copied under a
 //! shared latch, and who wants to write them does not wait for the drive.
 
 use flashwise_block::BlockError;
@@ -24,7 +24,7 @@ pub(super) enum Asked {
     Read,
     /// To be changed.
     Write,
-    /// To be filled anew.
+    /// To be filled again.
     New,
     /// Not yet.
     Ahead,
@@ -81,11 +81,11 @@ impl<S: PageStore> BufferPool<S> {
     }
 
     /// Reads pages ahead, as many together as there are frames for; those that are there already are left alone. They
-    /// are the first to fall if nobody asks for them.
+    /// are the first to be evicted if they are not requested.
     ///
     /// # Errors
-    /// When there is no such page, a read fails, or the write of what had to fall fails. Other pages may have been
-    /// read.
+    /// When there is no such page, a read fails, or the write of what had to be evicted fails. Other pages may have
+    /// been read.
     pub fn read_ahead(&self, pages: &[Page]) -> Result<(), PoolError> {
         let mut rest = pages;
         while !rest.is_empty() {
@@ -205,7 +205,7 @@ impl<S: PageStore> BufferPool<S> {
         Ok(Decided { frame, prefetched, write })
     }
 
-    /// Lets pages fall so that a frame is free, and says what is to be written.
+    /// Evicts pages so that a frame is free, and says what is to be written.
     fn make_room(&self, core: &mut Core, missing: Page) -> Result<Option<Write>, PoolError> {
         core.plan.reading.clear();
         match self.take_victim(core)? {
@@ -219,7 +219,7 @@ impl<S: PageStore> BufferPool<S> {
         }
     }
 
-    /// Takes the page that falls next out of everybody's reach. What somebody holds is passed over.
+    /// Takes the page that is evicted next out of everybody's reach. Pinned pages are skipped.
     fn take_victim(&self, core: &mut Core) -> Result<Victim, PoolError> {
         while let Some((page, is_dirty)) = core.policy.victim()? {
             let word = &self.words[page.0 as usize];
@@ -248,7 +248,7 @@ impl<S: PageStore> BufferPool<S> {
         Ok(Victim::NotNeeded)
     }
 
-    /// Takes what is written with a dirty victim, and lets fall what falls with it.
+    /// Takes what is written with a dirty victim, and evicts what is evicted with it.
     fn take_batch(&self, core: &mut Core, victim: Placed, missing: Page) -> Write {
         let Core { policy, plan, free, .. } = core;
         let is_free = |page: Page| {

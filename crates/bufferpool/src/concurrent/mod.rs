@@ -12,7 +12,7 @@
 //! | `word.rs` | the state of each page in one word, and where threads wait for it |
 //! | `readers.rs` | readers of pages that nobody writes, who leave no trace in the words |
 //! | `hits.rs` | how the policy hears of hits |
-//! | `miss.rs` | a page without a frame: what falls, what is written, what is read |
+//! | `miss.rs` | a page without a frame: what is evicted, what is written, what is read |
 //! | `write_back.rs` | ends of writes, and checkpoints |
 //! | `store.rs` | [`PageStore`]: a file with direct I/O and io_uring, or any block device |
 //! | `frames.rs`, `guard.rs` | memory, and who may use it |
@@ -29,7 +29,7 @@
 //! - **A write that fails loses nothing.** Its pages stay in memory and dirty, the caller whose miss or checkpoint it
 //!   was is told, and the next checkpoint tries again. A flush that fails is final: the system may forget what it could
 //!   not write and say the next time that all is well.
-//! - **A page that is held never falls.** When every frame is held, a miss is refused ([`PoolError::AllPinned`]).
+//! - **A pinned page is never evicted.** When every frame is pinned, a miss is refused ([`PoolError::AllPinned`]).
 //! - **Latches** are for short: who holds some and wants more has to take them in an order, as with locks. Readers go
 //!   before a writer that waits. A thread must not call [`BufferPool::checkpoint`] while it holds a page for writing.
 //!
@@ -70,11 +70,11 @@ pub type BeforeWrite = Box<dyn Fn(&[PageImage]) -> Result<(), String> + Send + S
 pub struct BufferPoolOptions {
     /// Frames that the policy manages.
     pub frames: usize,
-    /// Which page falls.
+    /// Which page is evicted.
     pub policy: PolicySpec,
     /// How dirty pages are written back; n_w should be the drive's k_w.
     pub ace: Ace,
-    /// What is read along with a page that missed when a dirty one falls.
+    /// What is read along with a page that missed when a dirty one is evicted.
     pub prefetch: Prefetch,
     /// Frames beside, for pages on their way to the store; `None` for 32 misses at a time.
     pub spare_frames: Option<usize>,
@@ -125,15 +125,15 @@ impl BufferPoolOptions {
 /// What happened so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PoolStatistics {
-    /// Pages that were asked for.
+    /// Pages that were requested.
     pub accesses: u64,
     /// Those of them that had no frame.
     pub misses: u64,
-    /// Pages that fell.
+    /// Pages that were evicted.
     pub evictions: u64,
     /// Victims that were dirty.
     pub dirty_evictions: u64,
-    /// Batches that were written when a dirty page fell.
+    /// Batches that were written when a dirty page was evicted.
     pub write_back_operations: u64,
     /// Pages in them.
     pub pages_written: u64,
@@ -141,11 +141,11 @@ pub struct PoolStatistics {
     pub checkpoint_pages: u64,
     /// Pages that were read before anybody asked.
     pub pages_prefetched: u64,
-    /// Those of them that somebody asked for while they were there.
+    /// Those of them that somebody requested while they were there.
     pub prefetched_used: u64,
     /// Writes that failed.
     pub failed_writes: u64,
-    /// Dirty pages that could not be written when they fell and wait for the next attempt.
+    /// Dirty pages that could not be written when they were evicted and wait for the next attempt.
     pub waiting_pages: u64,
 }
 
@@ -157,7 +157,7 @@ struct Core {
     free: Vec<u32>,
     /// By frame: the page that was put there last.
     frame_pages: Vec<Page>,
-    /// Dirty pages that fell and could not be written.
+    /// Dirty pages that were evicted and could not be written.
     orphans: Vec<Page>,
     /// Writes so far, and those that have not ended.
     writes_begun: u64,
@@ -265,7 +265,8 @@ impl<S: PageStore> BufferPool<S> {
     /// A page for reading: from its frame, or from the store.
     ///
     /// # Errors
-    /// When there is no such page, every frame is held, the read fails, or the write of what had to fall for it fails.
+    /// When there is no such page, every frame is pinned, the read fails, or the write of what had to be evicted for it
+    /// fails.
     #[inline]
     pub fn read(&self, page: Page) -> Result<ReadPage<'_>, PoolError> {
         self.hold(page, Hold::Shared, Asked::Read).map(ReadPage)

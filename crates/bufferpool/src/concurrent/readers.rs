@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Between 1 and 2 each of them has a full fence, so at least one sees the other. A hit then writes nothing that other
-//! threads write: they take each other's lines only where somebody writes or a page falls.
+//! threads write: they take each other's lines only where somebody writes or a page is evicted.
 //!
 //! Sources: D. Dice, A. Kogan, *BRAVO: Biased Locking for Reader-Writer Locks*, USENIX ATC 2019, for readers that
 //! announce themselves until somebody writes; M. M. Michael, *Hazard Pointers*, IEEE TPDS 15(6), 2004, for the places.

@@ -201,7 +201,7 @@ impl FileStore {
             Err(error) => return Exchanged { written: Err(error.clone()), read: Err(error) },
         };
         let exchanged = exchange(&mut ring, self.page_bytes, writes, reads);
-        // A ring that still has something under way is not used again.
+        // A ring that still has something in progress is not used again.
         if ring.outstanding() == 0 {
             self.rings().push(ring);
         }

@@ -15,7 +15,7 @@
 //! While a page's image is being written it is *writing*, and not dirty until somebody changes it again, so that a
 //! write that fails can make it dirty again and a write of the same page never overtakes another one.
 //!
-//! Readers of a page that nobody has written for a while do not even do that: they announce themselves
+//! Readers of a page that were never written for a while do not even do that: they announce themselves
 //! ([`super::readers`]). Who wants to write the page or take it out of its frame first forbids that, then looks whether
 //! somebody did.
 //!
@@ -46,7 +46,7 @@ const ORPHAN: u64 = 1 << 63;
 /// Frames that a word can name.
 pub const FRAMES_MAX: u64 = FRAME + 1;
 
-/// How a page is held.
+/// How a page is pinned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
     /// It stays in its frame; others may read and write it.
@@ -98,7 +98,7 @@ pub struct View {
     pub frame: u32,
     /// Whether somebody holds it, or it is on its way.
     pub is_held: bool,
-    /// Whether it has changes that no write under way has.
+    /// Whether it has changes that no write in progress has.
     pub is_dirty: bool,
     /// Whether its image is being written.
     pub is_writing: bool,
@@ -271,7 +271,7 @@ impl PageWord {
         let out = |word: u64| (word & (FRAME | WAITERS)) | BUSY;
         let old = self.update(|word| free(word).then(|| out(word))).ok()?;
         if old & ANNOUNCED != 0 && waiters.readers.has(self.key()) {
-            // Nobody changes a busy word, but who begins to wait for it.
+            // Nobody changes a busy word, but who starts to wait for it.
             self.update_and_wake(waiters, |_| Some(old));
             return None;
         }

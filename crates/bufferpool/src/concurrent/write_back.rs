@@ -16,7 +16,7 @@ pub(super) type Placed = (Page, u32);
 pub(super) struct Write {
     /// What [`Core::begin_write`] gave for it.
     pub(super) tickets: Vec<u64>,
-    /// Pages that have fallen: nobody reaches them until they are written.
+    /// Pages that have been evicted: nobody reaches them until they are written.
     pub(super) out: Vec<Placed>,
     /// Pages that stay in their frames; each has a shared latch until its image is copied.
     pub(super) staying: Vec<Placed>,
@@ -39,7 +39,7 @@ impl Write {
 }
 
 impl Core {
-    /// Notes that a write begins; a checkpoint waits for those before it.
+    /// Notes that a write starts; a checkpoint waits for those before it.
     pub(super) fn begin_write(&mut self) -> Vec<u64> {
         self.writes_begun += 1;
         self.under_way.push(self.writes_begun);
@@ -128,7 +128,7 @@ impl<S: PageStore> BufferPool<S> {
         });
     }
 
-    /// Tries again to write the dirty pages that have fallen.
+    /// Tries again to write the dirty pages that have been evicted.
     pub(super) fn rescue_orphans(&self) -> Result<(), PoolError> {
         let mut core = self.lock();
         let begun = |page: &Page| self.words[page.0 as usize].begin_write().map(|frame| (*page, frame));
@@ -149,7 +149,7 @@ impl<S: PageStore> BufferPool<S> {
     }
 
     /// Makes every change durable whose guard was dropped before: writes all dirty pages, n_w of them at once and in
-    /// the order of their numbers, and flushes the store. Other threads go on meanwhile.
+    /// the order of their numbers, and flushes the store. Other threads continue meanwhile.
     ///
     /// # Errors
     /// When a write fails (its pages stay dirty), or a flush has failed, now or before.
@@ -171,7 +171,7 @@ impl<S: PageStore> BufferPool<S> {
         self.flush()
     }
 
-    /// Waits for the writes that have begun.
+    /// Waits for the writes that have started.
     fn wait_for_writes(&self) {
         let mut core = self.lock();
         let last = core.writes_begun;

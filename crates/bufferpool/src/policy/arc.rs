@@ -1,8 +1,8 @@
-//! ARC: two LRU lists, of pages that were asked for once and of the others, whose sizes follow the ghosts that come
+//! ARC: two LRU lists, of pages that were requested once and of the others, whose sizes follow the ghosts that come
 //! back.
 //!
 //! ```text
-//!   new page ─▶ T1 ─falls─▶ B1 (ghosts)        hit, or asked for again as a ghost ─▶ T2 ─falls─▶ B2 (ghosts)
+//!   new page ─▶ T1 ─is evicted─▶ B1 (ghosts)        hit, or requested again as a ghost ─▶ T2 ─is evicted─▶ B2 (ghosts)
 //! ```
 //!
 //! `target` is how long T1 should be. A page found in B1 raises it by max(1, |B2|/|B1|), one found in B2 lowers it by
@@ -13,10 +13,10 @@
 //!
 //! **Order.** The list from which the next victim comes once this one is gone, to its end, and then the other one: T1
 //! if it has `target` pages or more. That is the order of the published model of reads and writes. It leaves out that
-//! new pages go to T1, which grows while pages of T2 fall. With
+//! new pages go to T1, which grows while pages of T2 are evicted. With
 //!
-//! - `order=miss` that counts: while T1 is no longer than `target`, pages of T2 fall; from then on those of T1, and
-//!   then new ones for ever; what T2 has left comes last. Where T2 is long this writes fewer pages that would stay;
+//! - `order=miss` that counts: while T1 is no longer than `target`, pages of T2 are evicted; from then on those of T1,
+//!   and then new ones for ever; what T2 has left comes last. Where T2 is long this writes fewer pages that would stay;
 //! - `order=lists` what T1 has too many, T2, the rest of T1.
 
 use super::{Parameters, Policy, PolicyError, Shape, Taker, fall_of_two, hand_out};
@@ -60,8 +60,8 @@ pub(crate) struct Arc {
     lists: Lists,
     /// By entry: its list.
     list: Vec<u8>,
-    /// The dirty pages of T1 and of T2. Batches clean each far ahead of what falls, and all of that would be passed for
-    /// the next one.
+    /// The dirty pages of T1 and of T2. Batches clean each far ahead of what is evicted, and all of that would be
+    /// passed for the next one.
     dirty: [Marked; 2],
     target: f64,
     incoming: Incoming,
@@ -82,7 +82,8 @@ impl Arc {
             || (incoming == Incoming::InB2 && length == self.target)
     }
 
-    /// Whether T1 gives a victim when new pages have made it so long; the first one falls for the page that missed.
+    /// Whether T1 gives a victim when new pages have made it so long; the first one is evicted for the page that
+    /// missed.
     fn is_t1_large(&self, length: usize, is_start: bool) -> bool {
         let without_ghost = if length == self.frames { Incoming::WithoutGhost } else { Incoming::Unknown };
         self.falls_from_t1(length, if is_start { self.incoming } else { without_ghost })

@@ -1,14 +1,14 @@
-//! CCF-LRU, cold-clean-first: pages that are clean and were asked for once fall first; then cold dirty ones; hot pages
-//! get a second chance.
+//! CCF-LRU, cold-clean-first: pages that are clean and were requested once are evicted first; then cold dirty ones; hot
+//! pages get a second chance.
 //!
 //! ```text
 //!   read miss ─▶ CC (cold, clean)      write miss, or a hit in either list ─▶ MX (mixed)      both LRU lists
 //! ```
 //!
-//! A hit clears the cold flag. The victim is the oldest of CC. If CC is empty, the oldest of MX is looked at: cold, it
-//! falls; hot and dirty, it becomes cold and goes to the front of MX; hot and clean, it becomes cold and goes to CC.
-//! Source: Z. Li, P. Jin, X. Su, K. Cui, L. Yue, *CCF-LRU: A New Buffer Replacement Algorithm for Flash Memory*, IEEE
-//! TCE 55(3), 2009.
+//! A hit clears the cold flag. The victim is the oldest of CC. If CC is empty, the oldest of MX is examined: cold, it
+//! is evicted; hot and dirty, it becomes cold and goes to the front of MX; hot and clean, it becomes cold and goes to
+//! CC. Source: Z. Li, P. Jin, X. Su, K. Cui, L. Yue, *CCF-LRU: A New Buffer Replacement Algorithm for Flash Memory*,
+//! IEEE TCE 55(3), 2009.
 //!
 //! Left open there, a parameter here: `cold`, the flag of a page that is written on its miss. Default 1.
 //!

@@ -1,7 +1,7 @@
-//! CFLRU, clean-first LRU: of the w pages that fall next, the oldest clean one; if all of them are dirty, the oldest
-//! page.
+//! CFLRU, clean-first LRU: of the w pages that are evicted next, the oldest clean one; if all of them are dirty, the
+//! oldest page.
 //!
-//! A dirty page costs a write when it falls, a clean one nothing, so a dirty one may stay until it is old enough.
+//! A dirty page costs a write when it is evicted, a clean one nothing, so a dirty one may stay until it is old enough.
 //! Source: S. Park, D. Jung, J. Kang, J. Kim, J. Lee, *CFLRU: A Replacement Algorithm for Flash Memory*, CASES 2006.
 //!
 //! Left open there, a parameter here: `window`, w as a share of the frames. Default 0.5, that of the public simulators;

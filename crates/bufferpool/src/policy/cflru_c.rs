@@ -1,16 +1,15 @@
-//! CFLRU/C: as [CFLRU](super::cflru), but if the window has no clean page, its dirty page that was asked for least
-//! often falls.
+//! CFLRU/C: as [CFLRU](super::cflru), but if the window has no clean page, its dirty page that was requested least
+//! often is evicted.
 //!
-//! The count is 1 at load and grows with each hit; of equal ones the oldest page falls.
-//! Source: Y.-S. Yoo, H. Lee, Y. Ryu, H. Bahn, *Page Replacement Algorithms for NAND Flash Memory Storages*, ICCSA
-//! 2007.
+//! The count is 1 at load and grows with each hit; of equal ones the oldest page is evicted. Source: Y.-S. Yoo, H. Lee,
+//! Y. Ryu, H. Bahn, *Page Replacement Algorithms for NAND Flash Memory Storages*, ICCSA 2007.
 //!
 //! Parameters: `window`, as CFLRU's; `order`.
 //!
 //! **Order.** By age, as the published models of ACE take it, which has the dirty pages cleaned in another order than
-//! they would fall in. With `order=rank` they are taken as they would fall: the victim's rank decides for the others
-//! too, and a page that enters the window waits for its turn. By age, ACE turns this policy into CFLRU: what was
-//! cleaned falls first, whatever its count.
+//! they would be evicted in. With `order=rank` they are taken as they would be evicted: the victim's rank decides for
+//! the others too, and a page that enters the window waits for its turn. By age, ACE turns this policy into CFLRU: what
+//! was cleaned is evicted first, whatever its count.
 
 use super::clean_first::{CleanFirst, Rank};
 use super::{Parameters, Policy, PolicyError, Shape, Taker};
@@ -23,7 +22,7 @@ pub(crate) struct CflruC {
     counts: Counts,
 }
 
-/// By entry: how often the page was asked for.
+/// By entry: how often the page was requested.
 struct Counts(Vec<u64>);
 
 /// Counts below it have a group each; a page with more is a group of its own.

@@ -1,15 +1,15 @@
 //! CFLRU/E: as [CFLRU](super::cflru), but if the window has no clean page, its dirty page whose flash block was erased
-//! least often falls.
+//! least often is evicted.
 //!
-//! Of equal ones the oldest page falls. A host cannot see erase counts; see [`super::wear`] for what stands in for
+//! Of equal ones the oldest page is evicted. A host cannot see erase counts; see [`super::wear`] for what is in for
 //! them. Source: Y.-S. Yoo, H. Lee, Y. Ryu, H. Bahn, *Page Replacement Algorithms for NAND Flash Memory Storages*,
 //! ICCSA 2007.
 //!
 //! Parameters: `window`, as CFLRU's; `order`.
 //!
 //! **Order.** By age, as the published models of ACE take it, which has the dirty pages cleaned in another order than
-//! they would fall in. With `order=rank` they are taken as they would fall: the victim's rank decides for the others
-//! too, and a page that enters the window waits for its turn.
+//! they would be evicted in. With `order=rank` they are taken as they would be evicted: the victim's rank decides for
+//! the others too, and a page that enters the window waits for its turn.
 
 use super::clean_first::{CleanFirst, Rank};
 use super::wear::Wear;

@@ -34,7 +34,7 @@ impl CleanFirst {
         Ok(Self { window, dirty, entering: Vec::new(), scratch: Scratch::default(), by_rank })
     }
 
-    /// Says that a page is going to be asked for.
+    /// Says that a page is going to be requested.
     #[inline]
     pub(super) fn expect(&self, entry: Entry) {
         self.window.expect(entry);
@@ -60,7 +60,7 @@ impl CleanFirst {
         }
     }
 
-    /// A page is asked for.
+    /// A page is requested.
     #[inline]
     pub(super) fn hit(&mut self, entry: Entry, is_write: bool, rank: &impl Rank) {
         self.make_room(rank);
@@ -83,7 +83,7 @@ impl CleanFirst {
         self.enter(entering, rank);
     }
 
-    /// Puts a clean page where it falls next.
+    /// Puts a clean page where it is evicted next.
     pub(super) fn push_back(&mut self, entry: Entry, rank: &impl Rank) {
         self.make_room(rank);
         self.window.push_back(entry);
@@ -104,14 +104,16 @@ impl CleanFirst {
             .or_else(|| window.oldest(pages))
     }
 
-    /// Each page that falls lets one more into the window: a clean one falls next, a dirty one waits for its turn.
+    /// Each page that is evicted lets one more into the window: a clean one is evicted next, a dirty one waits for its
+    /// turn.
     pub(super) fn order(&mut self, rank: &impl Rank, pages: &Directory, take: Taker<'_>) {
-        // Where the list begins is only known once somebody has looked.
+        // Where the list starts is only known once somebody has looked.
         let _ = self.window.oldest(pages);
         let Self { window, dirty, entering, scratch, by_rank, .. } = self;
         let free = |&entry: &Entry| pages.is_free(entry);
         let Some(ranked) = dirty.as_ref().filter(|_| *by_rank) else {
-            // Dirty pages fall by their age; where clean ones come between them matters to nobody but the evictor.
+            // Dirty pages are evicted by their age; where clean ones come between them matters to nobody but the
+            // evictor.
             return order_by_age(window, pages, take);
         };
         let mut inside = ranked.sorted(window, rank, scratch).filter(|(_, entry)| free(entry)).peekable();
@@ -123,7 +125,7 @@ impl CleanFirst {
             let own = inside.peek().copied();
             let Some(candidate) = next.into_iter().chain(own).min() else { break };
             if has_new && candidate.0.0 > rank.new_rank() {
-                // New pages are in the window and fall for ever.
+                // New pages are in the window and are evicted for ever.
                 return;
             }
             if Some(candidate) == own {
@@ -133,7 +135,7 @@ impl CleanFirst {
             if take(candidate.1).is_break() {
                 return;
             }
-            // The window slides until a page enters that does not fall at once.
+            // The window slides until a page enters that does not are evicted at once.
             loop {
                 let Some(entry) = beyond.next() else {
                     has_new = true;
@@ -156,7 +158,8 @@ impl CleanFirst {
     }
 }
 
-/// Falls of a window without a clean page: the oldest dirty page falls, one enters; a clean one that enters falls next.
+/// Evictions from a window without a clean page: the oldest dirty page is evicted, one enters; a clean one that enters
+/// is evicted next.
 fn order_by_age(window: &Window, pages: &Directory, take: Taker<'_>) {
     let free = |&entry: &Entry| pages.is_free(entry);
     if window.is_empty() {

@@ -65,7 +65,7 @@ impl Policy for Clock {
 
     fn order(&mut self, pages: &Directory, take: Taker<'_>) {
         let (behind, ahead) = self.bits.split_at(self.hand);
-        // A referenced page falls the second time around.
+        // A referenced page is evicted the second time around.
         for bit in [0, 1] {
             let ring = (self.hand..).zip(ahead).chain((0..).zip(behind));
             let victims = ring.filter(|&(_, &own)| own == bit).map(|(frame, _)| Entry(frame as u32));

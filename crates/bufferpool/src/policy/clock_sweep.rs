@@ -1,8 +1,8 @@
 //! Clock Sweep: PostgreSQL's clock, whose pages have a usage count in place of a bit.
 //!
-//! A load sets the count to 1, a hit adds 1, up to `most`. The hand passes over pages that somebody holds, takes 1 off
-//! those whose count is not 0, and takes the first whose count is 0.
-//! Source: PostgreSQL 11.5, `src/backend/storage/buffer/README`.
+//! A load sets the count to 1, a hit adds 1, up to `most`. The hand passes over pages that is pinned, takes 1 off those
+//! whose count is not 0, and takes the first whose count is 0. Source: PostgreSQL 11.5,
+//! `src/backend/storage/buffer/README`.
 //!
 //! Parameter: `most`, default 5 (PostgreSQL's `BM_MAX_USAGE_COUNT`).
 
@@ -65,7 +65,7 @@ impl Policy for ClockSweep {
 
     fn order(&mut self, pages: &Directory, take: Taker<'_>) {
         let (behind, ahead) = self.usage.split_at(self.hand);
-        // A page falls in the lap after as many as its count.
+        // A page is evicted in the lap after as many as its count.
         for lap in 0..=self.most {
             let ring = (self.hand..).zip(ahead).chain((0..).zip(behind));
             let victims = ring.filter(|&(_, &usage)| usage == lap).map(|(frame, _)| Entry(frame as u32));

@@ -1,8 +1,8 @@
-//! DL-CFLRU/E: clean and dirty pages in two LRU lists; clean ones fall first, wherever they are; then, of the last w
-//! dirty ones, that whose flash block was erased least often.
+//! DL-CFLRU/E: clean and dirty pages in two LRU lists; clean ones are evicted first, wherever they are; then, of the
+//! last w dirty ones, that whose flash block was erased least often.
 //!
 //! A page that is read goes to the front of its own list, one that is written to the front of the dirty list. Of equal
-//! blocks the oldest page falls. A host cannot see erase counts; see [`super::wear`] for what stands in for them.
+//! blocks the oldest page is evicted. A host cannot see erase counts; see [`super::wear`] for what is in for them.
 //! Source: Y.-S. Yoo, H. Lee, Y. Ryu, H. Bahn, *Page Replacement Algorithms for NAND Flash Memory Storages*, ICCSA
 //! 2007.
 //!
@@ -10,7 +10,7 @@
 //! stays goes to the front of the clean list.
 //!
 //! **Order.** Clean pages by age, then dirty ones by age, as the published models of ACE take them. With `order=rank`
-//! the dirty ones are taken as they would fall: by wear, each that falls lets the next one into the window.
+//! the dirty ones are taken as they would be evicted: by wear, each that is evicted lets the next one into the window.
 
 use super::parameters::share_of;
 use super::ranked::{Rank, Ranked, Scratch};
@@ -140,7 +140,7 @@ impl Policy for DlCflruE {
     }
 
     fn order(&mut self, pages: &Directory, take: Taker<'_>) {
-        // Where a list begins is only known once somebody has looked.
+        // Where a list starts is only known once somebody has looked.
         let _ = self.dirty.oldest(pages);
         let Self { clean, dirty, ranked, wear, scratch, entering, by_rank, .. } = self;
         if hand_out(clean.iter(), pages, take).is_break() {
@@ -159,7 +159,7 @@ impl Policy for DlCflruE {
             let own = inside.peek().copied();
             let Some(candidate) = next.into_iter().chain(own).min() else { break };
             if has_new && candidate.0.0 > 0 {
-                // New pages, of blocks that were never written, are in the window and fall for ever.
+                // New pages, of blocks that were never written, are in the window and are evicted for ever.
                 return;
             }
             if Some(candidate) == own {

@@ -1,4 +1,4 @@
-//! FIFO: the page falls that has been in its frame the longest.
+//! FIFO: evicts the page that has been in its frame the longest.
 //!
 //! One list. A hit changes nothing; a load comes in at the front; the victim is the oldest page that nobody holds.
 //! Source: L. A. Belady, *A Study of Replacement Algorithms for a Virtual-Storage Computer*, IBM Systems Journal 5(2),

@@ -1,13 +1,13 @@
-//! LFU: the page falls that was asked for least often since it was loaded; of several, the one that came first to its
+//! LFU: evicts the page that was requested least often since it was loaded; of several, the one that came first to its
 //! count.
 //!
 //! A list for each count, the counts in a chain, so that every step takes a constant time.
 //! Source of the structure: K. Shah, A. Mitra, D. Matani, *An O(1) algorithm for implementing the LFU cache eviction
 //! scheme*, 2010. Counts are forgotten with the page (libCacheSim's LFU).
 //!
-//! **Order.** A new page has the count 1 and falls before every page that has more. So only pages of the lowest count
-//! would fall: the lowest that is left once the victim is gone, which need not be the victim's. With `order=counts` all
-//! of them are taken by their counts, which writes pages that stay.
+//! **Order.** A new page has the count 1 and is evicted before every page that has more. So only pages of the lowest
+//! count would be evicted: the lowest that is left once the victim is gone, which need not be the victim's. With
+//! `order=counts` all of them are taken by their counts, which writes pages that stay.
 
 use super::{Parameters, Policy, PolicyError, Shape, Taker, hand_out};
 use crate::directory::{Directory, Entry, Page};

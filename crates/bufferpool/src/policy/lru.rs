@@ -1,4 +1,4 @@
-//! LRU: the page falls that has not been asked for the longest.
+//! LRU: evicts the page that has not been requested the longest.
 //!
 //! One list. A hit moves to the front, a load comes in at the front, the victim is the oldest page that nobody holds.
 //! Source: folklore; P. J. Denning, *The Working Set Model for Program Behavior*, CACM 11(5), 1968, compares with it.

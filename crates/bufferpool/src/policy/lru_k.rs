@@ -1,20 +1,19 @@
-//! LRU-K: the page falls whose K-th last reference is the longest ago; pages with fewer than K references before all
+//! LRU-K: evicts the page whose K-th last reference is the longest ago; pages with fewer than K references before all
 //! others.
 //!
-//! Pages with fewer references fall by their last one (LRU). The times of a page's references are kept for a while
-//! after it has fallen.
-//! Source: E. J. O'Neil, P. E. O'Neil, G. Weikum, *The LRU-K Page Replacement Algorithm for Database Disk Buffering*,
-//! SIGMOD 1993.
+//! Pages with fewer references are evicted by their last one (LRU). The times of a page's references are kept for a
+//! while after it has been evicted. Source: E. J. O'Neil, P. E. O'Neil, G. Weikum, *The LRU-K Page Replacement
+//! Algorithm for Database Disk Buffering*, SIGMOD 1993.
 //!
-//! Parameters: `k`, default 2; `history`, pages whose times are kept after they fell, as a share of the frames, default
-//! 1 (the paper keeps them for a time instead); `correlated`, accesses within which another reference to a page counts
-//! as the same one, default 0.
+//! Parameters: `k`, default 2; `history`, pages whose times are kept after they were evicted, as a share of the frames,
+//! default 1 (the paper keeps them for a time instead); `correlated`, accesses within which another reference to a page
+//! counts as the same one, default 0.
 //!
 //! Every reference has a number of its own, in the order of time, and a bit that says whether it is the K-th last one
 //! of a page in a frame: the first bit that is set is the victim, and a hit clears one and sets another. When the
 //! numbers are used up, those that count are given anew, in the same order.
 //!
-//! **Order.** Pages with fewer than K references by their last one; a new page falls before any other, so nothing
+//! **Order.** Pages with fewer than K references by their last one; a new page is evicted before any other, so nothing
 //! follows.
 
 use super::{Parameters, Policy, PolicyError, Shape, Taker, hand_out};
@@ -44,7 +43,7 @@ pub(crate) struct LruK {
     now: u64,
     /// By entry: which reference was the last, where it matters how long ago that is.
     last: Vec<u64>,
-    /// The ghost that is asked for and in no list.
+    /// The ghost that is requested and in no list.
     expected: Option<Entry>,
 }
 
@@ -93,7 +92,7 @@ impl References {
         self.kth[number as usize / 64] &= !(1 << (number % 64));
     }
 
-    /// Pages by their K-th last reference, the oldest first. A word that was found empty is not looked at again.
+    /// Pages by their K-th last reference, the oldest first. A word that was found empty is not examined again.
     fn oldest(&mut self, mut wanted: impl FnMut(Entry) -> bool) -> Option<Entry> {
         for (group, words) in self.words.iter_mut().enumerate() {
             let mut left = *words;

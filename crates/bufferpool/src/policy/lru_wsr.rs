@@ -1,9 +1,9 @@
-//! LRU-WSR, write sequence reordering: LRU in which a dirty page falls only the second time that it is the oldest.
+//! LRU-WSR, write sequence reordering: LRU in which a dirty page is evicted only the second time that it is the oldest.
 //!
-//! Each page has a cold flag, 0 at load and after a hit. The oldest page falls if it is clean, or dirty and cold; if it
-//! is dirty and not cold, it becomes cold and goes to the front, and the next one is looked at.
-//! Source: H. Jung, H. Shim, S. Park, S. Kang, J. Cha, *LRU-WSR: Integration of LRU and Writes Sequence Reordering for
-//! Flash Memory*, IEEE TCE 54(3), 2008.
+//! Each page has a cold flag, 0 at load and after a hit. The oldest page is evicted if it is clean, or dirty and cold;
+//! if it is dirty and not cold, it becomes cold and goes to the front, and the next one is examined. Source: H. Jung,
+//! H. Shim, S. Park, S. Kang, J. Cha, *LRU-WSR: Integration of LRU and Writes Sequence Reordering for Flash Memory*,
+//! IEEE TCE 54(3), 2008.
 //!
 //! Parameter: `as-simulator=1` does two things as the public simulator of the ACE authors does: a page that is hit
 //! while it is at the front keeps its flag, and collecting a batch makes the dirty pages cold that it passes. Default

@@ -1,16 +1,16 @@
-//! Replacement policies: which page falls. One file a policy, one trait, one line in the registry.
+//! Replacement policies: which page is evicted. One file a policy, one trait, one line in the registry.
 //!
 //! A policy sees entries of the [`Directory`], never pages, and does no I/O. It orders resident pages, remembers ghosts
 //! if it wants to, and says
 //!
-//! - which page falls next ([`Policy::victim`]), never one that somebody holds;
-//! - who falls after it if every coming request missed on a new page and wrote it ([`Policy::order`]). The pages that
-//!   are written back together are taken from this order. Taking them from the order of the lists instead writes pages
-//!   that would have been written again: 35 to 69 % more of them with ARC, 2Q and LFU.
+//! - which page is evicted next ([`Policy::victim`]), never one that is pinned;
+//! - who is evicted after it if every coming request missed on a new page and wrote it ([`Policy::order`]). The pages
+//!   that are written back together are taken from this order. Taking them from the order of the lists instead writes
+//!   pages that would have been written again: 35 to 69 % more of them with ARC, 2Q and LFU.
 //!
 //! # Adding a policy
 //!
-//! 1. A file here with a type behind [`Policy`], which begins with its source and its exact rule; `lru.rs` is the
+//! 1. A file here with a type behind [`Policy`], which starts with its source and its exact rule; `lru.rs` is the
 //!    shortest.
 //! 2. Its `mod` and its line in the list below. With that, `--policy`, the sweeps, the pool that threads share and the
 //!    tests that go over all policies know it.
@@ -95,7 +95,7 @@ pub struct Shape {
     pub blocks: std::sync::Arc<[u32]>,
 }
 
-/// Takes the pages that fall one after the other, until it has enough.
+/// Takes the pages that are evicted one after the other, until it has enough.
 pub type Taker<'a> = &'a mut dyn FnMut(Entry) -> ControlFlow<()>;
 
 /// A replacement policy.
@@ -111,18 +111,19 @@ pub trait Policy: Send + Sized {
         0
     }
 
-    /// A page in a frame is asked for. The directory's dirty bit is still as before.
+    /// A page in a frame is requested. The directory's dirty bit is still as before.
     fn hit(&mut self, entry: Entry, is_write: bool, pages: &Directory);
 
-    /// A page is going to be asked for in a few accesses: what a hit looks at can be named to the processor. The entry
-    /// may be none, and the page may have fallen until then.
+    /// A page is going to be requested in a few accesses: what a hit looks at can be named to the processor. The entry
+    /// may be none, and the page may have been evicted until then.
     #[inline]
     fn expect(&self, _page: Page, _entry: Entry) {}
 
-    /// A page without a frame is asked for, before a victim is looked for; `ghost` is its entry if it is remembered.
+    /// A page without a frame is requested, before a victim is looked for; `ghost` is its entry if it is remembered.
     fn miss(&mut self, _ghost: Option<Entry>, _pages: &mut Directory) {}
 
-    /// The page that falls next; none only if every page in a frame is held. It stays until [`evict`](Self::evict).
+    /// The page that is evicted next; none only if every page in a frame is pinned. It stays until
+    /// [`evict`](Self::evict).
     fn victim(&mut self, pages: &Directory) -> Option<Entry>;
 
     /// A page loses its frame: it is forgotten or remembered in the directory. It is clean by now.
@@ -131,15 +132,16 @@ pub trait Policy: Send + Sized {
     /// The page that missed has a frame. The directory's dirty bit is set afterwards.
     fn load(&mut self, entry: Entry, is_write: bool, pages: &mut Directory);
 
-    /// A page that nobody asked for has a frame: it goes where it falls next, as far as the policy has such a place.
+    /// A page that was not requested has a frame: it goes where it is evicted next, as far as the policy has such a
+    /// place.
     fn prefetch(&mut self, entry: Entry, pages: &mut Directory);
 
     /// A dirty page was written back and is clean; it stays in its frame.
     fn written(&mut self, _entry: Entry, _pages: &Directory) {}
 
-    /// The pages in the order in which they would fall if every coming request missed on a new page and wrote it. Asked
-    /// only right after [`victim`](Self::victim) gave a dirty page, which is the first of them. Pages that would never
-    /// fall because new ones fall for ever come last or are left out: each policy says which.
+    /// The pages in the order in which they would be evicted if every coming request missed on a new page and wrote it.
+    /// Asked only right after [`victim`](Self::victim) gave a dirty page, which is the first of them. Pages that would
+    /// never are evicted because new ones are evicted for ever come last or are left out: each policy says which.
     fn order(&mut self, pages: &Directory, take: Taker<'_>);
 
     /// The dirty ones of [`order`](Self::order), in that order; clean ones may be among them. For a policy whose order
@@ -148,7 +150,7 @@ pub trait Policy: Send + Sized {
         self.order(pages, take);
     }
 
-    /// A ghost stops being one without being asked for.
+    /// A ghost stops being one without being requested.
     fn drop_ghost(&mut self, _entry: Entry, _pages: &mut Directory) {}
 }
 
@@ -160,8 +162,8 @@ fn hand_out(entries: impl Iterator<Item = Entry>, pages: &Directory, take: Taker
     ControlFlow::Continue(())
 }
 
-/// The order of a policy of two lists whose new pages go to the first: that one falls where `is_large` says so of its
-/// length and of whether nothing fell yet, else the second.
+/// The order of a policy of two lists whose new pages go to the first: that one is evicted where `is_large` says so of
+/// its length and of whether nothing was evicted yet, else the second.
 fn fall_of_two(
     mut first: impl Iterator<Item = Entry>,
     mut second: impl Iterator<Item = Entry>,
@@ -174,7 +176,7 @@ fn fall_of_two(
         let falls_from_first = is_large(length, is_start);
         let candidate = match (falls_from_first, is_start) {
             (true, true) => first.next().map(|entry| (entry, 0)).or_else(|| second.next().map(|entry| (entry, 1))),
-            // A new page would fall, and new ones for ever: what is left follows as if there were none.
+            // A new page would be evicted, and new ones for ever: what is left follows as if there were none.
             (true, false) => first.next().map(|entry| (entry, 0)).or_else(|| second.next().map(|entry| (entry, 0))),
             (false, _) => second.next().map(|entry| (entry, 1)).or_else(|| first.next().map(|entry| (entry, 0))),
         };

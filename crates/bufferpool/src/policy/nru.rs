@@ -4,11 +4,11 @@
 //!   0  not referenced, clean     1  not referenced, dirty     2  referenced, clean     3  referenced, dirty
 //! ```
 //!
-//! Being asked for or loaded sets the referenced bit; all of these bits are cleared every `interval` accesses.
-//! Source: A. S. Tanenbaum, *Modern Operating Systems*, chapter on page replacement.
+//! Being requested or loaded sets the referenced bit; all of these bits are cleared every `interval` accesses. Source:
+//! A. S. Tanenbaum, *Modern Operating Systems*, chapter on page replacement.
 //!
-//! Left open there, chosen here: which page of a class falls: the one that has been in it the longest; classes that
-//! are cleared go behind those that were not referenced anyway. `interval`: default one access for each frame.
+//! Left open there, chosen here: which page of a class is evicted: the one that has been in it the longest; classes
+//! that are cleared go behind those that were not referenced anyway. `interval`: default one access for each frame.
 
 use super::{Parameters, Policy, PolicyError, Shape, Taker, hand_out};
 use crate::directory::{Directory, Entry, Page};

@@ -1,6 +1,6 @@
 //! Parameters of a policy, as they are written behind its name: `clock:bit=1` or `2q:in=0.25,out=0.5`.
 //!
-//! A policy asks for each of its parameters by name, with a default and a range; what nobody asked for is an error.
+//! A policy asks for each of its parameters by name, with a default and a range; what nobody requested is an error.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -150,7 +150,7 @@ impl Parameters {
         self.value(key, 0, expected, |text| words.iter().position(|word| *word == text))
     }
 
-    /// Nothing may be left that nobody asked for.
+    /// Nothing may be left that was not requested.
     ///
     /// # Errors
     /// When something is.

@@ -1,11 +1,11 @@
-//! The dirty pages of a window, of which the one with the smallest rank falls, of equal ones the oldest.
+//! The dirty pages of a window, of which the one with the smallest rank is evicted, of equal ones the oldest.
 //!
 //! Pages that always have the same rank, those of one flash block or those of one count, are a group: a queue by age,
 //! linked by the numbers that the window gives. Only the groups are in a heap, by their rank and the age of their
 //! oldest page.
 //!
 //! Nobody tells of pages that leave or of ranks that grow. A group's place in the heap is what it was when it was last
-//! looked at: as keys only grow, the first group whose key is still right is the first of all. What a queue begins with
+//! examined: as keys only grow, the first group whose key is still right is the first of all. What a queue starts with
 //! is dropped when it is found to be gone.
 
 use std::cmp::Reverse;
@@ -33,7 +33,7 @@ const EMPTY: Queue = Queue { first: UNLINKED, last: UNLINKED };
 
 /// What decides between dirty pages.
 pub(super) trait Rank {
-    /// The page with the smallest rank falls.
+    /// The page with the smallest rank is evicted.
     fn rank(&self, entry: Entry) -> u64 {
         self.rank_in(self.group(entry), entry)
     }
@@ -48,10 +48,10 @@ pub(super) trait Rank {
     /// The rank that a page has when it is new.
     fn new_rank(&self) -> u64;
 
-    /// Says that the group of a page is going to be asked for.
+    /// Says that the group of a page is going to be requested.
     fn expect(&self, entry: Entry);
 
-    /// Says that the rank of a group is going to be asked for.
+    /// Says that the rank of a group is going to be requested.
     fn expect_group(&self, _group: usize) {}
 }
 
@@ -130,7 +130,7 @@ impl Ranked {
         }));
     }
 
-    /// Drops what a queue begins with and is gone; the number of its oldest page then.
+    /// Drops what a queue starts with and is gone; the number of its oldest page then.
     #[inline]
     fn first_of(&mut self, group: usize, window: &Window) -> Option<u32> {
         let queue = &mut self.queues[group];
@@ -145,7 +145,7 @@ impl Ranked {
         Some(queue.first)
     }
 
-    /// The page that falls next.
+    /// The page that is evicted next.
     pub(super) fn victim(
         &mut self,
         pages: &Directory,
@@ -173,7 +173,7 @@ impl Ranked {
         self.sorted(window, rank, scratch).map(|(_, entry)| entry).find(|&entry| pages.is_free(entry))
     }
 
-    /// Names what the groups need of which one is the first when this page has fallen.
+    /// Names what the groups need of which one is the first when this page has been evicted.
     #[inline]
     fn expect_second(&self, pages: &Directory, window: &Window, rank: &impl Rank) {
         for node in self.groups.second() {

@@ -1,8 +1,8 @@
 //! S3-FIFO: a small FIFO that most pages leave unasked for, a main one that reinserts, and a FIFO of ghosts.
 //!
 //! ```text
-//!   new page ─▶ small (a tenth) ─asked for less than twice─▶ ghost ─asked for again─▶ main
-//!                               └─at least twice──────────────────────────────────▶ main ─not asked for─▶ out
+//!   new page ─▶ small (a tenth) ─requested less than twice─▶ ghost ─requested again─▶ main
+//!                               └─at least twice──────────────────────────────────▶ main ─not requested─▶ out
 //! ```
 //!
 //! A hit adds 1 to the page's count, up to 3. If small has its tenth of the frames or more, its oldest pages leave it
@@ -16,9 +16,8 @@
 //!
 //! Parameters: `small`, its share of the frames, default 0.1 and at least one frame; `ghost`, ghosts as a share of the
 //! frames, default 0.9; `threshold`, hits on the way to main, default 2 (libCacheSim's); `fill`, where new pages go
-//! while frames are empty and small has its share: `small` (default, libCacheSim's until aa0fc40 and its
-//! `S3FIFOv0` now), which then is longer than its share until the first pages have fallen, or `main` (its `S3FIFO`
-//! now).
+//! while frames are empty and small has its share: `small` (default, libCacheSim's until aa0fc40 and its `S3FIFOv0`
+//! now), which then is longer than its share until the first pages have been evicted, or `main` (its `S3FIFO` now).
 
 use std::ops::ControlFlow;
 
@@ -42,13 +41,14 @@ pub(crate) struct S3Fifo {
     list: Vec<u8>,
     /// By entry: hits, up to three.
     count: Vec<u8>,
-    /// Of small the pages that are dirty or go to main, of main those that were not asked for: what decides in which
-    /// order dirty pages fall. The others, which earlier batches may have cleaned, are not passed again for each batch.
+    /// Of small the pages that are dirty or go to main, of main those that were not requested: what decides in which
+    /// order dirty pages are evicted. The others, which earlier batches may have cleaned, are not passed again for each
+    /// batch.
     deciding: [Marked; 2],
     small_frames: usize,
     ghosts: usize,
     threshold: u8,
-    /// New pages go to main while small has its share and nothing has fallen.
+    /// New pages go to main while small has its share and nothing has been evicted.
     fills_main: bool,
     was_ghost: bool,
     /// Pages that the imagined future has put into main.
@@ -71,7 +71,7 @@ impl S3Fifo {
 
 impl S3Fifo {
     /// The dirty pages in the order of [`order`](Policy::order), counted, until nothing more is wanted or there, or
-    /// until the pages would matter that come back to main because they were asked for: then `order` has to go on.
+    /// until the pages would matter that come back to main because they were requested: then `order` has to continue.
     fn hand_out_deciding(&self, pages: &Directory, handed: &mut usize, take: Taker<'_>) -> ControlFlow<()> {
         let of = |list: usize| self.deciding[list].iter(&self.lists, list).filter(|&entry| pages.is_free(entry));
         let (mut small, mut main) = (of(SMALL), of(MAIN));

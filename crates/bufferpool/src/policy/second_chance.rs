@@ -1,8 +1,8 @@
-//! Second Chance: FIFO, but a page that was asked for goes to the front once more instead of victims.
+//! Second Chance: FIFO, but a page that was requested goes to the front once more instead of victims.
 //!
 //! One list and a bit a page. A hit sets the bit. The victim is the oldest page whose bit is 0; those before it whose
-//! bit is 1 go to the front with the bit 0. Pages that somebody holds go to the front as they are.
-//! Source: A. S. Tanenbaum, *Modern Operating Systems*, chapter on page replacement.
+//! bit is 1 go to the front with the bit 0. Pages that is pinned go to the front as they are. Source: A. S. Tanenbaum,
+//! *Modern Operating Systems*, chapter on page replacement.
 //!
 //! Left open there, a parameter here: `bit`, that of a page that was just loaded. Default 0 (libCacheSim's); 1 is the
 //! textbooks', where loading counts as a reference. Victims are those of [`super::clock`].
@@ -14,7 +14,7 @@ use crate::lists::Lists;
 /// See the module.
 pub(crate) struct SecondChance {
     list: Lists,
-    /// By entry: whether it was asked for.
+    /// By entry: whether it was requested.
     referenced: Vec<bool>,
     at_load: bool,
 }
@@ -59,7 +59,7 @@ impl Policy for SecondChance {
     }
 
     fn order(&mut self, pages: &Directory, take: Taker<'_>) {
-        // A referenced page falls the second time around.
+        // A referenced page is evicted the second time around.
         for referenced in [false, true] {
             let victims = self.list.iter(0).filter(|entry| self.referenced[entry.at()] == referenced);
             if hand_out(victims, pages, take).is_break() {

@@ -1,11 +1,11 @@
-//! SIEVE: FIFO with a hand that passes over pages that were asked for, and leaves them where they are.
+//! SIEVE: FIFO with a hand that passes over pages that were requested, and leaves them where they are.
 //!
 //! A hit sets a page's bit. The hand goes from the oldest page to the newest, clears bits that are set, and takes the
-//! first page whose bit is not; there it stays. Behind the newest page it begins again with the oldest.
-//! Source: Y. Zhang, J. Yang, Y. Yue, Y. Vigfusson, K. V. Rashmi, *SIEVE is Simpler than LRU*, NSDI 2024.
+//! first page whose bit is not; there it stays. Behind the newest page it starts again with the oldest. Source: Y.
+//! Zhang, J. Yang, Y. Yue, Y. Vigfusson, K. V. Rashmi, *SIEVE is Simpler than LRU*, NSDI 2024.
 //!
-//! **Order.** What was not asked for, from the hand to the newest page. If that is more than the victim, new pages come
-//! in ahead of the hand as fast as it takes them, and it never begins again; else it goes around once more.
+//! **Order.** What was not requested, from the hand to the newest page. If that is more than the victim, new pages come
+//! in ahead of the hand as fast as it takes them, and it never starts again; else it goes around once more.
 
 use super::{Parameters, Policy, PolicyError, Shape, Taker, hand_out};
 use crate::directory::{Directory, Entry};
@@ -16,7 +16,7 @@ pub(crate) struct Sieve {
     list: Lists,
     /// By entry.
     visited: Vec<bool>,
-    /// The page that is looked at next; none for the oldest one.
+    /// The page that is examined next; none for the oldest one.
     hand: Option<Entry>,
 }
 
@@ -75,7 +75,7 @@ impl Policy for Sieve {
         if take(hand).is_break() {
             return;
         }
-        // What the hand clears on its way falls the next time around; it goes around again if nothing fell.
+        // What the hand clears on its way is evicted the next time around; it goes around again if nothing was evicted.
         let mut has_fallen = false;
         let mut fall = |entry| {
             has_fallen = true;

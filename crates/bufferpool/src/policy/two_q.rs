@@ -1,8 +1,8 @@
-//! 2Q, the full version: a page that is asked for again soon after it fell is a hot one; one burst of references is
-//! not.
+//! 2Q, the full version: a page that is requested again soon after it was evicted is a hot one; one burst of references
+//! is not.
 //!
 //! ```text
-//!   new page ─▶ A1in (FIFO, Kin) ─falls─▶ A1out (ghosts, FIFO, Kout) ─asked for again─▶ Am (LRU)
+//!   new page ─▶ A1in (FIFO, Kin) ─is evicted─▶ A1out (ghosts, FIFO, Kout) ─requested again─▶ Am (LRU)
 //! ```
 //!
 //! A hit in A1in changes nothing, one in Am moves to its front. The victim is the oldest of A1in if it holds more than
@@ -11,11 +11,12 @@
 //! 1994.
 //!
 //! Parameters: `in`, Kin as a share of the frames, default 0.25; `out`, Kout, default 0.5 (both the paper's). Left open
-//! there: whether a page that is asked for is taken out of A1out before the victim goes in (`ghost=early`,
+//! there: whether a page that is requested is taken out of A1out before the victim goes in (`ghost=early`,
 //! libCacheSim's, the default), or looked up there afterwards, when the victim may have pushed it out (`ghost=late`).
 //!
-//! **Order.** New pages go to A1in. While it holds at most Kin, pages of Am fall; from then on those of A1in, and then
-//! new ones for ever; what Am has left comes last. With `order=lists`: what A1in has too many, Am, the rest of A1in.
+//! **Order.** New pages go to A1in. While it holds at most Kin, pages of Am are evicted; from then on those of A1in,
+//! and then new ones for ever; what Am has left comes last. With `order=lists`: what A1in has too many, Am, the rest of
+//! A1in.
 
 use super::parameters::share_of;
 use super::{Parameters, Policy, PolicyError, Shape, Taker, fall_of_two, hand_out};
@@ -33,7 +34,7 @@ enum Place {
     Nowhere,
     A1in,
     A1out,
-    /// It was a ghost and is asked for.
+    /// It was a ghost and is requested.
     Expected,
     Am,
 }
@@ -162,7 +163,7 @@ impl Policy for TwoQ {
             return self.order(pages, take);
         }
         self.dirty.begin(&self.lists, A1IN, self.place.len(), |entry| pages.is_dirty(entry));
-        // Each page of Am that falls lets A1in grow by one, until it is too long.
+        // Each page of Am that is evicted lets A1in grow by one, until it is too long.
         let grows = (self.k_in + 1).saturating_sub(self.lists.len(A1IN));
         let free = |&entry: &Entry| pages.is_free(entry);
         let mut am = self.lists.iter(AM).filter(free);

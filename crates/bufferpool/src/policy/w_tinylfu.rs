@@ -1,21 +1,20 @@
-//! W-TinyLFU: a small LRU window, and a main part that a page only enters if it was asked for more often than the page
+//! W-TinyLFU: a small LRU window, and a main part that a page only enters if it was requested more often than the page
 //! that it would push out.
 //!
 //! ```text
 //!   new page ─▶ window (LRU) ─▶ probation (LRU) ─hit─▶ protected (LRU) ─too long─▶ probation
 //! ```
 //!
-//! How often a page was asked for is estimated by a sketch: four rows of 4-bit counters, the smallest of which is
+//! How often a page was requested is estimated by a sketch: four rows of 4-bit counters, the smallest of which is
 //! taken; all are halved after ten accesses for each frame. With the window full, its oldest page stands against the
-//! oldest of probation: the one with the smaller estimate falls, at a tie that of the window; if it is the other one,
-//! the window's page takes its place.
-//! Source: G. Einziger, R. Friedman, B. Manes, *TinyLFU: A Highly Efficient Cache Admission Policy*, ACM ToS 13(4),
-//! 2017.
+//! oldest of probation: the one with the smaller estimate is evicted, at a tie that of the window; if it is the other
+//! one, the window's page takes its place. Source: G. Einziger, R. Friedman, B. Manes, *TinyLFU: A Highly Efficient
+//! Cache Admission Policy*, ACM ToS 13(4), 2017.
 //!
 //! Parameters: `window`, its share of the frames, default 0.01 and at least one frame; `protected`, share of the rest,
 //! default 0.8.
 //!
-//! **Order.** Pages of the window, or what they push out of probation. A new page was asked for once and pushes nothing
+//! **Order.** Pages of the window, or what they push out of probation. A new page was requested once and pushes nothing
 //! out, so nothing follows.
 
 use super::parameters::share_of;
@@ -149,7 +148,7 @@ impl Policy for WTinyLfu {
     }
 }
 
-/// Estimates of how often pages were asked for.
+/// Estimates of how often pages were requested.
 struct Sketch {
     /// Sixteen counters of four bits in a word.
     words: Vec<u64>,

@@ -63,7 +63,7 @@ impl Wear {
     }
 }
 
-/// The page of the least worn block falls first.
+/// The page of the least worn block is evicted first.
 impl Rank for Wear {
     #[inline]
     fn rank_in(&self, block: usize, _: Entry) -> u64 {

@@ -1,4 +1,4 @@
-//! The w pages at the end of an LRU list that fall first, kept up to date as the list changes.
+//! The w pages at the end of an LRU list that are evicted first, kept up to date as the list changes.
 //!
 //! The list is a [`Timeline`], so that the window is everything below a number: its edge. Each change of the list lets
 //! at most one page enter, the next one above the edge. Clean pages are the marked ones.
@@ -49,7 +49,7 @@ impl Window {
         self.list.number(entry) < self.edge
     }
 
-    /// Whether it has no room for any page.
+    /// Whether it has no space for any page.
     pub(super) fn is_empty(&self) -> bool {
         self.size == 0
     }
@@ -125,8 +125,8 @@ impl Window {
         self.fill()
     }
 
-    /// Puts a clean page where it falls next, for which there is room; it enters the window, which another page may
-    /// leave.
+    /// Puts a clean page where it is evicted next, for which there is room; it enters the window, which another page
+    /// may leave.
     pub(super) fn push_back(&mut self, entry: Entry) {
         self.list.push_oldest(entry, true);
         if self.size == 0 {

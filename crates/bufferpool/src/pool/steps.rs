@@ -1,4 +1,4 @@
-//! The steps of an access one by one, for a pool that does its I/O between them and lets others go on meanwhile.
+//! The steps of an access one by one, for a pool that does its I/O between them and lets others continue meanwhile.
 //!
 //! ```text
 //!   hit ─▶ hit

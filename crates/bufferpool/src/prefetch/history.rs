@@ -1,6 +1,6 @@
 //! History: the pages that followed a page before.
 //!
-//! For each page up to [`SUCCESSORS`] pages that were asked for right after it, with how often. A new successor takes
+//! For each page up to [`SUCCESSORS`] pages that were requested right after it, with how often. A new successor takes
 //! the place of the one that followed least often. From the page that missed, the way goes to its most frequent
 //! successor, from that to its own, and so on, over successors that followed at least twice.
 //!
@@ -32,7 +32,7 @@ impl History {
         Self { successors: vec![[Successor::default(); SUCCESSORS]; pages], last: None }
     }
 
-    /// A page was asked for.
+    /// A page was requested.
     pub fn saw(&mut self, page: Page) {
         let last = self.last.replace(page).and_then(|last| self.successors.get_mut(last.0 as usize));
         let Some(successors) = last else { return };

@@ -1,8 +1,8 @@
 //! Prefetchers: which pages are worth reading together with the one that missed.
 //!
-//! They are asked only when a dirty page falls: its batch of write-backs pays for the evictions, and the drive reads as
-//! many pages at once as it has room for. [`sequential`] follows streams, [`history`] what followed before; both
-//! together take the stream where there is one.
+//! They are asked only when a dirty page is evicted: its batch of write-backs pays for the evictions, and the drive
+//! reads as many pages at once as it has space for. [`sequential`] follows streams, [`history`] what followed before;
+//! both together take the stream where there is one.
 
 pub mod history;
 pub mod sequential;
@@ -55,21 +55,21 @@ impl Prefetcher {
         (prefetch != Prefetch::None).then_some(Self { sequential, history })
     }
 
-    /// A page was asked for.
+    /// A page was requested.
     pub(crate) fn saw(&mut self, page: Page) {
         if let Some(history) = &mut self.history {
             history.saw(page);
         }
     }
 
-    /// A page was asked for and had no frame.
+    /// A page was requested and had no frame.
     pub(crate) fn missed(&mut self, page: Page) {
         if let Some(sequential) = &mut self.sequential {
             sequential.missed(page);
         }
     }
 
-    /// Adds up to `most` pages that may be asked for after `page` and are wanted.
+    /// Adds up to `most` pages that may be requested after `page` and are wanted.
     pub(crate) fn candidates(
         &mut self,
         page: Page,

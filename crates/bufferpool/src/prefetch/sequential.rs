@@ -1,9 +1,9 @@
 //! Streams: a miss on the page that was expected next.
 //!
-//! A table holds the pages that would go on with a stream. A miss on one of them marks a stream, and the pages behind
-//! it are worth reading; the table then expects the page behind the last of those. Any other miss puts the page behind
-//! it into the table, in place of the oldest one.
-//! Source: M. Li, E. Varki, S. Bhatia, A. Merchant, *TaP: Table-based Prefetching for Storage Caches*, FAST 2008.
+//! A table holds the pages that would continue with a stream. A miss on one of them marks a stream, and the pages
+//! behind it are worth reading; the table then expects the page behind the last of those. Any other miss puts the page
+//! behind it into the table, in place of the oldest one. Source: M. Li, E. Varki, S. Bhatia, A. Merchant, *TaP:
+//! Table-based Prefetching for Storage Caches*, FAST 2008.
 //!
 //! Chosen here: a table of [`STREAMS`] pages.
 
@@ -20,10 +20,10 @@ const NONE: u32 = u32::MAX;
 pub struct Sequential {
     /// By page: the one behind it.
     next: Arc<[u32]>,
-    /// Pages that would go on with a stream.
+    /// Pages that would continue with a stream.
     expected: [u32; STREAMS],
     oldest: usize,
-    /// The place in the table of the stream that the last miss went on with.
+    /// The place in the table of the stream that the last miss continued with.
     stream: Option<usize>,
 }
 
@@ -37,7 +37,7 @@ impl Sequential {
         self.next.get(page as usize).copied().unwrap_or(NONE)
     }
 
-    /// A page was asked for and was not there.
+    /// A page was requested and was not there.
     pub fn missed(&mut self, page: Page) {
         self.stream = self.expected.iter().position(|&expected| expected == page.0);
         let place = self.stream.unwrap_or_else(|| {
@@ -47,7 +47,7 @@ impl Sequential {
         self.expected[place] = self.behind(page.0);
     }
 
-    /// Adds the pages behind one that has just missed and goes on with a stream.
+    /// Adds the pages behind one that has just missed and continues with a stream.
     pub fn candidates(&mut self, page: Page, most: usize, is_wanted: impl Fn(Page) -> bool, into: &mut Vec<Page>) {
         let Some(place) = self.stream else { return };
         let mut behind = self.behind(page.0);
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(candidates(&mut prefetcher, 50), [0_u32; 0]);
         assert_eq!(candidates(&mut prefetcher, 11), [12, 13, 14]);
         assert_eq!(candidates(&mut prefetcher, 51), [52, 53, 54]);
-        // What was prefetched does not miss: the stream goes on behind it.
+        // What was prefetched does not miss: the stream continues behind it.
         assert_eq!(candidates(&mut prefetcher, 15), [16, 17, 18]);
         assert_eq!(candidates(&mut prefetcher, 98), [0_u32; 0]);
         assert_eq!(candidates(&mut prefetcher, 99), [0_u32; 0], "the last page");

@@ -1,4 +1,4 @@
-//! The pool that threads share: it decides as the simulator does, loses nothing, and never lets a held page fall.
+//! The pool that threads share: it decides as the simulator does, loses nothing, and never evicts a pinned page.
 use crate::support;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier};

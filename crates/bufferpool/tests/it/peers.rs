@@ -1,7 +1,6 @@
 //! Agreement with what other programs count on the same traces.
 //!
-//! Traces and counts stand in `shared` beside the repository, read where they lie; a test says so where they are
-//! absent.
+//! Traces and counts are in `shared` beside the repository, read where they lie; a test says so where they are absent.
 use std::path::{Path, PathBuf};
 
 use flashwise_bufferpool::simulate::{PoolPlan, PoolReport, simulate};
@@ -143,8 +142,8 @@ fn misses_write_backs_and_pages_written_are_those_of_the_models_of_reads_and_wri
     assert_eq!(rows.len(), 38);
 }
 
-/// Those models leave out of ARC's order that new pages make T1 longer while pages of T2 fall. The counts are those of
-/// a list model with either order, outside this crate.
+/// Those models leave out of ARC's order that new pages make T1 longer while pages of T2 are evicted. The counts are
+/// those of a list model with either order, outside this crate.
 #[test]
 fn arcs_batches_write_few_pages_that_would_stay_only_if_its_order_counts_new_pages() {
     let options = TraceOptions {
@@ -186,7 +185,7 @@ impl Storage for Deeds {
     }
 }
 
-/// A line a request: what was asked, hit or miss, the page that fell, the pages that were written, dirty pages
+/// A line a request: what was asked, hit or miss, the page that was evicted, the pages that were written, dirty pages
 /// afterwards. Gives the checksum of all lines and their number.
 fn log_of(requests: &str, policy: &str, frames: usize, ace: Ace) -> (u32, usize) {
     let shape = Shape { frames, pages: 20_480, blocks: [].into() };

@@ -34,20 +34,20 @@ impl Storage for Asked {
     }
 }
 
-/// Pages that the example names, and those that a stream behind page 1 goes on with.
+/// Pages that the example names, and those that a stream behind page 1 continues with.
 const PAGES: u32 = 16;
 
 /// LRU with seven frames: 8 6 2 3 5 7 4 from the last used to the first, of which 2, 5 and 4 are dirty.
 fn pool(ace: Ace, prefetch: Prefetch) -> Box<dyn AnyPool> {
     let shape = Shape { frames: 7, pages: PAGES as usize, blocks: [].into() };
-    // What lies behind page 1 are pages 9 and 10; nothing else has a neighbour.
+    // What is behind page 1 are pages 9 and 10; nothing else has a neighbour.
     let next: Vec<u32> = (0..PAGES).map(|page| [u32::MAX, 9][usize::from(page == 1)]).collect();
     let mut next = next;
     (next[9], next[12]) = (10, 1);
     let options = PoolOptions { ace, prefetch, next_pages: Arc::from(next) };
     let mut pool = PolicySpec::parse("lru").unwrap().pool(&shape, &options).unwrap();
     if prefetch == Prefetch::Sequential {
-        // Page 12 lies before page 1, so that page 1 goes on with a stream.
+        // Page 12 is before page 1, so that page 1 continues with a stream.
         pool.access_on(Access::new(Page(12), false), &mut ()).unwrap();
     }
     for (page, is_dirty) in [(4, true), (7, false), (5, true), (3, false), (2, true), (6, false), (8, false)] {
@@ -56,7 +56,7 @@ fn pool(ace: Ace, prefetch: Prefetch) -> Box<dyn AnyPool> {
     pool
 }
 
-/// The order in which pages fall, found by reading pages that nobody has seen.
+/// The order in which pages are evicted, found by reading pages that nobody has seen.
 fn fall_of(mut pool: Box<dyn AnyPool>) -> Vec<u32> {
     let resident = pool.directory().resident();
     let mut asked = Asked::default();

@@ -1,8 +1,8 @@
 //! Every policy against its naive model: the same misses, victims and batches, with pins and dirty bits.
 //!
-//! Beside that, whatever the policy: a page that is held never falls, no change is lost, and a batch begins with the
-//! victim. `FLASHWISE_POOL_HISTORIES` says how many histories of 160 accesses, in the mean, each policy is tried with;
-//! without it `PROPTEST_CASES` does.
+//! Beside that, whatever the policy: a page that is pinned never is evicted, no change is lost, and a batch starts with
+//! the victim. `FLASHWISE_POOL_HISTORIES` says how many histories of 160 accesses, in the mean, each policy is tried
+//! with; without it `PROPTEST_CASES` does.
 use crate::naive;
 use std::collections::BTreeSet;
 

@@ -25,7 +25,7 @@ impl Part {
         let mut part = Self::default();
         for (level, tag) in part.0.iter_mut().zip(PART_TAGS) {
             let Some(text) = flow.text(tag)?.filter(|text| !text.is_empty()) else { continue };
-            // A comma may stand behind the last number too.
+            // A comma may are behind the last number too.
             let numbers = text.split(',').map(str::trim).filter(|number| !number.is_empty()).map(str::parse);
             let numbers: Result<BTreeSet<u64>, _> = numbers.collect();
             *level = Some(numbers.map_err(|_| flow.refused(tag, &text, "numbers from 0 on, separated by commas"))?);
@@ -74,9 +74,9 @@ impl Part {
 /// What of the drive's logical addresses a flow has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
-    /// Where it begins, bytes.
+    /// Where it starts, bytes.
     pub(super) start: u64,
-    /// What MQSim lets it address, bytes; where there is no room for that, the flow keeps to a part of it.
+    /// What MQSim lets it address, bytes; where there is no space for that, the flow keeps to a part of it.
     pub(super) own: u64,
     /// From there to the next flow's: whole pages on each of its planes, bytes.
     pub(super) pitch: u64,

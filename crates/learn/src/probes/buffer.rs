@@ -9,14 +9,14 @@
 //!
 //! Where the drive counts what it programs, the most that was acknowledged and not on flash at any time is the size.
 //! Where it does not, the line of the second part, drawn back to the start, ends at it; some caches send nothing on
-//! before they are full, so it is drawn back to where the flash begins, where that is known. Programs end in bursts,
+//! before they are full, so it is drawn back to where the flash starts, where that is known. Programs end in bursts,
 //! all dies at once; right after a burst the bytes on flash are at their line, before it below, so the line is drawn
-//! through the upper edge, and the time that the host needs to fill the room is taken out. The burst is made longer
+//! through the upper edge, and the time that the host needs to fill the space is taken out. The burst is made longer
 //! until its second half runs at one speed that is lower than at the start.
 //!
-//! Each burst begins with an empty buffer. Where nothing can be lost a flush leaves what it holds: so there is a rest
+//! Each burst starts with an empty buffer. Where nothing can be lost a flush leaves what it holds: so there is a rest
 //! as long as the burst, and what was written is trimmed, where the target is a drive that counts. What is left even
-//! then, the beginnings of pages, takes room from the next burst and is added: all that was ever written and not
+//! then, the beginnings of pages, takes space from the next burst and is added: all that was ever written and not
 //! programmed. Where more than that was programmed nobody knows it, and the figure is certain only where the long-run
 //! line says the same.
 //!
@@ -127,7 +127,7 @@ const NAME: &str = "write burst";
 struct Burst {
     /// (ns since the start, bytes acknowledged).
     points: Vec<(f64, f64)>,
-    /// When the flash began to program, ns since the start; at once, where the drive does not tell.
+    /// When the flash started to program, ns since the start; at once, where the drive does not tell.
     begun: f64,
     /// What was acknowledged and not programmed, where the drive tells often enough.
     held: Option<Held>,
@@ -200,7 +200,7 @@ pub(crate) fn probe(
         let readings: Vec<Reading> = bursts.iter().filter_map(Burst::read).collect();
         let curve = bursts[0].curve();
         let seen = readings.len() == count && readings.iter().all(|reading| reading.shows(length));
-        // Caches may lie in a row, and a short burst fill no more than the first.
+        // Caches may are in a row, and a short burst fill no more than the first.
         let agreeing = shorter.take_if(|(earlier, _)| seen && agree(earlier, &readings));
         let at_the_end = length * 4 > last || prober.afford(length * 4 * count as u64).is_err();
         if agreeing.is_some() || at_the_end {
@@ -405,7 +405,7 @@ fn burst(prober: &mut Prober<'_>, length: ByteSize) -> Result<Burst, LearnError>
 }
 
 impl Kept {
-    /// What was written and not programmed when a burst began that filled the buffer with `most` bytes.
+    /// What was written and not programmed when a burst started that filled the buffer with `most` bytes.
     fn from(unprogrammed: Option<i64>, most: f64) -> Self {
         match unprogrammed {
             Some(bytes) if bytes >= 0 && bytes as f64 <= KEPT_SHARE_MAX * most => Self::Bytes(bytes as f64),

@@ -40,7 +40,7 @@ const MOST_SHARE: f64 = 0.5;
 const SOME_SHARE: f64 = 0.2;
 /// Blocks that are read again first: few enough for the smallest cache, enough for a test.
 const FEWEST: u64 = 8;
-/// Reads in order before the pause, and what they begin at a multiple of: pages of all speeds are to lie behind them.
+/// Reads in order before the pause, and what they start at a multiple of: pages of all speeds are to are behind them.
 const RUN: u64 = 16;
 const RUNS: ByteSize = ByteSize::kib(64);
 /// Time for a drive to read ahead.
@@ -213,8 +213,8 @@ impl Searched<'_> {
     ];
 }
 
-/// Share of what is at hand that may lie elsewhere than in the cache: simulated drives answered from up to a
-/// twentieth more.
+/// Share of what is at hand that may are elsewhere than in the cache: simulated drives answered from up to a twentieth
+/// more.
 const BESIDE_SHARE: f64 = 0.03;
 
 /// Reads that hold all of a page.

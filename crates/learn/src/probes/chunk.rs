@@ -57,7 +57,7 @@ const AS_MANY_SHARE: f64 = 0.7;
 
 /// The chunk of which what was found is but a part. Reads across a border between pages, dies or planes of one channel
 /// are the faster ones too, but those across the border between two channels are faster still, because both move data:
-/// where of all borders one in a few stands out as the fastest, and it is the one at the begin, chunks lie between
+/// where of all borders one in a few stands out as the fastest, and it is the one at the start, chunks are between
 /// those.
 pub(super) fn chunk_of_fastest_border(sweeps: &[Swept], found: Figure<u64>) -> Option<u64> {
     let part = ByteSize(found.value?);
@@ -72,7 +72,7 @@ pub(super) fn chunk_of_fastest_border(sweeps: &[Swept], found: Figure<u64>) -> O
     Some(part.bytes() * periods as u64)
 }
 
-/// By which share of the latency the border at the begin of so many periods is faster than those between them, where it
+/// By which share of the latency the border at the start of so many periods is faster than those between them, where it
 /// stands out.
 fn leads_of_borders(swept: &Swept, period: usize) -> Vec<(f64, usize)> {
     let levels = swept.levels();
@@ -103,7 +103,7 @@ const BORDER_STANDARD_ERRORS: f64 = 5.0;
 /// none.
 const FLAT_SHARE: f64 = 0.35;
 
-/// The sweep of single blocks that one of longer reads is held against.
+/// The sweep of single blocks that one of longer reads is compared with.
 pub(super) fn single_of(sweeps: &[Swept], i: usize) -> Option<&Swept> {
     sweeps.first().filter(|single| i > 0 && single.sweep.step == sweeps[i].sweep.step)
 }
@@ -162,7 +162,7 @@ fn has_a_valley(swept: &Swept) -> bool {
 }
 
 /// The longer reads that save most, at best those as long as what they tell, where they save more time at one place in
-/// several of the chunks found than shorter ones do at each: reads longer than a chunk lie on the same channels
+/// several of the chunks found than shorter ones do at each: reads longer than a chunk are on the same channels
 /// wherever they start.
 pub(super) fn longer_that_saves_more(sweeps: &[Swept], effects: &[Option<Effect>], found: usize) -> Option<usize> {
     let part = period_of(&sweeps[found]);
@@ -222,7 +222,7 @@ impl ReadOff<'_> {
             ),
             |read_off| read_off.has_a_rival,
         ),
-        // Of pages of several speeds, one border lies between slow ones and another between fast ones.
+        // Of pages of several speeds, one border is between slow ones and another between fast ones.
         doubt("a boundary of pages of several speeds", Wording::Nothing, |read_off| {
             read_off.longer.is_some() && read_off.has_pages_of_several_speeds()
         }),
@@ -311,7 +311,7 @@ const ODD_SHARE: f64 = 0.1;
 /// Share of the places that are odd from which on it is not chance.
 const ODD_PLACES_SHARE_MIN: f64 = 0.03;
 
-/// Whether reads of single blocks repeat with the period that was found: they lie on one channel each, and what repeats
+/// Whether reads of single blocks repeat with the period that was found: they are on one channel each, and what repeats
 /// are pages that are faster than others. Nothing is known of it where what pages cost was taken off.
 fn is_of_pages(sweeps: &[Swept], shown_by: usize) -> bool {
     let (single, swept) = (&sweeps[0], &sweeps[shown_by]);
@@ -341,11 +341,11 @@ fn spares_little(sweeps: &[Swept], i: usize) -> bool {
 /// Share of the time to move a read that a second channel spares at the best place, at least: half where two share it
 /// evenly, unless the host interface is the slower one.
 const SPARED_SHARE_MIN: f64 = 0.125;
-/// Spreads of the latency of single pages that a place of fast pages spares, at most: a read in order meets a slow
-/// page at its begin, and at its end, and each may hold others up.
+/// Spreads of the latency of single pages that a place of fast pages spares, at most: a read in order meets a slow page
+/// at its start, and at its end, and each may hold others up.
 const PAGES_SPREADS_MAX: f64 = 4.0;
 
-/// Whether reads that begin next to the fastest place are faster than most too, as they are where two channels share
+/// Whether reads that start next to the fastest place are faster than most too, as they are where two channels share
 /// them less evenly: what is fast at one place alone is one die less.
 fn falls_to_its_lowest(swept: &Swept) -> bool {
     let levels = swept.levels();

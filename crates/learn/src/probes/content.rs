@@ -3,7 +3,7 @@
 //! Dose and response. Blocks are written with none to all of their bytes zero (the rest random), or with none to all of
 //! the blocks of a run equal to blocks written before (each by itself random). A drive that compresses or deduplicates
 //! is the faster, and programs the less, the higher the dose; one that does not takes no notice. Doses come in random
-//! order, several times over, and the highest is held against the lowest by a rank test.
+//! order, several times over, and the highest is compared with the lowest by a rank test.
 //!
 //! Where the drive tells what it programs, and that is the same at every dose, noise of throughput does not matter, and
 //! two runs of each dose are enough to see it. So many are enough of the doses in between in any case: they show the
@@ -44,7 +44,7 @@ const CHANGES_SHARE: f64 = 0.05;
 /// Times [`CHANGES_SHARE`] below which the interval ends where a gain would have shown.
 const WOULD_SHOW_TIMES: f64 = 3.0;
 
-/// Runs of the lowest and of the highest dose, which are held against each other.
+/// Runs of the lowest and of the highest dose, which are compared with each other.
 const fn runs(effort: Effort) -> usize {
     match effort {
         Effort::Thorough => 6,
@@ -234,7 +234,7 @@ fn run(
     dose: u32,
     originals: &[IoBuffer],
 ) -> Result<f64, LearnError> {
-    // Each run begins with an empty buffer, and is in the long run once that is full.
+    // Each run starts with an empty buffer, and is in the long run once that is full.
     let held = ByteSize(buffer.0.known().unwrap_or(0) / 4 * 5);
     let settle = (WriteBuffer::settling_at_least(prober.effort).max(held).min(AREA) / BLOCK) as usize;
     let measured = (settle / 4).max(1024);

@@ -1,9 +1,9 @@
-//! What lies beyond the region: whether the rest of the drive is served by the same units.
+//! What is beyond the region: whether the rest of the drive is served by the same units.
 //!
 //! A drive may give ranges of its addresses flash of their own (NVM sets, namespaces, partitions of the channels), of
 //! which the region shows one. So a small area is written in random order at each place whose address differs from the
 //! region's start in one higher bit. Of pairs of reads, one here and one there, as many wait for each other as of pairs
-//! within the region where both lie on the same units, and none where they do not: then the bit selects a volume, and
+//! within the region where both are on the same units, and none where they do not: then the bit selects a volume, and
 //! the units of the area are counted and added.
 //!
 //! ```text
@@ -27,7 +27,7 @@ use super::volumes::Volumes;
 
 /// What is written at each place: many blocks for each unit of hundreds.
 const AREA: ByteSize = ByteSize::mib(16);
-/// Bits that are looked at in combination, at most.
+/// Bits that are examined in combination, at most.
 const BITS_MAX: usize = 3;
 const BLOCK: ByteSize = ByteSize::kib(4);
 /// Pairs that should wait if a bit selects nothing: of 40 expected, chance leaves four or fewer of fewer than one bit
@@ -81,7 +81,7 @@ pub(super) fn probe(
     Ok((volumes, units))
 }
 
-/// Bits of addresses beyond the region at which the drive has room for an area.
+/// Bits of addresses beyond the region at which the drive has space for an area.
 fn higher_bits(region: ByteSize, capacity: ByteSize) -> Vec<u32> {
     (0..63).filter(|&bit| 1 << bit >= region.bytes() && (1 << bit) + AREA.bytes() <= capacity.bytes()).collect()
 }

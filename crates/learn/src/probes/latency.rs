@@ -1,7 +1,7 @@
 //! What one request at a time costs: reads beside writes, and what durability adds.
 //!
 //! **α by latency.** Median latency of random writes over that of random reads of one length, nothing else in flight,
-//! in the running state: the writes begin after as much was written as a write buffer swallows.
+//! in the running state: the writes start after as much was written as a write buffer swallows.
 //!
 //! **Flush and durable write.** On an idle drive, in random order: a write alone, a durable write, a flush of nothing,
 //! a flush of one block that was just written. A drive whose write buffer survives a power cut has nothing to do for a
@@ -174,8 +174,8 @@ impl Latencies<'_> {
     ];
 }
 
-/// Whether latencies have a median to speak of: where some are answered by a buffer and others wait, it lies in
-/// between, and moves with the shares of the two.
+/// Whether latencies have a median to speak of: where some are completed by a buffer and others wait, it is in between,
+/// and moves with the shares of the two.
 fn has_a_middle(latencies: &[f64]) -> bool {
     let mut sorted = latencies.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

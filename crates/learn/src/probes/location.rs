@@ -3,7 +3,7 @@
 //! **Chunk and hot locations.** Reads of one length start at `base + o`, with random aligned bases and `o` moved in
 //! small steps. Where a drive puts contiguous chunks on single channels, the curve over `o` repeats with the chunk, and
 //! its minimum is where reads are shared best: the hot location. Steps of 4 KiB are tried first, with reads of 4 to 128
-//! KiB; where they show nothing, the same reads by where they began on the drive (`turns.rs`), and steps of one block
+//! KiB; where they show nothing, the same reads by where they started on the drive (`turns.rs`), and steps of one block
 //! with reads of 4 KiB. Pages of several speeds make curves of their own: reads of single blocks show them, and what
 //! they cost is taken off where the period shows better without. Which sweep tells the chunk, and whether it is one:
 //! `chunk.rs`, `channels.rs`.
@@ -650,7 +650,7 @@ fn valley(folded: &[f64]) -> Option<usize> {
     let meets = (right_at - left_at) / (left - right);
     let bottom = left_at + left * meets;
     let rise = left.abs().min(right.abs());
-    // A flat bottom lies above where the sides meet.
+    // A flat bottom is above where the sides meet.
     let is_sharp = (bottom - at(0)).abs() <= rise && left < 0.0 && right > 0.0;
     let is_even = left.abs().max(right.abs()) <= EVEN_SIDES_FACTOR * rise;
     (is_sharp && is_even && meets.abs() <= 2.0)

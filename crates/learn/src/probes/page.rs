@@ -119,7 +119,7 @@ fn read_off_page(
 }
 
 /// Whether a period may be of dies. Of two that sense at once the later one counts, which is by 0.56 standard
-/// deviations later than one; a border between them comes after a block of 4 KiB or more, which lies in one place.
+/// deviations later than one; a border between them comes after a block of 4 KiB or more, which is in one place.
 fn may_be_of_dies(swept: &Swept, level: Level, period: usize) -> bool {
     let bytes = swept.sweep.step * period as u64;
     let most = match ByteSize(SHORTEST_CHUNK) {
@@ -167,7 +167,7 @@ const PAGES_MIN: usize = 4;
 
 /// The smallest period of which the last start, from which the next page is touched, is the slow one. Longer ones may
 /// be there as well: pages are transferred in parts, and parallel units hold several pages. Where pages differ in speed
-/// by more than that start costs, it is held against the others of its own page.
+/// by more than that start costs, it is compared with the others of its own page.
 fn smallest_page(levels: &[f64], smallest_effect: f64) -> Option<usize> {
     let effect = smallest_effect * median(levels.to_vec());
     (2..=levels.len() / PAGES_MIN)
@@ -178,7 +178,7 @@ fn smallest_page(levels: &[f64], smallest_effect: f64) -> Option<usize> {
 fn last_stands_out(levels: &[f64], period: usize, effect: f64) -> bool {
     let (last, others) = last_and_others(levels, period);
     let test = rank::compare(&last, &others);
-    // The one before it lies within the page: in the slowest of several pages it would take as long.
+    // The one before it is within the page: in the slowest of several pages it would take as long.
     let before = levels.iter().skip(period - 2).step_by(period).copied().collect();
     let least = median(others).max(median(before)) + effect;
     test.delta >= APART_DELTA && test.p_greater < PAGE_BY_CHANCE_PROBABILITY && median(last) >= least
@@ -191,7 +191,7 @@ fn last_and_others(levels: &[f64], period: usize) -> (Vec<f64>, Vec<f64>) {
     (values(last), values(others))
 }
 
-/// The same, held against the others of its own page, which are alike: nine in ten last starts take longer by half as
+/// The same, compared with the others of its own page, which are alike: nine in ten last starts take longer by half as
 /// much again as nineteen in twenty others differ.
 fn stands_out_in_pages(levels: &[f64], period: usize, effect: f64) -> bool {
     let page = |starts: &[f64]| {
@@ -224,9 +224,9 @@ mod tests {
         let speeds = |i: usize| [0.0, 25.0, 70.0][i / 8 % 3] + if i % 8 == 7 { 4.0 } else { 0.0 };
         assert_eq!(smallest_page(&curve(&speeds), 0.005), Some(8));
         assert_eq!(smallest_page(&curve(&|i| [0.0, 25.0, 70.0][i / 8 % 3]), 0.005), None);
-        // Not where the page is begun late.
+        // Not where the page is started late.
         assert_eq!(smallest_page(&curve(&|i| if i % 8 == 3 { 3.0 } else { 0.0 }), 0.005), None);
-        // Parts of pages are told, also where what lies behind a page takes much longer.
+        // Parts of pages are told, also where what is behind a page takes much longer.
         assert_eq!(smallest_page(&curve(&|i| every(2, 3.0)(i) + every(16, 60.0)(i)), 0.005), Some(2));
     }
 

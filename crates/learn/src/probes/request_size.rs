@@ -405,7 +405,7 @@ const STRIPE_DOUBTS: [Doubt<StripeEvidence>; 2] = [
 ];
 
 /// Writes an area in durable pieces of each length, then reads all areas back in random order. Once more behind a
-/// single block: where pieces go on where the one before ended, what came before decides which of them are in one
+/// single block: where pieces continue where the one before ended, what came before decides which of them are in one
 /// place.
 pub(crate) fn probe_read_back(
     prober: &mut Prober<'_>,

@@ -70,7 +70,7 @@ pub(super) const SHORTEST_CHUNK: u64 = 4096;
 /// One read of a sweep.
 #[derive(Clone, Copy, Debug)]
 struct Read {
-    /// Where it began on the drive, in steps.
+    /// Where it started on the drive, in steps.
     at: u64,
     latency_ns: u64,
 }
@@ -130,7 +130,7 @@ impl Way {
 }
 
 /// Share of the variance of single reads that a period explains, from which on it is a period of pages: single reads
-/// lie on one channel each, so that nothing else makes them repeat.
+/// are on one channel each, so that nothing else makes them repeat.
 pub(super) const OF_PAGES_SHARE: f64 = 0.3;
 
 /// Share of the variance that a period must explain of a curve without what its pages cost, where that period is
@@ -163,7 +163,7 @@ pub(super) struct Swept {
 
 impl Swept {
     /// `single` is the sweep of reads of single blocks of the same starts: where these depend on the place, it is
-    /// because pages differ in speed, and not because of how they lie beside each other.
+    /// because pages differ in speed, and not because of how they are beside each other.
     fn new(sweep: Sweep, reads: Vec<Read>, single: Option<&Self>) -> Self {
         let mut samples = vec![Vec::new(); sweep.places()];
         for read in &reads {
@@ -196,7 +196,7 @@ impl Swept {
         Self::new(Sweep { turn, ..self.sweep }, self.reads.clone(), single)
     }
 
-    /// Of latencies by where reads began on the drive, in steps.
+    /// Of latencies by where reads started on the drive, in steps.
     #[cfg(test)]
     pub(super) fn of_starts(sweep: Sweep, samples: Vec<Vec<u64>>, single: Option<&Self>) -> Self {
         let reads = samples.into_iter().enumerate().flat_map(|(at, latencies)| {
@@ -271,7 +271,7 @@ impl Swept {
         Level::ALL.into_iter().map(|level| (lead(&levels(level), period, phase), level)).collect()
     }
 
-    /// The same sweep taken anew, with so many times as many reads.
+    /// The same sweep taken again, with so many times as many reads.
     pub(super) fn with_more_reads(
         &self,
         times: usize,

@@ -10,7 +10,7 @@
 //! More batches are added until the intervals are narrow, or there are enough.
 //!
 //! Source: Papon and Athanassoulis, DaMoN 2021 (fio, more and more jobs at depth 1; the knee read from the plot). Here
-//! one job and growing depth; the fit stands in for the eye.
+//! one job and growing depth; the fit is in for the eye.
 
 use std::f64::consts::SQRT_2;
 
@@ -449,7 +449,7 @@ fn is_moved_for(prober: &Prober<'_>, before: (Option<u64>, ByteSize), padding: P
 /// Factor on what small writes program on a fresh drive from which on data is moved for them.
 const MOVED_FACTOR: f64 = 1.03;
 
-/// Keeps a curve; one of the same requests, from a run that this one goes on from, is replaced.
+/// Keeps a curve; one of the same requests, from a run that this one continues from, is replaced.
 fn keep_curve(draft: &mut ProfileDraft, curve: ThroughputCurve) {
     let same =
         |other: &ThroughputCurve| (other.operation, other.request_bytes) == (curve.operation, curve.request_bytes);

@@ -1,8 +1,8 @@
 //! Places of a drive that repeat with an odd number of steps.
 //!
 //! Bases of sweeps are multiples of a mebibyte. What repeats with a power of two repeats in the window itself; a chunk
-//! of 12 KiB begins behind each base in another phase, and the window shows the mean of them. So the same reads are
-//! looked at once more, by where they began on the drive, as if places a *turn* apart were the same:
+//! of 12 KiB starts behind each base in another phase, and the window shows the mean of them. So the same reads are
+//! examined once more, by where they started on the drive, as if places a *turn* apart were the same:
 //!
 //! ```text
 //!   on the drive   0 ........ 1 MiB ........ 2 MiB ........ 3 MiB
@@ -61,7 +61,7 @@ mod tests {
 
     const STEP: ByteSize = ByteSize::kib(4);
 
-    /// Reads that begin anywhere in the first fifteen mebibytes of a drive on which a start takes so long.
+    /// Reads that start anywhere in the first fifteen mebibytes of a drive on which a start takes so long.
     fn swept(read: u64, latency: impl Fn(u64) -> u64) -> Swept {
         let mut random = Pcg64Mcg::seed_from_u64(read);
         let window = ByteSize::mib(1);

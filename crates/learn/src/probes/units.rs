@@ -5,8 +5,8 @@
 //! what it takes alone, falls into two heaps over random pairs, and of n units every n-th pair is in the upper one.
 //!
 //! That share alone tells n to within a few percent. To have it exactly, blocks are sorted into classes: two blocks are
-//! of one class if reading them together is slow. Each new block is held against one block of each class known; if none
-//! fits, it opens a class. When many blocks in a row have opened none, the classes are the units.
+//! of one class if reading them together is slow. Each new block is compared with one block of each class known; if
+//! none fits, it opens a class. When many blocks in a row have opened none, the classes are the units.
 //!
 //! A read cache would answer for the flash where blocks are read again. On a drive that has one the share decides
 //! alone: all blocks are read in random order before any is read again, first each alone and then in pairs, and more
@@ -47,11 +47,11 @@ const SINGLES: usize = 200;
 const CONTENT_AFTER: usize = 12;
 /// No more classes than this are looked for.
 const CLASSES_MAX: usize = 512;
-/// Times that a block is held against all classes before it opens one.
+/// Times that a block is compared with all classes before it opens one.
 const TRIES: usize = 3;
 /// Members of a class that are kept to be read in turn.
 const MEMBERS: usize = 64;
-/// Share of a read by which the upper heap lies above the lower one.
+/// Share of a read by which the upper heap is above the lower one.
 const APART_SHARE: f64 = 0.15;
 /// Share of itself that every second read adds, from which on all wait for each other: beside the command, most of a
 /// read is done after the other.
@@ -183,7 +183,7 @@ pub(crate) fn probe(
     draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
 ) -> Result<Units, LearnError> {
-    // What was written in order may lie on some of the units only, and so may single blocks where each is programmed
+    // What was written in order may are on some of the units only, and so may single blocks where each is programmed
     // with padding: then of both the one that shows more of them. The last is what later probes find on the drive.
     let in_order = match padding.0 {
         Some(padding) if padding >= PADDED_WA => {

@@ -4,7 +4,7 @@ use flashwise_profile::{Figure, ProbePoint};
 
 use super::{interval95, median};
 
-/// A graded figure is certain if its interval lies within this share of its value: as near as databases need ratios and
+/// A graded figure is certain if its interval is within this share of its value: as near as databases need ratios and
 /// speeds, and as near as the score asks for.
 pub(crate) const INTERVAL_SHARE_MAX: f64 = 0.1;
 
@@ -33,7 +33,7 @@ pub(crate) fn median_interval(samples: &[f64]) -> (f64, f64) {
 /// more. Simulated drives that were measured in two ways differ by up to this.
 pub(crate) const OTHER_WAYS_SHARE: f64 = 0.04;
 
-/// A figure from the same estimate on resampled data: certain where these lie within `tolerance` of the value.
+/// A figure from the same estimate on resampled data: certain where these are within `tolerance` of the value.
 pub(crate) fn measured(value: f64, again: Vec<f64>, tolerance: f64) -> Figure<f64> {
     measured_by_ways(value, again, tolerance, OTHER_WAYS_SHARE)
 }

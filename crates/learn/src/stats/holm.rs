@@ -1,9 +1,9 @@
 //! Which of many findings may be chance.
 //!
-//! Source: Holm, Scandinavian Journal of Statistics 6 (1979): the k-th smallest of n probabilities is held against
-//! α ÷ (n − k + 1), and the first that fails takes all larger ones with it.
+//! Source: Holm, Scandinavian Journal of Statistics 6 (1979): the k-th smallest of n probabilities is compared with α ÷
+//! (n − k + 1), and the first that fails takes all larger ones with it.
 
-/// For each probability whether its finding stands at the family-wise level `alpha`.
+/// For each probability whether its finding is at the family-wise level `alpha`.
 pub(crate) fn stands(probabilities: &[f64], alpha: f64) -> Vec<bool> {
     let mut order: Vec<usize> = (0..probabilities.len()).collect();
     order.sort_by(|&a, &b| probabilities[a].total_cmp(&probabilities[b]));

@@ -1,4 +1,4 @@
-//! Whether a series of measurements has settled, and at what.
+//! Whether a series of measurements is steady, and at what.
 //!
 //! SNIA's rule (Solid State Storage Performance Test Specification 2.0.2, "steady state") asks that five rounds stay
 //! within 20 % of their mean and that a line fitted to them moves by at most 10 % of it. A drive whose collection comes
@@ -11,15 +11,15 @@
 //! batch means (Conway, Management Science 10, 1963), with a few long batches for the slow part and neighbours for the
 //! noise.
 
-/// Rounds that are looked at, at least.
+/// Rounds that are examined, at least.
 const ROUNDS_MIN: usize = 5;
 /// Share of the mean by which a fitted line may move and is of no account: half of the 4 % within which a steady mean
 /// is known.
 const EXCURSION_SHARE: f64 = 0.02;
-/// Standard errors of its slope below which a fitted line has none: 95 in 100 lines through noise lie below.
+/// Standard errors of its slope below which a fitted line has none: 95 in 100 lines through noise are below.
 const SLOPE_STANDARD_ERRORS: f64 = 2.0;
 
-/// What a series has settled at.
+/// What a series is steady at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settled {
     /// Mean of the later half.
@@ -30,7 +30,7 @@ pub(crate) struct Settled {
     pub(crate) high: f64,
 }
 
-/// What the later half of a series says of its level, whether it has settled or not.
+/// What the later half of a series says of its level, whether it is steady or not.
 pub(crate) fn level(series: &[f64]) -> Settled {
     let later = later_half(series);
     let (mean, deviation) = spread(later);
@@ -39,7 +39,7 @@ pub(crate) fn level(series: &[f64]) -> Settled {
     Settled { mean, low: mean - half, high: mean + half }
 }
 
-/// The level of a series that has settled, its mean known to within `tolerance` of itself.
+/// The level of a series that is steady, its mean known to within `tolerance` of itself.
 pub(crate) fn settled(series: &[f64], tolerance: f64) -> Option<Settled> {
     let later = later_half(series);
     if later.len() < ROUNDS_MIN {

@@ -1,5 +1,5 @@
-//! Budgets: no byte is written beyond the one, nothing is begun after the other, and each figure that was left out says
-//! for which.
+//! Budgets: no byte is written beyond the one, nothing is started after the other, and each figure that was left out
+//! says for which.
 
 use crate::support;
 use std::sync::OnceLock;
@@ -86,7 +86,8 @@ fn a_limit_that_allows_nothing_is_an_error_that_names_it() {
 #[test]
 fn nothing_is_begun_after_the_end_of_the_time() {
     let needed = without_budget().recipe.device_time_ns;
-    // What was begun is ended: a batch of requests, or what settles before one, which is half of the drive at most.
+    // What was started is ended: a batch of requests, or what becomes steady before one, which is half of the drive at
+    // most.
     let slack = Nanos::millis(4000);
     for share in [2, 5, 30] {
         let budget = Nanos(needed / share);

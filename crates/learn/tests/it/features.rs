@@ -257,7 +257,7 @@ fn units_that_no_single_bit_selects_are_counted_all_the_same() {
 
 #[test]
 fn a_bit_that_halves_the_units_selects_two_volumes() {
-    // Of six units by turns, pieces of even number lie on three, those of odd number on the others; no other bit parts
+    // Of six units by turns, pieces of even number are on three, those of odd number on the others; no other bit parts
     // them.
     let profile = learned(Model { servers: 6, ..by_address() });
     assert_exactly(&profile, "internal_volumes", Quantity::Count(2));

@@ -1,4 +1,4 @@
-//! The learner held against the truth of drives that were not drawn by the generator of random ones: files of
+//! The learner compared with the truth of drives that were not drawn by the generator of random ones: files of
 //! `tests/drives`, each with something that the generator does not make.
 
 use flashwise_block::Silent;

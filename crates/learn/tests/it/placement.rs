@@ -1,4 +1,4 @@
-//! What is learned through a file counts from the begin of the drive below it, or says that it does not.
+//! What is learned through a file counts from the start of the drive below it, or says that it does not.
 
 use crate::support;
 use flashwise_block::{
@@ -93,7 +93,7 @@ fn learned(device: &mut dyn BlockDevice) -> DeviceProfile {
 }
 
 const MIB: u64 = 1 << 20;
-/// A place that no chunk begins at, and that is far enough from one for another place to be hot.
+/// A place that no chunk starts at, and that is far enough from one for another place to be hot.
 const ODD: u64 = 7 * MIB + 20_480;
 
 #[test]

@@ -19,14 +19,14 @@ fn in_one_go() -> &'static DeviceProfile {
     PROFILE.get_or_init(|| learn(&mut small_drive(), &complete(), &mut Silent).unwrap())
 }
 
-/// The profile of a run that a user stops as the probe of this name begins.
+/// The profile of a run that a user stops as the probe of this name starts.
 fn stopped_at(probe: &str, options: &LearnOptions, drive: &mut Counting<SimulatedSsd>) -> DeviceProfile {
     let (learned, checkpoints) = learn_with_checkpoints(drive, options, &mut Notes::stopping_at(probe));
     let learned = learned.unwrap();
     assert_eq!(learned.stopped, Some(LearnError::Device(BlockError::Interrupted)));
     let last = checkpoints.last().map(|last| &last.parameters);
     assert!(last.is_none_or(|last| *last == learned.profile.parameters), "the file has what was known");
-    // What goes on has been a file in between.
+    // What continues has been a file in between.
     through_toml(&learned.profile)
 }
 
@@ -34,13 +34,13 @@ fn going_on(from: &DeviceProfile, options: &LearnOptions) -> LearnOptions {
     LearnOptions { resume: Some(Box::new(from.clone())), ..options.clone() }
 }
 
-/// A run that was stopped as a probe began, and the run that continued from its profile on the same drive.
+/// A run that was stopped as a probe started, and the run that continued from its profile on the same drive.
 struct Resumed {
     probe: &'static str,
     partial: DeviceProfile,
     partial_written: u64,
     learned: Learned,
-    /// What the second run began.
+    /// What the second run started.
     stages: Vec<String>,
     /// By both.
     written: u64,

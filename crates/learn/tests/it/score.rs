@@ -1,4 +1,4 @@
-//! The learner held against the truth of random drives, which it does not see.
+//! The learner compared with the truth of random drives, which it does not see.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -26,7 +26,7 @@ fn cached(cache: Option<SlcCacheConfig>, factor: u32) -> DeviceConfig {
 /// What is learned of a drive's cache, and what it holds.
 fn assert_found(cache: SlcCacheConfig, factor: u32) {
     let config = cached(Some(cache), factor);
-    // With the last superblock of each unit, a cache that must be emptied first begins to be.
+    // With the last superblock of each unit, a cache that must be emptied first starts to be.
     let last = if cache.when_full == SlcCacheFull::Fold { config.slc_cache_bytes() / superblocks(cache) } else { 0 };
     let size = config.slc_cache_bytes() - last;
     let profile = learned(config);

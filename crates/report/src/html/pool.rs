@@ -9,7 +9,7 @@ use crate::text::numbers::{grouped, percentage, significant, time};
 use crate::text::pool as say;
 use crate::text::words::kept_together;
 
-/// Lines in a chart; more policies stand in further ones, on the same axes.
+/// Lines in a chart; more policies are in further ones, on the same axes.
 const MOST_LINES: usize = 6;
 const CLASSES: [&str; MOST_LINES] = ["s1", "s2", "s3", "s4", "s5", "s6"];
 

@@ -87,7 +87,7 @@ fn drawn(point: &ProbePoint, x: &Scale<'_>, y: &Scale<'_>) -> Point {
     Point { x: at * x.factor, y: value * y.factor, low: low * y.factor, high: high * y.factor, words }
 }
 
-/// Where a figure lies on the x axis, if the axis shows its kind.
+/// Where a figure is on the x axis, if the axis shows its kind.
 fn marks(figure: &Entry, x: &Scale<'_>) -> Vec<Mark> {
     let Some(value) = figure.figure.value.filter(|_| figure.figure.verdict != Verdict::Absent) else {
         return Vec::new();

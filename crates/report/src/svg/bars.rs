@@ -4,12 +4,12 @@ use maud::{Markup, html};
 
 use super::{at, figure};
 
-/// Narrower than other charts: three stand in a row.
+/// Narrower than other charts: three are in a row.
 const WIDTH: f64 = 320.0;
 const BAR: f64 = 18.0;
 const NAME: f64 = 18.0;
 const GAP: f64 = 10.0;
-/// Where the longest bar or whisker ends; the values stand behind it.
+/// Where the longest bar or whisker ends; the values are behind it.
 const LONGEST: f64 = WIDTH - 86.0;
 
 /// One chart.

@@ -53,7 +53,7 @@ pub(crate) struct Mark {
     pub(crate) class: &'static str,
 }
 
-/// A mark's label with the row that it stands in.
+/// A mark's label with the row that it is in.
 struct Placed<'a> {
     mark: &'a Mark,
     row: usize,

@@ -52,7 +52,7 @@ impl Axis {
         }
     }
 
-    /// Whether a value lies on the axis.
+    /// Whether a value is on the axis.
     pub(crate) fn contains(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }

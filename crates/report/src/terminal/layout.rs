@@ -70,7 +70,7 @@ impl Text {
     }
 }
 
-/// A row that stands below the title of its section.
+/// A row that is below the title of its section.
 fn indented(mut row: Vec<Text>) -> Vec<Text> {
     if let Some(first) = row.first_mut() {
         first.text.insert_str(0, "\u{a0}\u{a0}");
@@ -188,7 +188,7 @@ impl Screen {
         table
     }
 
-    /// A table whose rows stand in sections, each below its title.
+    /// A table whose rows are in sections, each below its title.
     pub(super) fn sections(&mut self, header: &[&str], align: &[Align], sections: Vec<(&str, Vec<Vec<Text>>)>) {
         let mut rows = Vec::new();
         let mut titles = Vec::new();

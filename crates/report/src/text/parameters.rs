@@ -48,7 +48,7 @@ impl ParameterRow {
     }
 }
 
-/// A value with its unit; `≈` stands before a best guess.
+/// A value with its unit; `≈` is before a best guess.
 pub(crate) fn value_in_words(verdict: Verdict, value: Option<Quantity>) -> String {
     match (verdict, value) {
         (Verdict::Absent, _) => "none".to_owned(),

@@ -52,7 +52,7 @@ pub struct Life {
     pub not_projected: Option<String>,
 }
 
-/// What a new drive lives through when the run goes on for ever.
+/// What a new drive lives through when the run continues for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Projection {
     /// Bytes that the host can write until the drive is read-only (TBW, in bytes).
@@ -86,7 +86,7 @@ pub struct LifeFactors {
     pub wear_levelling: f64,
     /// What is left when blocks endure differently and the first that dies ends the drive's life.
     pub endurance_spread: f64,
-    /// What it gains by spare superblocks that stand in for those which die first.
+    /// What it gains by spare superblocks that are in for those which die first.
     pub spare_superblocks: f64,
     /// Data that the host writes twice is stored once.
     pub deduplication: f64,

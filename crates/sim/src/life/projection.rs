@@ -45,7 +45,7 @@ pub(crate) struct Evenness {
     pub(crate) wear_levelling: f64,
     /// Blocks differ, too.
     pub(crate) endurance_spread: f64,
-    /// Spares stand in, too.
+    /// Spares are in, too.
     pub(crate) spare_superblocks: f64,
 }
 
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn one_block_alone_dies_at_the_median_of_what_it_endures() {
         let found = at_end(&[unit(0, &[(1.0, 1)])], Mortality { spread: 0.2, ..SURE });
-        // Of one event the normal stands in poorly: P = Φ((½ − p) ÷ √p(1−p)) is ½ where p is.
+        // Of one event the normal is in poorly: P = Φ((½ − p) ÷ √p(1−p)) is ½ where p is.
         assert!(close(found, 1_000.0), "{found}");
     }
 

@@ -35,7 +35,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens a results file, or begins one.
+    /// Opens a results file, or starts one.
     #[allow(clippy::disallowed_methods, reason = "a file of results that was parsed, or is new; lines are added to it")]
     pub(super) fn open(path: &Path) -> Result<Self, SweepError> {
         let failed = |e: std::io::Error| SweepError::file(path, &e);

@@ -11,7 +11,7 @@
 //!
 //! **Resuming.** A finished cell is one line in the journal, under a hash of everything that decides its result: the
 //! whole configuration of drive and workload, the state of the drive before, the traces' contents, and the version of
-//! flashwise. A cell whose hash is found there is not run again. What was running when the sweep stopped is run anew.
+//! flashwise. A cell whose hash is found there is not run again. What was running when the sweep stopped is run again.
 //!
 //! **Before the first simulation** every cell is checked: a grid with an impossible combination is refused as a whole.
 

@@ -97,7 +97,7 @@ pub struct SweepRow {
     pub erase_count_mean: Option<f64>,
     /// P/E cycles of the most worn superblock.
     pub erase_count_max: Option<u32>,
-    /// Logical pages that were read although nobody had written them.
+    /// Logical pages that were read although they had never been written.
     pub unwritten_pages_read: u64,
 }
 

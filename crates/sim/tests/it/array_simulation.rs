@@ -1,5 +1,5 @@
-//! Workloads on arrays: what their controllers send to the members, held against the arithmetic of RAID exactly; drives
-//! that fail in the middle; and an array of one drive against that drive.
+//! Workloads on arrays: what their controllers send to the members, compared with the arithmetic of RAID exactly;
+//! drives that fail in the middle; and an array of one drive against that drive.
 
 use crate::support;
 

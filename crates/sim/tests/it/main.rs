@@ -1,5 +1,5 @@
 //! Whole workloads on drives and arrays: their invariants, and write amplification and waiting times beside theory, a
-//! model of the FTL that is written anew (`reference`), and other simulators.
+//! model of the FTL that is written again (`reference`), and other simulators.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
 #![allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own")]

@@ -1,7 +1,7 @@
 //! Time in the simulator against what follows from its parts: the latency of a request to the nanosecond, queues
 //! against the Pollaczek–Khinchine formula, throughput against the server that bounds it.
 //!
-//! Tolerances, set before the first run: none where one or two requests are under way, 3 % for mean waiting under
+//! Tolerances, set before the first run: none where one or two requests are in progress, 3 % for mean waiting under
 //! Poisson arrivals, 1 % for throughput and for Little's law.
 use flashwise_block::{BlockDevice, ByteSize, Nanos, Request, execute};
 use flashwise_ssd::config::{DataTransfer, Placement, WritePolicy};
@@ -214,7 +214,7 @@ fn commands_that_arrive_at_the_firmware_by_chance_wait_as_in_m_d_1() {
     }
 }
 
-/// What a host gets that always has `depth` requests under way.
+/// What a host gets that always has `depth` requests in progress.
 struct Loop {
     iops: f64,
     mean_latency_s: f64,

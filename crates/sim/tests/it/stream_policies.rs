@@ -141,7 +141,7 @@ fn a_workload_of_one_flow_tells_the_drive_its_future_and_others_are_refused() {
     assert!(told.contains("end is unknown in advance"), "{told}");
 }
 
-/// The same writes to the naive model, which collects before it opens a block, and so has to begin one block earlier.
+/// The same writes to the naive model, which collects before it opens a block, and so has to start one block earlier.
 fn naive(case: &Case, policy: Policy) -> f64 {
     let logical = case.logical_pages() as usize;
     let drive = Reference::new(case.blocks as usize, case.pages_per_block as usize, logical, policy, 3, 7);

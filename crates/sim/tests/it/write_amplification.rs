@@ -151,7 +151,7 @@ fn two_regions_in_order_cost_what_was_published_and_less_than_greedy_ones_under_
 /// The same writes to the naive model.
 ///
 /// With two frontiers the model collects before it opens a block for the host, the simulator when it has opened one. So
-/// that as many blocks are free while the host writes, the model has to begin one block earlier.
+/// that as many blocks are free while the host writes, the model has to start one block earlier.
 fn naive(case: &Case, policy: Policy) -> f64 {
     let logical = case.logical_pages() as usize;
     let threshold = overwrite::FREE_BLOCKS as usize + usize::from(!case.one_frontier);
@@ -183,9 +183,9 @@ fn the_simulator_moves_as_many_pages_as_a_naive_model_on_the_same_writes() {
     let mut off = Vec::new();
     for skew in [UNIFORM, SKEWS[1]] {
         for (policy, model, one_frontier) in policies {
-            // With two regions the model goes on until a region has given a block's worth of room, the simulator stops
-            // when enough blocks are free and goes on there later: half a block more or less, which a larger drive
-            // hides.
+            // With two regions the model continues until a region has given a block's worth of room, the simulator
+            // stops when enough blocks are free and continues there later: half a block more or less, which a larger
+            // drive hides.
             let blocks = if policy == GcPolicy::TwoR { 600 } else { 150 };
             let case = Case { policy, fill: 0.8, skew, blocks, pages_per_block: 64, one_frontier, rounds: 8 };
             let (simulated, expected) = (simulate(&case), naive(&case, model));

@@ -53,7 +53,7 @@ pub(crate) struct Cache {
     pub(crate) read: Option<Box<ReadCache>>,
     pub(crate) ahead: Option<Box<ReadAhead>>,
     pub(crate) buffer: WriteBuffer,
-    /// Pages are mapped one by one, and nothing but the write buffer stands before the flash of a read.
+    /// Pages are mapped one by one, and nothing but the write buffer is before the flash of a read.
     pub(crate) is_passed_by_reads: bool,
     /// Bytes in which reads come over a channel.
     pub(crate) transfer_unit: usize,
@@ -92,7 +92,7 @@ impl Cache {
         }
     }
 
-    /// A page that was on its way from the cache takes no room in the write buffer any more; gives who waits for it.
+    /// A page that was on its way from the cache takes no space in the write buffer any more; gives who waits for it.
     pub(crate) fn leave_buffer(&mut self, entry: u32, state: State) -> Vec<u32> {
         let Some(cache) = &mut self.write else { return Vec::new() };
         let record = &mut cache.entries[entry];
@@ -250,7 +250,7 @@ impl Cache {
         (missing > 0).then_some((slot, missing))
     }
 
-    /// Whether trying to take a page of a write changes nothing, because it would have to go on to a buffer that is
+    /// Whether trying to take a page of a write changes nothing, because it would have to continue to a buffer that is
     /// full.
     #[inline]
     pub(crate) fn takes_no_page(&self, request: u32, host: &Host) -> bool {

@@ -1,10 +1,10 @@
-//! The write buffer: how full it is, who waits for room, and pages whose unit has no room for them.
+//! The write buffer: how full it is, who waits for room, and pages whose unit has no space for them.
 
 use crate::config::DeviceConfig;
 use crate::ftl::PageMap;
 use crate::list::{Fifo, Linked, NONE, Slab};
 
-/// A page in the write buffer whose unit has no room for it yet.
+/// A page in the write buffer whose unit has no space for it yet.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ParkedPage {
     pub(crate) what: Parked,
@@ -85,7 +85,7 @@ impl WriteBuffer {
         self.parked[list].push(&mut self.parked_pages, page);
     }
 
-    /// A page in a superpage takes room in the write buffer.
+    /// A page in a superpage takes space in the write buffer.
     pub(crate) fn take_room(&mut self, superpage: u32, bytes: u32, ftl: &mut PageMap) {
         self.used_bytes += u64::from(bytes);
         ftl.superpages[superpage].held_bytes += bytes;

@@ -10,12 +10,12 @@
 //! ```
 //!
 //! A page is dirty until its room is needed, a watermark is passed, a flush comes, or at once, as
-//! `controller.write_cache.flush` says. From the moment it is chosen it takes room in the write buffer, no longer in
+//! `controller.write_cache.flush` says. From the moment it is chosen it takes space in the write buffer, no longer in
 //! the cache; where the buffer is full, the choice waits, and so do the writes that need the page's room, in their
 //! order. A write that hits a page which has not been placed yet overwrites it where it is.
 //!
 //! Where the FTL maps blocks there is no write buffer behind the cache. A page then takes its room there, which bounds
-//! how many are under way, until it is programmed.
+//! how many are in progress, until it is programmed.
 //!
 //! Only one version of a page is in the cache, and every write goes through it, so that what the cache holds is always
 //! newer than what the FTL knows.
@@ -49,7 +49,7 @@ pub(crate) enum State {
     Outdated,
     /// Trimmed while it was queued or leaving.
     Dropped,
-    /// Stays for good, because the drive has become read-only and has no room for it.
+    /// Stays for good, because the drive has become read-only and has no space for it.
     Kept,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Entry {
     pub(crate) touched: u16,
     /// The stream that the last write of it named.
     pub(crate) stream: u16,
-    /// It goes on while its data arrives, so that it need not be read from DRAM again.
+    /// It continues while its data arrives, so that it need not be read from DRAM again.
     pub(crate) arriving: bool,
     /// Room that it takes in the write buffer, bytes.
     pub(crate) charge: u32,
@@ -143,7 +143,7 @@ pub(crate) struct WriteCache {
     pub(crate) dirty: Recency,
     pub(crate) queue: Fifo,
     pub(crate) dirty_pages: u32,
-    /// Pages that take room in the cache: dirty, and queued unless dropped.
+    /// Pages that take space in the cache: dirty, and queued unless dropped.
     pub(crate) held: u32,
     /// Pages in the queue, dropped ones included.
     pub(crate) queued: u32,
@@ -208,7 +208,7 @@ impl WriteCache {
         self.pages.entry(logical_page)
     }
 
-    /// Pages that take room in the cache.
+    /// Pages that take space in the cache.
     pub(crate) fn held_pages(&self) -> u32 {
         self.held
     }
@@ -263,7 +263,7 @@ impl WriteCache {
         entry.is_some()
     }
 
-    /// Brings a page in; one that goes on at once, while it arrives, is queued.
+    /// Brings a page in; one that continues at once, while it arrives, is queued.
     pub(crate) fn insert(&mut self, logical_page: u32, nth: (u32, u32), covered: u16, goes_on: bool) -> u32 {
         let entry = self.entries.take();
         self.pages.enter(logical_page, entry);

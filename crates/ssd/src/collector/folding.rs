@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   nothing to do for idle_ns  ─┐
-//!   when_full = "fold", no room ─┼─▶ the oldest cached superblock is emptied as a victim of garbage collection is
+//!   when_full = "fold", no space ─┼─▶ the oldest cached superblock is emptied as a victim of garbage collection is
 //!   too few superblocks free   ─┘    (one at a time in a unit, behind what garbage collection needs)
 //! ```
 //!
@@ -10,7 +10,7 @@
 //! cache could have all its dynamic superblocks ([`Ftl::take_for_room_in_slc_cache`](crate::ftl::PageMap)): data that
 //! is written over leaves garbage and no free superblocks, and the cache would have room only once.
 //!
-//! A superblock that is being emptied when the host comes back is emptied to its end; no further one is begun.
+//! A superblock that is being emptied when the host comes back is emptied to its end; no further one is started.
 
 use flashwise_block::FlashCounters;
 

@@ -1,4 +1,4 @@
-//! Garbage collection as work: what is under way in each unit, and what the drive has left of its life.
+//! Garbage collection as work: what is in progress in each unit, and what the drive has left of its life.
 //!
 //! One [`UnitCollector`] a parallel unit empties superblocks: for space, to level wear, because they are retired
 //! ([`unsaved`]), or because they hold the SLC cache ([`folding`]). Which superblock is next is the FTL's decision

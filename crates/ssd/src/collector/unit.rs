@@ -6,9 +6,9 @@
 //! ```
 //!
 //! Each parallel unit collects by itself; a die's reads go before its programs and erases. *In the background* a unit
-//! collects as soon as it is low on free superblocks, while the host's commands go on; a *preemptible* collection lets
-//! them go first. *In the foreground* it collects when the host's next command comes to its dies, and that one waits
-//! ([`hold`](super::hold)).
+//! collects as soon as it is low on free superblocks, while the host's commands continue; a *preemptible* collection
+//! lets them go first. *In the foreground* it collects when the host's next command comes to its dies, and that one
+//! waits ([`hold`](super::hold)).
 //!
 //! A victim is erased only when all that was valid in it is on flash elsewhere, so that a power cut loses nothing, also
 //! where the program of what was moved fails ([`mod@super::retirement`]). Where superblocks have few rows, an emptied
@@ -17,8 +17,8 @@
 //! than holding a superblock back. When no superblock is free for moved data, moving waits for the next erase.
 //!
 //! What a page map that is cached ([`super::translate`]) writes of itself, because what it maps was moved, may fill
-//! what a victim frees, and collection would go on for ever on a drive that nobody asks for anything. It stops when it
-//! has emptied as many superblocks as there are, and begins anew with the host's next request.
+//! what a victim frees, and collection would continue for ever on a drive that nobody asks for anything. It stops when
+//! it has emptied as many superblocks as there are, and restarts with the host's next request.
 //!
 //! Wear levelling, retirement ([`mod@super::retirement`]) and the SLC cache ([`super::slc_cache`]) empty superblocks in
 //! the same way.
@@ -81,9 +81,9 @@ pub(crate) struct Erasing {
 /// Garbage collection of one unit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnitCollector {
-    /// Victims under way, in the order in which they were taken.
+    /// Victims in progress, in the order in which they were taken.
     pub(crate) present: Vec<Collection>,
-    /// A row has found no room since all of them could go on.
+    /// A row has found no space since all of them could continue.
     pub(crate) has_stalled: bool,
     /// Lists of rows that former victims have left.
     pub(crate) spare_rows: Vec<Vec<Row>>,
@@ -104,7 +104,7 @@ pub(crate) struct UnitCollector {
 }
 
 impl UnitCollector {
-    /// Whether every superblock under way is at one stage, and a victim reads ahead of what it moves; cheap, for
+    /// Whether every superblock in progress is at one stage, and a victim reads ahead of what it moves; cheap, for
     /// assertions.
     pub(crate) fn is_consistent(&self) -> bool {
         let victims = self.present.iter().map(|collection| collection.victim);
@@ -126,12 +126,12 @@ impl UnitCollector {
         self.present.is_empty()
     }
 
-    /// Whether nothing is under way that could free a superblock.
+    /// Whether nothing is in progress that could free a superblock.
     pub(crate) fn is_idle(&self) -> bool {
         self.present.is_empty() && self.erasing.is_empty() && self.emptied.is_empty()
     }
 
-    /// Whether no victim can go on, and none is being erased.
+    /// Whether no victim can continue, and none is being erased.
     #[inline]
     pub(crate) fn is_stalled(&self) -> bool {
         let is_stalled = |victim: &Collection| victim.rows.iter().any(|row| row.reads_left == 0);

@@ -125,7 +125,7 @@ impl Collector {
         }
     }
 
-    /// A page that takes some slots is moved; it may end in the superpage behind the one that it begins in.
+    /// A page that takes some slots is moved; it may end in the superpage behind the one that it starts in.
     pub(crate) fn extent_moved(
         &mut self,
         unit: u32,
@@ -173,13 +173,13 @@ impl Collector {
         !ftl.wants_collection(unit, 0) || self.units[unit as usize].is_idle() || self.read_only
     }
 
-    /// Whether something of a superblock found no room yet that is in the write buffer only.
+    /// Whether something of a superblock found no space yet that is in the write buffer only.
     pub(crate) fn has_unsaved(&self, unit: u32, block: u32, ftl: &PageMap) -> bool {
         let is_of = |unsaved: &Unsaved| ftl.superpages[unsaved.superpage].block == block;
         !self.rules.is_protected && self.units[unit as usize].unsaved.iter().any(is_of)
     }
 
-    /// Whether no victim of a unit can go on and nothing is under way that could help.
+    /// Whether no victim of a unit can continue and nothing is in progress that could help.
     pub(crate) fn is_stuck(&self, unit: u32, ftl: &PageMap) -> bool {
         let collector = &self.units[unit as usize];
         if !collector.is_stalled() || !collector.rescued.is_empty() {

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! A set whose members are implemented elsewhere is a list of its own that other macros read as well: `gc_policies!`,
-//! `stream_policies!`, `placements!`, `ftl_kinds!`. What a line carries for them stands in brackets, and is skipped
-//! here. So a policy that is in the list is dispatched, documented and tested, and one that is not in the list cannot
-//! be chosen.
+//! `stream_policies!`, `placements!`, `ftl_kinds!`. What a line carries for them is in brackets, and is skipped here.
+//! So a policy that is in the list is dispatched, documented and tested, and one that is not in the list cannot be
+//! chosen.
 
 /// Declares a setting that is one of several names; see the module's page.
 macro_rules! choices {
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn every_name_of_a_list_stands_in_the_page_of_the_book() {
         let page = device_reference();
-        // The classes of queues stand in a list of words, whose words the page does not explain one by one.
+        // The classes of queues are in a list of words, whose words the page does not explain one by one.
         for (list, names) in lists().into_iter().filter(|&(list, _)| list != "QueuePriority") {
             for name in names {
                 assert!(page.contains(&format!("`\"{name}\"`")), "{list}: {name}");

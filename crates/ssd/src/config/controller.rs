@@ -280,7 +280,7 @@ impl ControllerConfig {
         }
     }
 
-    /// Whether the buffer can hold what stands in superpages that are not full: all but one page of each.
+    /// Whether the buffer can hold what is in superpages that are not full: all but one page of each.
     pub(super) fn check_buffer(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {
         let (superpage, page) = (config.superpage_bytes(), config.ftl.logical_page_bytes);
         let open = if superpage == page { 0 } else { config.units() * superpage };

@@ -21,11 +21,11 @@ use crate::error::SsdError;
 /// Most domains of a drive.
 const DOMAINS_MAX: usize = 1024;
 
-/// Some successive logical pages, and the part of the flash that they lie on.
+/// Some successive logical pages, and the part of the flash that they are on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DomainConfig {
-    /// Bytes that the domain offers, a multiple of the superpage's. It begins where the one before it ends, and all
+    /// Bytes that the domain offers, a multiple of the superpage's. It starts where the one before it ends, and all
     /// together are the drive's `capacity_bytes`.
     pub capacity_bytes: u64,
     /// Its channels, from 0 on; default: all.

@@ -44,7 +44,7 @@ pub(crate) enum WritePath {
     /// Into the write buffer, where the page map places it; programmed a superpage at a time.
     Buffer,
     /// Page by page, as the steps that the FTL hands out: copies, erases, and the program of the page. A write cache
-    /// may stand before it.
+    /// may are before it.
     Steps,
     /// Granule by granule, in its place.
     InPlace,
@@ -301,7 +301,7 @@ pub struct FtlConfig {
     /// Planes of each of these dies that program one superpage together; by default all of them.
     #[serde(default)]
     pub superpage_planes: Option<u32>,
-    /// For `mapping = "page"`: the page map lies on flash and is cached; by default all of it is in controller memory.
+    /// For `mapping = "page"`: the page map is on flash and is cached; by default all of it is in controller memory.
     #[serde(default)]
     pub mapping_cache: Option<MappingCacheConfig>,
     /// For `mapping = "block"`: logical blocks of a unit that may occupy two physical blocks at a time.

@@ -240,8 +240,8 @@ impl DeviceConfig {
         migrates || self.ftl.wear_levelling.static_ != StaticWearLevelling::None
     }
 
-    /// Superblocks of a unit that the host's data cannot have: free ones, open ones, victims under way, bad ones, those
-    /// of an SLC cache.
+    /// Superblocks of a unit that the host's data cannot have: free ones, open ones, victims in progress, bad ones,
+    /// those of an SLC cache.
     pub fn superblocks_kept(&self) -> u64 {
         let open_for_cold_data = u64::from(self.moves_cold_data());
         let more_victims = u64::from(self.ftl.gc.concurrent_victims.saturating_sub(1));
@@ -292,7 +292,7 @@ impl DeviceConfig {
         checker.share("ftl.gc.migration_ratio", gc.migration_ratio.unwrap_or(0.0), 0.0, 1.0)
     }
 
-    /// Checks what garbage collection needs so that it can always go on.
+    /// Checks what garbage collection needs so that it can always continue.
     pub(super) fn check_gc_room(&self, checker: &Checker<'_>) -> Result<(), SsdError> {
         let gc = &self.ftl.gc;
         debug_assert_eq!(self.ftl.mapping, Mapping::Page);

@@ -243,7 +243,7 @@ pub fn syntax_error(text: &str, path: &str, error: &toml::de::Error) -> SsdError
     SsdError::Syntax { path: path.to_owned(), reason }
 }
 
-/// The key whose value begins where a text ends, with the table that it is in.
+/// The key whose value starts where a text ends, with the table that it is in.
 fn key_at_end(text: &str) -> Option<String> {
     let (above, line) = text.rsplit_once('\n').unwrap_or(("", text));
     let key = line.split_once('=')?.0.trim();

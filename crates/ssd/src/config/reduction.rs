@@ -1,4 +1,4 @@
-//! Data reduction: keys of `[reduction]`; without the table a drive stores every logical page as it comes.
+//! Data reduction: keys of `[reduction]`; without the table a drive stores every logical page by default.
 
 use flashwise_block::ByteSize;
 use schemars::JsonSchema;
@@ -12,8 +12,8 @@ use crate::error::SsdError;
 /// Data reduction. A logical page that is zeros or trimmed takes no flash space. Without compression a stored page
 /// takes a logical page's space, with compression whole granules; a drive with deduplication stores equal pages once.
 ///
-/// A logical page of zeros, and one that was trimmed, takes no room on flash. Without compression a stored page takes a
-/// logical page's room, with it whole granules; a drive that deduplicates stores equal pages once.
+/// A logical page of zeros, and one that was trimmed, takes no space on flash. Without compression a stored page takes
+/// a logical page's room, with it whole granules; a drive that deduplicates stores equal pages once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReductionConfig {

@@ -50,7 +50,7 @@ impl SlcModeConfig {
 }
 
 choices! {
-    /// What becomes of the host's writes while the cache has no room.
+    /// What becomes of the host's writes while the cache has no space.
     #[derive(Default)]
     pub enum SlcCacheFull {
         /// They go to blocks with all bits per cell; the cache is folded when the drive is idle.

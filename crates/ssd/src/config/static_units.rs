@@ -24,7 +24,7 @@ pub struct StaticUnits {
 
 /// Some successive superpages of logical pages, and the units that they go over.
 struct Domain {
-    /// The superpage of pages with which it begins.
+    /// The superpage of pages with which it starts.
     first: u32,
     /// The one behind its last.
     end: u32,

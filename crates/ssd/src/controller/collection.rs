@@ -1,6 +1,6 @@
 //! The steps of garbage collection: which unit starts, rows read and moved, superblocks erased.
 //!
-//! What is under way in a unit is its [`UnitCollector`](crate::collector::UnitCollector).
+//! What is in progress in a unit is its [`UnitCollector`](crate::collector::UnitCollector).
 
 use std::ops::Range;
 
@@ -42,8 +42,8 @@ impl SimulatedSsd {
         self.fold_if_wanted(unit);
     }
 
-    /// Nothing is under way, and the host waits for room. A unit that is low looks for victims when a superpage of it
-    /// is programmed; one that had nothing to gain then may have by now, because its pages were written anew in other
+    /// Nothing is in progress, and the host waits for room. A unit that is low looks for victims when a superpage of it
+    /// is programmed; one that had nothing to gain then may have by now, because its pages were written again in other
     /// units, and as a full one it gets no page that would let it look again. Where the host's commands make units
     /// collect, those that wait ask them again. Gives whether there is anything to wait for, or more than `completed`
     /// requests have ended.
@@ -103,7 +103,7 @@ impl SimulatedSsd {
         }
     }
 
-    /// Starts one collection for each superblock that was filled, and one where the host could not go on without.
+    /// Starts one collection for each superblock that was filled, and one where the host could not continue without.
     fn collect_for_filled(&mut self, unit: u32) {
         for _ in 0..self.ftl.pages.take_filled(unit) {
             self.collect_beside_others(unit);
@@ -118,7 +118,7 @@ impl SimulatedSsd {
         }
     }
 
-    /// Starts one collection if the unit is low, whatever is under way.
+    /// Starts one collection if the unit is low, whatever is in progress.
     fn collect_beside_others(&mut self, unit: u32) {
         let collector = &self.collector.units[unit as usize];
         let under_way = collector.present.len() + collector.emptied.len() + collector.erasing.len();
@@ -340,7 +340,7 @@ impl SimulatedSsd {
         no_room.is_none()
     }
 
-    /// Goes on with the rows that wait for a free superblock.
+    /// Continues with the rows that wait for a free superblock.
     pub(super) fn resume_stalled(&mut self, unit: u32) {
         let is_stalled = |row: &&Row| row.reads_left == 0;
         let present = &self.collector.units[unit as usize].present;
@@ -453,7 +453,7 @@ impl SimulatedSsd {
         self.space_changed(unit);
     }
 
-    /// A superblock has become free, or will not: goes on with all that may have waited for it.
+    /// A superblock has become free, or will not: continues with all that may have waited for it.
     pub(super) fn space_changed(&mut self, unit: u32) {
         self.rescue_unsaved(unit);
         self.resume_stalled(unit);

@@ -12,7 +12,7 @@ impl SimulatedSsd {
         if self.config.controller.power_loss_protection {
             return self.finish(request);
         }
-        // One more, so that nothing goes on before every page of the cache is counted.
+        // One more, so that nothing continues before every page of the cache is counted.
         self.host.active[request].pending = 1;
         self.flush_cache(request);
         self.host.active[request].pending -= 1;

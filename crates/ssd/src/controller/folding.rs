@@ -18,10 +18,10 @@ impl SimulatedSsd {
         self.ftl.pages.has_slc_cache().then_some(SlcCacheUse { superblocks, capacity_bytes, valid_bytes })
     }
 
-    /// Begins to empty a superblock of the cache, if that is wanted and the unit has room for it beside its collection;
-    /// when the cache is empty and the drive has time, one that is full of garbage, so that the cache has room.
-    /// Otherwise, those that were emptied wait no longer for another one to fill the superpage that their last data is
-    /// in.
+    /// Starts to empty a superblock of the cache, if that is wanted and the unit has space for it beside its
+    /// collection; when the cache is empty and the drive has time, one that is full of garbage, so that the cache has
+    /// room. Otherwise, those that were emptied wait no longer for another one to fill the superpage that their last
+    /// data is in.
     pub(super) fn fold_if_wanted(&mut self, unit: u32) {
         if !self.ftl.pages.has_slc_cache() || !self.collector.units[unit as usize].has_no_victim() {
             return;

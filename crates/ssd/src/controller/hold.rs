@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A read waits here with its flash command, a written page waits in the write buffer for its place. Commands that were
-//! issued before, and programs of pages that were placed before, go on. Nothing is collected while the host asks for
+//! issued before, and programs of pages that were placed before, continue. Nothing is collected while the host asks for
 //! nothing. When none of the units that may take a written page has room, it asks them in turn until one has something
 //! to collect.
 //!
@@ -116,7 +116,7 @@ impl SimulatedSsd {
         true
     }
 
-    /// Lets the host go on with the units on a unit's dies if all of them are clean.
+    /// Lets the host continue with the units on a unit's dies if all of them are clean.
     #[inline(always)]
     pub(super) fn release_if_clean(&mut self, unit: u32) {
         if self.ftl.pages.is_held(unit) {

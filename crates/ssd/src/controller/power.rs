@@ -1,4 +1,4 @@
-//! Power cuts: what becomes durable when, and the drive as it comes up again ([`crate::power`]).
+//! Power cuts: what becomes durable when, and the drive by default up again ([`crate::power`]).
 
 use flashwise_block::BlockError;
 
@@ -35,7 +35,7 @@ impl SimulatedSsd {
     }
 
     /// Cuts the power and brings the drive up again. Requests in flight are lost without a completion; every page is
-    /// what it was when it became durable last. The clock goes on to the end of what was under way.
+    /// what it was when it became durable last. The clock continues to the end of what was in progress.
     ///
     /// # Errors
     /// When power cuts were not allowed before ([`SimulatedSsd::allow_power_cuts`]).

@@ -110,7 +110,7 @@ impl SimulatedSsd {
         self.read_at(request, at, span);
     }
 
-    /// The slot that is read for a page that nobody has written; `None` where it is zeros.
+    /// The slot that is read for a page that were never written; `None` where it is zeros.
     fn slot_of_unwritten(&mut self, span: PageSpan) -> Option<u32> {
         self.flash.counters.unwritten_pages_read += 1;
         match self.config.controller.unwritten_reads {
@@ -122,7 +122,7 @@ impl SimulatedSsd {
         }
     }
 
-    /// Gives a page that nobody has written its place.
+    /// Gives a page that were never written its place.
     fn allocate_unwritten(&mut self, span: PageSpan) -> Option<u32> {
         if self.ftl.pages.geometry.slots != 1 {
             return None;

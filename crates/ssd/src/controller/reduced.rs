@@ -3,7 +3,7 @@
 //! ```text
 //!   write   prepared (compressed, fingerprint) ─▶ zeros: forgotten
 //!                                              ─▶ stored already: shared, after a comparison if that is asked for
-//!                                              ─▶ no room: the write is refused
+//!                                              ─▶ no space: the write is refused
 //!                                              ─▶ slots of the open superpage
 //!   read    each flash page that the stored page is on ─▶ decompressed ─▶ link
 //!   quiet   pages that were not looked up when they were written are read and looked up, one after the other
@@ -290,7 +290,7 @@ impl SimulatedSsd {
         self.ftl.pages.stored_slots() + u64::from(slots) <= reduction.slots_max + u64::from(own)
     }
 
-    /// A page of a write finds no room on the drive, and will not by waiting.
+    /// A page of a write finds no space on the drive, and will not by waiting.
     fn refuse_for_space(&mut self, request: u32) {
         (self.host.active[request].is_refused, self.host.active[request].has_no_space) = (true, true);
         if let Some(reduction) = &mut self.ftl.reduction {
@@ -316,7 +316,7 @@ enum Taken {
     Settled,
     /// It has to wait for a superblock or for room in the buffer.
     NoRoom,
-    /// The drive has no room for it.
+    /// The drive has no space for it.
     Refused,
 }
 
@@ -394,7 +394,7 @@ impl SimulatedSsd {
         }
     }
 
-    /// A while has gone by since a rest of the drive began, which may have ended.
+    /// A while has gone by since a rest of the drive started, which may have ended.
     pub(crate) fn drive_is_quiet(&mut self, rest: u32) {
         let sharing = self.ftl.reduction.as_ref().and_then(|reduction| reduction.sharing.as_ref());
         if self.host.is_resting() && sharing.is_some_and(|sharing| sharing.is_rest(rest)) {
@@ -444,7 +444,7 @@ impl SimulatedSsd {
         let bytes = self.page.bytes();
         let Some(reduction) = &mut self.ftl.reduction else { return };
         let Some(sharing) = &mut reduction.sharing else { return };
-        // It may have been written anew, or trimmed, while it was read.
+        // It may have been written again, or trimmed, while it was read.
         let Some(logical_page) = sharing.only_logical_page(stored) else { return };
         reduction.counters.lookups += 1;
         match sharing.look_up(sharing.fingerprint(stored)) {

@@ -217,7 +217,7 @@ impl SimulatedSsd {
         }
     }
 
-    /// A request has left its place in the drive: others come in, and what depends on those in the drive is looked at.
+    /// A request has left its place in the drive: others come in, and what depends on those in the drive is examined.
     #[inline(never)]
     fn place_is_free(&mut self, request: u32) {
         self.take_commands();
@@ -340,7 +340,7 @@ impl SimulatedSsd {
         self.next_answered(u64::MAX).and_then(|request| self.host.answer_of(request))
     }
 
-    /// Lets events happen until a request is answered, and gives its record; `None` when none is left to happen before
+    /// Lets events happen until a request is completed, and gives its record; `None` when none is left to happen before
     /// or at `deadline_ns`.
     #[inline(always)]
     fn next_answered(&mut self, deadline_ns: u64) -> Option<u32> {
@@ -376,7 +376,7 @@ impl SimulatedSsd {
         self.host.outstanding == 0
     }
 
-    /// Forgets every outstanding request: those that wait at once, those under way when they end. None of them is
+    /// Forgets every outstanding request: those that wait at once, those in progress when they end. None of them is
     /// counted or answered.
     pub(crate) fn drop_requests(&mut self) {
         let (counters, stage_times) = (self.host.counters, self.host.stage_times);
@@ -392,7 +392,7 @@ impl SimulatedSsd {
     }
 
     /// Lets events happen until more than so many requests wait to be given back; `false` when none is left to happen
-    /// before or at `deadline_ns`, nor anything to begin.
+    /// before or at `deadline_ns`, nor anything to start.
     #[inline(never)]
     fn run(&mut self, deadline_ns: u64, completed: u32) -> bool {
         loop {

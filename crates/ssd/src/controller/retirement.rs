@@ -9,9 +9,10 @@
 //! What a failed program should have brought to flash, or the superpage that was being filled, is still in the write
 //! buffer. It is the first to move, without being read: it is written to the open superblock of garbage collection at
 //! once, padded. Until that is on flash it keeps its room in the buffer, the flushes and forced writes that wait for it
-//! go on waiting, and the victims that some of it was moved from are not erased, as a power cut would lose it. A buffer
-//! with power-loss protection is as good as flash; there it moves with the rest of its superblock. A block that fails
-//! takes its whole superblock with it. The P/E limit waits while the unit needs the superblock for victims under way.
+//! continue waiting, and the victims that some of it was moved from are not erased, as a power cut would lose it. A
+//! buffer with power-loss protection is as good as flash; there it moves with the rest of its superblock. A block that
+//! fails takes its whole superblock with it. The P/E limit waits while the unit needs the superblock for victims in
+//! progress.
 //!
 //! A unit has as many spare superblocks as it does not need for its share of the capacity, for what garbage collection
 //! keeps free and for what is open. Where the last free ones are lost before a victim is emptied, it goes to what is
@@ -93,7 +94,7 @@ impl SimulatedSsd {
     #[cold]
     fn move_unsaved(&mut self, unit: u32) {
         while let Some(unsaved) = self.collector.units[unit as usize].unsaved.last_mut() {
-            // It stays in the list meanwhile, so that nothing else begins to empty its superblock.
+            // It stays in the list meanwhile, so that nothing else starts to empty its superblock.
             let (superpage, mut moved_to) = (unsaved.superpage, std::mem::take(&mut unsaved.moved_to));
             let is_moved = self.move_superpage(unit, superpage, &mut moved_to);
             let collector = &mut self.collector.units[unit as usize];
@@ -134,7 +135,7 @@ impl SimulatedSsd {
         self.moved_data_is_on_flash(unit, stream, generation);
     }
 
-    /// Begins to empty the superblocks of a unit that are retired.
+    /// Starts to empty the superblocks of a unit that are retired.
     pub(super) fn empty_failing_superblocks(&mut self, unit: u32) {
         while let Some(&block) = self.collector.units[unit as usize].failing.first() {
             if self.collector.has_unsaved(unit, block, &self.ftl.pages) || !self.ftl.pages.take_failing_victim(block) {

@@ -18,7 +18,7 @@ impl SimulatedSsd {
             return true;
         }
         let Some(range) = self.host.range_of(request) else { return true };
-        // One more than the pages, so that nothing goes on before the last page is looked up.
+        // One more than the pages, so that nothing continues before the last page is looked up.
         self.host.active[request].pending += 1;
         for span in range.spans() {
             self.translate_page(Waiter::Request(request), span.logical_page);
@@ -120,7 +120,7 @@ impl SimulatedSsd {
 
     /// A changed translation page goes where the host's pages go, and like one of these lets a unit that is low collect
     /// first: nothing else might, when all of the host's requests wait for this page. Where a drive that has become
-    /// read-only has no room, it stays in memory.
+    /// read-only has no space, it stays in memory.
     pub(crate) fn place_translation_page(&mut self, page: u32) {
         if !self.place_where(page, true)
             && let Some(translator) = &mut self.ftl.translator
@@ -178,7 +178,7 @@ impl SimulatedSsd {
         }
     }
 
-    /// Places those that wait for a set of units until one finds no room; gives whether all have found some.
+    /// Places those that wait for a set of units until one finds no space; gives whether all have found some.
     fn place_first_in_line(&mut self, set: u32) -> bool {
         while let Some(page) = self.first_in_line(set) {
             if !self.place_where(page, true) {
@@ -191,7 +191,7 @@ impl SimulatedSsd {
         true
     }
 
-    /// Of those that wait for a set of units, places those that need no room.
+    /// Of those that wait for a set of units, places those that need no space.
     fn place_in_buffer(&mut self, set: u32) {
         let waiting = self.ftl.translator.as_ref().map_or(0, |translator| translator.unplaced.len(set));
         for _ in 0..waiting {

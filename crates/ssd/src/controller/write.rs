@@ -2,9 +2,9 @@
 //!
 //! A write completes when all of it is in the write buffer, or in the write cache in front of it
 //! ([`super::write_cache`]); a forced write, and with `write_policy = "through"` every write, when it is on flash. A
-//! page takes room in the buffer from its admission, or from its leaving the cache, to the end of its superpage's
+//! page takes space in the buffer from its admission, or from its leaving the cache, to the end of its superpage's
 //! program command: all of its length, or where the FTL remembers the parts of pages that hold data
-//! (`ftl.partial_pages`), the parts that were written. Writes that find no room wait in the order of arrival. A page
+//! (`ftl.partial_pages`), the parts that were written. Writes that find no space wait in the order of arrival. A page
 //! that is bound to a unit without a free superblock is parked: it holds its room in the buffer and does not keep
 //! others, bound for other units, from theirs.
 
@@ -25,7 +25,7 @@ impl SimulatedSsd {
         self.write_filled(request);
     }
 
-    /// Reads what a write lacks of its pages, before it goes on.
+    /// Reads what a write lacks of its pages, before it continues.
     #[inline(never)]
     fn start_partial_write(&mut self, request: u32, range: ByteRange) {
         self.fill_partial_pages(request, range);
@@ -196,7 +196,7 @@ impl SimulatedSsd {
         }
     }
 
-    /// Places a parked page of a write; `false` when its unit has no room.
+    /// Places a parked page of a write; `false` when its unit has no space.
     fn place_parked_page(&mut self, request: u32, n: u32, charge: u32) -> bool {
         let Some(range) = self.host.range_of(request) else { return true };
         let span = range.span(n);
@@ -331,7 +331,7 @@ impl SimulatedSsd {
         }
     }
 
-    /// Those who waited for a superpage go on; the list stays, with its room, in the record.
+    /// Those who waited for a superpage continue; the list stays, with its room, in the record.
     #[inline(never)]
     fn superpage_waiters_go_on(&mut self, superpage: u32) {
         let waiters = &mut self.ftl.pages.superpages[superpage].waiters;
@@ -339,7 +339,7 @@ impl SimulatedSsd {
             waiters.clear();
             return self.one_less_pending(only);
         }
-        // Who goes on may come to need the record anew.
+        // Who continues may come to need the record anew.
         let mut waiters = std::mem::take(waiters);
         waiters.drain(..).for_each(|request| self.one_less_pending(request));
         self.ftl.pages.superpages[superpage].waiters = waiters;
@@ -381,7 +381,7 @@ impl SimulatedSsd {
     }
 
     /// Does what a write of zeros does to a page where nothing needs to be written: a page that it covers wholly is
-    /// forgotten, and one that nobody has written is zeros already. `false` where the page has to be written.
+    /// forgotten, and one that were never written is zeros already. `false` where the page has to be written.
     pub(crate) fn is_settled_zeros(&mut self, span: PageSpan) -> bool {
         if span.is_whole() {
             self.deallocate(span.logical_page);

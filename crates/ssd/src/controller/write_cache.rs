@@ -90,7 +90,7 @@ impl SimulatedSsd {
         }
     }
 
-    /// The next queued page takes room in the write buffer and is on its way.
+    /// The next queued page takes space in the write buffer and is on its way.
     fn write_back_next(&mut self) {
         let Some(cache) = &mut self.cache.write else { return };
         let Some(entry) = cache.pop_queued() else { return };
@@ -259,7 +259,7 @@ impl SimulatedSsd {
         self.admit_writes();
     }
 
-    /// A page has left the cache: its slot and unused room are given back, and who waited for it goes on.
+    /// A page has left the cache: its slot and unused room are given back, and who waited for it continues.
     #[inline(always)]
     fn release_cached(&mut self, entry: u32, placement: Option<Placement>) {
         let waiters = self.cache.leave_buffer(entry, State::Leaving);
@@ -277,7 +277,7 @@ impl SimulatedSsd {
         }
     }
 
-    /// A page on its way from the cache will find no room any more: it stays in the cache, where it can be read, and
+    /// A page on its way from the cache will find no space any more: it stays in the cache, where it can be read, and
     /// those who wait for it on flash are refused.
     pub(crate) fn lose_cached(&mut self, entry: u32) {
         let Some(cache) = &self.cache.write else { return };
@@ -291,7 +291,7 @@ impl SimulatedSsd {
         }
     }
 
-    /// Those who waited for a page of the cache go on; gives the list back to its owner.
+    /// Those who waited for a page of the cache continue; gives the list back to its owner.
     fn answer_cache_waiters(&mut self, entry: u32, mut waiters: Vec<u32>) {
         waiters.drain(..).for_each(|request| self.cached_page_placed(request));
         if let Some(cache) = &mut self.cache.write {

@@ -1,10 +1,10 @@
-//! The drive: its parts, and what can be looked at from outside.
+//! The drive: its parts, and what can be examined from outside.
 //!
 //! ```text
 //!   SimulatedSsd
 //!     host        queues, active requests, completions, link           crate::host
 //!     cache       DRAM, write cache, write buffer, read cache          crate::cache
-//!     collector   garbage collection under way, end of life            crate::collector
+//!     collector   garbage collection in progress, end of life            crate::collector
 //!     ftl         where pages are and go                               crate::ftl
 //!     flash       array, bytes, counters                               crate::flash
 //!     clock       time and events                                      crate::clock
@@ -138,8 +138,8 @@ impl SimulatedSsd {
         self.flash.payload.reserve((content.0 / self.page.bytes()) as usize);
     }
 
-    /// Takes memory for so many requests that are under way at once, so that they take none while they wait for flash,
-    /// however many superpages they wait for.
+    /// Takes memory for so many requests that are in progress at once, so that they take none while they wait for
+    /// flash, however many superpages they wait for.
     pub fn reserve_requests(&mut self, requests: usize) {
         let pages = self.config.controller.write_buffer_bytes / self.config.ftl.logical_page_bytes;
         let superpages = self.ftl.pages.reserve_superpages(pages, requests);
@@ -286,7 +286,7 @@ impl SimulatedSsd {
         !self.has_volatile_memory() || !is_cached && !matches!(self.ftl.locate(page), Location::Buffer(_))
     }
 
-    /// Whether a power cut loses anything that was answered and not flushed.
+    /// Whether a power cut loses anything that was completed and not flushed.
     pub fn has_volatile_memory(&self) -> bool {
         let has_memory = self.ftl.is_page_map() || self.cache.write.is_some();
         has_memory && !self.config.controller.power_loss_protection

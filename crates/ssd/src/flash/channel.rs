@@ -13,7 +13,7 @@ use crate::list::{Fifo, NONE};
 pub(super) struct Channel {
     /// The command whose data is on it, or the first of those that go to a die together.
     pub(super) current: u32,
-    /// It is in the list of what goes on when the event is over.
+    /// It is in the list of what continues when the event is over.
     pub(super) unsettled: bool,
     /// Data that waits in a die.
     from_dies: Ranked,
@@ -21,7 +21,7 @@ pub(super) struct Channel {
     to_dies: Fifo,
     /// One bit a chip: idle and with a command waiting.
     pub(super) ready_chips: u64,
-    /// The chip that is looked at first.
+    /// The chip that is examined first.
     pub(super) next_chip: u32,
     pub(super) statistics: ChannelStatistics,
 }

@@ -56,7 +56,7 @@ impl Die {
         }
     }
 
-    /// Neither does it anything nor has it anything left to go on with.
+    /// Neither does it anything nor has it anything left to continue with.
     #[inline]
     pub(super) fn is_free(&self) -> bool {
         self.current == NONE && self.suspended.op == NONE

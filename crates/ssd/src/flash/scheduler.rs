@@ -184,7 +184,7 @@ impl Ranked {
 pub(super) enum Wanted {
     Take,
     Leave,
-    /// This one is left, and no other needs to be looked at.
+    /// This one is left, and no other needs to be examined.
     Enough,
 }
 

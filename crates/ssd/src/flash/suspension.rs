@@ -37,7 +37,7 @@ impl Default for Suspended {
 }
 
 impl FlashArray {
-    /// Stops what a die does in favour of a waiting read; `false` when it goes on.
+    /// Stops what a die does in favour of a waiting read; `false` when it continues.
     pub(super) fn interrupt(&mut self, die: u32, now_ns: u64) -> bool {
         if self.suspension.suspend == Suspend::None {
             return false;
@@ -82,7 +82,7 @@ impl FlashArray {
         true
     }
 
-    /// Goes on with what is suspended.
+    /// Continues with what is suspended.
     pub(super) fn resume(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) {
         let state = &mut self.dies[die as usize];
         state.current = std::mem::replace(&mut state.suspended.op, NONE);

@@ -40,7 +40,7 @@ pub(crate) struct Geometry {
     pub(crate) slc_rows: u32,
     /// Slots of a superpage.
     pub(crate) slots: u32,
-    /// Logical pages that a superpage has room for as they come; as many as slots, unless pages are compressed.
+    /// Logical pages that a superpage has space for as they come; as many as slots, unless pages are compressed.
     pub(crate) pages: u32,
     /// Bytes that one die programs for a superpage.
     pub(crate) program_bytes_per_die: u32,

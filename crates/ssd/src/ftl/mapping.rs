@@ -73,7 +73,7 @@ impl Mapping {
         old
     }
 
-    /// Maps successive logical pages that nobody has written to successive clean slots.
+    /// Maps successive logical pages that were never written to successive clean slots.
     pub(crate) fn map_run(&mut self, first_page: u32, first_slot: u32, count: u32) {
         let slot = first_slot as usize;
         self.mapped += count;

@@ -1,4 +1,4 @@
-//! Demand-cached mapping: the page map lies on flash, and controller memory holds the part of it that is in use.
+//! Demand-cached mapping: the page map is on flash, and controller memory holds the part of it that is in use.
 //!
 //! ```text
 //!   logical page ─▶ cached entry? ─▶ hit
@@ -41,9 +41,9 @@ struct TranslationPage {
     stored: bool,
     /// It stays in controller memory, waiting to be written.
     in_memory: bool,
-    /// A read of it for requests is under way.
+    /// A read of it for requests is in progress.
     loading: bool,
-    /// A read, or a write, that brings it up to date is under way.
+    /// A read, or a write, that brings it up to date is in progress.
     updating: bool,
 }
 
@@ -307,8 +307,8 @@ impl MappingCache {
         self.update(self.translation_page(logical_page))
     }
 
-    /// Starts to bring a translation page up to date: all its dirty entries become clean. `None` when that is under way
-    /// already and takes this change with it.
+    /// Starts to bring a translation page up to date: all its dirty entries become clean. `None` when that is in
+    /// progress already and takes this change with it.
     fn update(&mut self, page: u32) -> Option<u32> {
         let first = page * self.entries_per_page;
         let pages = first..first.saturating_add(self.entries_per_page).min(self.logical_pages);

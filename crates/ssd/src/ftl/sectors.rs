@@ -25,7 +25,7 @@ pub(crate) struct Sectors {
     all: u16,
     /// The granules that pages which were written lack, two pages a number; absent where pages are always full.
     lacking: Option<SparseTable>,
-    /// A page lacked something once; until then the table is not looked at.
+    /// A page lacked something once; until then the table is not examined.
     is_used: bool,
 }
 
@@ -97,7 +97,7 @@ impl Sectors {
         (granules != 0).then_some(((first as usize) << self.granule_shift, (last as usize) << self.granule_shift))
     }
 
-    /// Bytes to be read before a page that was written, and of which `covered` is written anew, can be written whole.
+    /// Bytes to be read before a page that was written, and of which `covered` is written again, can be written whole.
     pub(crate) fn missing_bytes(&self, logical_page: u32, covered: u16) -> u32 {
         let uncovered = self.all() & !covered;
         if uncovered == 0 {

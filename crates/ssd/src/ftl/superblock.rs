@@ -24,7 +24,7 @@ pub(crate) enum BlockState {
     Open,
     /// Fully written; garbage collection may take it.
     Sealed,
-    /// Fully written with one bit a cell; it is emptied when the drive has time, or no room.
+    /// Fully written with one bit a cell; it is emptied when the drive has time, or no space.
     Cached,
     /// Nothing more is written to it; it waits until what is valid in it can be moved.
     Failing,

@@ -1,8 +1,8 @@
 //! Address translation where the page map does not fit controller memory: requests wait for their translation pages.
 //!
 //! ```text
-//!   request ─▶ every logical page looked up ─▶ all entries there: goes on
-//!                                          └▶ translation pages read; the request goes on with the last of them
+//!   request ─▶ every logical page looked up ─▶ all entries there: continues
+//!                                          └▶ translation pages read; the request continues with the last of them
 //!   page leaves the write cache ─▶ looked up in the same way; the write that brought it is long answered
 //!   entry leaves dirty ─▶ translation page read, changed, placed like a page of the host, programmed
 //! ```
@@ -57,7 +57,7 @@ pub(crate) struct Translator {
 }
 
 impl Translator {
-    /// A translator for the logical pages below `first_page`, which lie in so many units; its translation pages are
+    /// A translator for the logical pages below `first_page`, which are in so many units; its translation pages are
     /// those behind.
     pub(crate) fn new(cache: MappingCache, first_page: u32, load_bytes: u32, units: u32) -> Self {
         let waiting_for = vec![Fifo::default(); cache.translation_pages() as usize];

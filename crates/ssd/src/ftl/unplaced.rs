@@ -3,7 +3,7 @@
 //! Hundreds wait where a drive that is nearly full updates much of its map. Those that may go to the same units wait in
 //! one line: when room becomes free, the first that finds none says the same of all behind it. One whose old version is
 //! in a superpage that is still being filled could take its place without room; only where that may be is each of them
-//! looked at.
+//! examined.
 
 use std::collections::VecDeque;
 

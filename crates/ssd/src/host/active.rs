@@ -1,4 +1,4 @@
-//! A request between its submission and its completion, and the slot that it stands in.
+//! A request between its submission and its completion, and the slot that it is in.
 
 use flashwise_block::{Nanos, Request};
 
@@ -13,10 +13,10 @@ pub(crate) struct Active {
     pub(crate) queue: u16,
     /// The stream that a write names.
     pub(crate) stream: u16,
-    /// When the drive took it, when it had its first effect, and when the flash began to work for it.
+    /// When the drive took it, when it had its first effect, and when the flash started to work for it.
     pub(crate) taken_ns: u64,
     pub(crate) ready_ns: u64,
-    /// When it was answered; what the host is told of it stays here until the host asks.
+    /// When it was completed; what the host is told of it stays here until the host asks.
     pub(crate) completed_ns: u64,
     pub(crate) flash_ns: Option<u64>,
     /// Flash commands, or superpages, that it waits for.
@@ -29,9 +29,9 @@ pub(crate) struct Active {
     pub(crate) taken: u32,
     /// A flash read for it could not be corrected.
     pub(crate) failed: bool,
-    /// It is answered with an error, because the drive is read-only.
+    /// It is completed with an error, because the drive is read-only.
     pub(crate) is_refused: bool,
-    /// The error is that the drive has no room for what it wrote.
+    /// The error is that the drive has no space for what it wrote.
     pub(crate) has_no_space: bool,
     /// Bytes of a read that come compressed from flash.
     pub(crate) compressed_bytes: u32,
@@ -73,7 +73,7 @@ impl Active {
         self.request.as_ref().is_some_and(|request| request.buffer.is_some())
     }
 
-    /// The flash begins to work for the request.
+    /// The flash starts to work for the request.
     pub(crate) fn flash_begins(&mut self, now_ns: u64) {
         self.flash_ns.get_or_insert(now_ns);
     }

@@ -1,5 +1,5 @@
-//! The host's side of the drive: the queues of commands ([`queues`]), requests under way ([`active`]), and firmware and
-//! link ([`interface`], [`link`]).
+//! The host's side of the drive: the queues of commands ([`queues`]), requests in progress ([`active`]), and firmware
+//! and link ([`interface`], [`link`]).
 //!
 //! ```text
 //!   submission queues ─ arbitration ─▶ fetched over the link ─▶ firmware ─▶ (a write's data over the link) ─▶ controller
@@ -124,7 +124,7 @@ impl Host {
         self.active[request].request.as_ref().is_some_and(|r| r.operation == Operation::Read)
     }
 
-    /// What the host is told of a request that is answered; its record is free from then on.
+    /// What the host is told of a request that is completed; its record is free from then on.
     pub(crate) fn completion_of(&mut self, request: u32) -> Option<Completion> {
         let active = &mut self.active[request];
         let done = active.request.take()?;

@@ -11,8 +11,8 @@
 //! low class may have as many commands as their weights say; a class without commands leaves its share to the others.
 //! Inside a class the queues take turns, a burst each.
 //!
-//! A queue stands in the ring of its class only while it has a command that the drive may take, so that choosing takes
-//! the same time however many queues there are.
+//! A queue is in the ring of its class only while it has a command that the drive may take, so that choosing takes the
+//! same time however many queues there are.
 //!
 //! Source: NVM Express base specification 1.4, section 4.13, "Command Arbitration".
 
@@ -112,8 +112,8 @@ impl SubmissionQueues {
         if self.count == 1 { 0 } else { u32::from(queue) % self.count }
     }
 
-    /// Whether a command that arrives is the next one, and may go on without waiting in it: where there is but
-    /// one queue, and nothing in it.
+    /// Whether a command that arrives is the next one, and may continue without waiting in it: where there is but one
+    /// queue, and nothing in it.
     #[inline]
     pub(crate) fn pass(&mut self) -> bool {
         if self.count != 1 || self.waiting > 0 {
@@ -133,7 +133,7 @@ impl SubmissionQueues {
         self.join_ring(queue);
     }
 
-    /// The drive has answered a command of a queue.
+    /// The drive has completed a command of a queue.
     pub(crate) fn answered(&mut self, queue: u16) {
         if self.count == 1 {
             self.queues[0].in_drive -= 1;

@@ -43,7 +43,7 @@ pub(super) struct Fingerprints {
     recency: Recency,
     /// The first entry of each bucket, or [`NONE`]; a power of two of them.
     buckets: Vec<u32>,
-    /// How many fingerprints have each short hash; where short hashes are looked at.
+    /// How many fingerprints have each short hash; where short hashes are examined.
     pre_hashes: Option<FxHashMap<u32, u32>>,
 }
 

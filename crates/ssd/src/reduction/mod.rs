@@ -11,7 +11,7 @@
 //! [`ContentModel`] says what a page is like. The controller's part is in [`crate::controller::reduced`].
 //!
 //! Sources: for transparent compression, ScaleFlux's description of the CSD 2000, which compresses each block of 4 KiB
-//! by zlib, stores nothing of blocks of zeros and of trimmed ones, and may offer more than it has room for; for
+//! by zlib, stores nothing of blocks of zeros and of trimmed ones, and may offer more than it has space for; for
 //! deduplication, Chen, Luo and Zhang, "CAFTL: A Content-Aware Flash Translation Layer Enhancing the Lifespan of Flash
 //! Memory based Solid State Drives", FAST 2011. The drive that does both is what DuraWrite is understood to be;
 //! SandForce has not published it.
@@ -52,7 +52,7 @@ pub struct ReductionCounters {
     pub merged_bytes: u64,
     /// Pages whose fingerprint was looked up.
     pub lookups: u64,
-    /// Writes of pages that found no room.
+    /// Writes of pages that found no space.
     pub refused_pages: u64,
 }
 
@@ -141,7 +141,7 @@ pub(crate) struct Reduction {
     pub(crate) decompressing: Engine,
     pub(crate) fingerprinting: Engine,
     pub(crate) pre_hashing: Engine,
-    /// The page of a request that was prepared last, and found no room: it is asked for again.
+    /// The page of a request that was prepared last, and found no space: it is asked for again.
     prepared: Option<((u32, u32), Prepared)>,
     /// Its bytes as they are stored.
     prepared_image: Vec<u8>,
@@ -196,14 +196,14 @@ impl Reduction {
         self.sharing.as_mut().map_or(Some(logical_page), |sharing| sharing.forget(logical_page))
     }
 
-    /// The page of a request that was prepared before and found no room.
+    /// The page of a request that was prepared before and found no space.
     pub(crate) fn take_prepared(&mut self, which: (u32, u32)) -> Option<Prepared> {
         let (_, page) = self.prepared.take_if(|(prepared, _)| *prepared == which)?;
         std::mem::swap(&mut self.image, &mut self.prepared_image);
         Some(page)
     }
 
-    /// A page found no room: it will be asked for again.
+    /// A page found no space: it will be asked for again.
     pub(crate) fn keep_prepared(&mut self, which: (u32, u32), page: Prepared) {
         self.prepared = Some((which, page));
         std::mem::swap(&mut self.image, &mut self.prepared_image);
@@ -286,7 +286,7 @@ impl Reduction {
         most as u32
     }
 
-    /// Restores a page from its bytes as they are stored, with whatever stands behind them; zeros where there are none.
+    /// Restores a page from its bytes as they are stored, with whatever is behind them; zeros where there are none.
     fn restore(&mut self, image: Option<&[u8]>, page: &mut [u8]) {
         let Some((header, bytes)) = image.and_then(<[u8]>::split_first_chunk::<HEADER>) else { return page.fill(0) };
         match (u32::from_le_bytes(*header) as usize, &mut self.compressor) {
@@ -304,7 +304,7 @@ impl Reduction {
         page.slots == ftl.slots_of(stored) && self.sharing.as_deref().is_none_or(is_equal)
     }
 
-    /// Copies a part of the page that begins in a slot.
+    /// Copies a part of the page that starts in a slot.
     pub(crate) fn read(&mut self, payload: &Payload, slot: u32, from: usize, into: &mut [u8]) {
         if into.len() as u64 == self.page_bytes {
             return self.restore(payload.image(slot), into);
@@ -418,7 +418,7 @@ mod tests {
             let longer = image.as_deref().map(|image| [image, &[7; 100]].concat());
             reduction.restore(longer.as_deref(), &mut restored);
             prop_assert_eq!(restored, page);
-            // The image without the number in front is what takes room.
+            // The image without the number in front is what takes space.
             let bytes = image.map_or(0, |image| (image.len() - HEADER) as u64);
             prop_assert_eq!(u64::from(prepared.slots), bytes.div_ceil(64));
         }

@@ -57,7 +57,7 @@ pub(crate) struct Sharing {
     mapped: u64,
     /// Numbers that were given back.
     free: Vec<u32>,
-    /// Numbers from here on were never looked at for a free one.
+    /// Numbers from here on were never examined for a free one.
     unseen: u32,
     fingerprints: Fingerprints,
     /// Stored pages that were written without being looked up.
@@ -66,14 +66,14 @@ pub(crate) struct Sharing {
     pub(crate) sample_was_found: bool,
     /// Flash commands that the page which is looked up waits for.
     pub(crate) reads_left: u32,
-    /// How often the drive has begun to rest.
+    /// How often the drive has started to rest.
     rests: u32,
 }
 
 /// Up to so many pages, some 200 MB of records, all of them may come to life for those that are touched.
 const DENSE_PAGES: u64 = 4 << 20;
 
-/// Rests are counted up to here, and from the beginning then.
+/// Rests are counted up to here, and from the start then.
 const RESTS: u32 = 1 << 24;
 
 impl Sharing {
@@ -151,13 +151,13 @@ impl Sharing {
         self.config.in_line && (!self.config.sampling || n == 0 || self.sample_was_found)
     }
 
-    /// The drive begins to rest; gives the number of this rest.
+    /// The drive starts to rest; gives the number of this rest.
     pub(crate) fn begin_rest(&mut self) -> u32 {
         self.rests = (self.rests + 1) % RESTS;
         self.rests
     }
 
-    /// Whether the drive has begun no other rest since.
+    /// Whether the drive has started no other rest since.
     pub(crate) fn is_rest(&self, rest: u32) -> bool {
         self.rests == rest
     }

@@ -12,7 +12,7 @@ use crate::device::SimulatedSsd;
 use crate::ftl::gc::UNSAVED_POLICY;
 use crate::state::{Carrier, Layout, State, StateError};
 
-/// What a state begins with.
+/// What a state starts with.
 const MAGIC: [u8; 16] = *b"flashwise.drive\n";
 /// The form of everything around the parts.
 const VERSION: u32 = 1;
@@ -27,7 +27,7 @@ const LATEST_NS: u64 = 1 << 60;
 /// Differences that are told.
 const TOLD: usize = 3;
 
-/// What stands before the parts, as JSON.
+/// What is before the parts, as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Header {
     /// Always `flashwise.drive_state`.
@@ -52,17 +52,17 @@ struct Header {
 pub struct SavedDrive<R> {
     header: Header,
     from: R,
-    /// Where the parts begin and end.
+    /// Where the parts start and end.
     parts: (u64, u64),
 }
 
 impl SimulatedSsd {
     /// Brings the drive to rest, as a host does before it is switched off: flushes, and lets everything end that the
-    /// flash has begun. What begins only when the drive has had nothing to do for a while, such as the emptying of an
-    /// SLC cache, is not waited for. The clock goes on to the end of it.
+    /// flash has started. What starts only when the drive has had nothing to do for a while, such as the emptying of an
+    /// SLC cache, is not waited for. The clock continues to the end of it.
     ///
     /// # Errors
-    /// [`StateError::Busy`] when requests are not answered.
+    /// [`StateError::Busy`] when requests are not completed.
     pub fn shut_down(&mut self) -> Result<(), StateError> {
         if self.outstanding() > 0 {
             return Err(StateError::busy("requests"));
@@ -220,7 +220,7 @@ impl<R: Read + Seek> SavedDrive<R> {
 
 impl SimulatedSsd {
     /// Elements that all lists of the drive's state may have together; far more than any drive needs, and far less than
-    /// a machine has room for.
+    /// a machine has space for.
     fn list_elements_max(&self) -> u64 {
         let geometry = &self.ftl.pages.geometry;
         let superblocks = u64::from(geometry.units) * u64::from(geometry.superblocks);

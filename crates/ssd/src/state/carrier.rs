@@ -1,4 +1,4 @@
-//! The two directions of a state, as one: what is written when a drive is saved is what is read when it goes on.
+//! The two directions of a state, as one: what is written when a drive is saved is what is read when it continues.
 //!
 //! ```text
 //!   State::carry(&mut self, carrier)

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-/// A state of a drive that cannot be saved, or from which no drive can go on.
+/// A state of a drive that cannot be saved, or from which no drive can continue.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// Reading or writing failed.

@@ -1,7 +1,7 @@
-//! The state of a drive at rest: saved, it goes on later exactly where it was.
+//! The state of a drive at rest: saved, it continues later exactly where it was.
 //!
 //! ```text
-//!   shut_down ─▶ flush, and all that the flash has begun is done ─▶ save ─▶ header │ parts of the drive, compressed │ checksum
+//!   shut_down ─▶ flush, and all that the flash has started is done ─▶ save ─▶ header │ parts of the drive, compressed │ checksum
 //!                                                                              ▼
 //!   a new drive of the same description ◀── each part becomes what was saved ── restore ─▶ invariants hold, or an error
 //! ```

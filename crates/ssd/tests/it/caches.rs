@@ -301,7 +301,7 @@ fn before_an_ftl_of_blocks_pages_that_leave_take_no_more_room_than_the_write_buf
         completion.result.unwrap();
         answered += 1;
         assert!(drive.buffered_bytes() <= (8 + 2) * PAGE.bytes());
-        // Of what was taken, eight pages are in the cache and two under way.
+        // Of what was taken, eight pages are in the cache and two in progress.
         assert!(answered <= programmed_pages(&drive) + 8 + 2 + 1, "{answered}");
     }
     assert_eq!(answered, 64);

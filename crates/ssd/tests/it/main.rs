@@ -1,4 +1,4 @@
-//! The drive as its host sees it, and held against what is known of such drives: one program, one file a subject.
+//! The drive as its host sees it, and compared with what is known of such drives: one program, one file a subject.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
 #![allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own")]

@@ -1,4 +1,4 @@
-//! The arrows inside the crate go one way: a module imports those that stand before it in the list in `src/lib.rs`.
+//! The arrows inside the crate go one way: a module imports those that are before it in the list in `src/lib.rs`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ fn order() -> Vec<&'static str> {
     list.split_whitespace().filter(|word| *word != "//!").collect()
 }
 
-/// The module that each name stands in which the crate exports at its root.
+/// The module that each name is in which the crate exports at its root.
 fn exported() -> BTreeMap<&'static str, &'static str> {
     let uses = LIB.lines().filter_map(|line| line.strip_prefix("pub use ")?.strip_suffix(';'));
     let names = uses.flat_map(|path| {

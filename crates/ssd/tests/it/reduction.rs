@@ -1,5 +1,5 @@
-//! Drives that compress and share what they store: no byte is lost and no room leaks, through garbage collection, power
-//! cuts and drives that run out of room.
+//! Drives that compress and share what they store: no byte is lost and no space leaks, through garbage collection,
+//! power cuts and drives that run out of room.
 use crate::support;
 
 use flashwise_block::{BlockDevice, BlockError, ByteSize, IoBuffer, Nanos, Operation, Request, execute};
@@ -99,7 +99,7 @@ fn drives() -> Vec<DeviceConfig> {
                 ..SlcCacheConfig::default()
             });
         }),
-        // Programs fail now and then: what was to be in a superpage is still in the buffer, pages that begin in it and
+        // Programs fail now and then: what was to be in a superpage is still in the buffer, pages that start in it and
         // end in the next one among it.
         with(reducing("samsung-960-evo", compression(Codec::Zlib, 64), Some(deduplication())), |config| {
             config.flash.blocks_per_plane = 60;
@@ -376,7 +376,7 @@ proptest! {
         let space = drive.space_use().unwrap();
         let is_thin = space.physical_capacity_bytes < config.capacity_bytes;
         prop_assert!(refused == 0 || is_thin, "{} requests were refused", refused);
-        // No leak: with all pages trimmed, nothing takes room.
+        // No leak: with all pages trimmed, nothing takes space.
         for page in 0..pages {
             execute(&mut drive, Request::trim(ByteSize(page * PAGE), ByteSize(PAGE))).unwrap();
         }
@@ -406,7 +406,7 @@ fn a_thin_drive_that_is_full_says_so_reads_on_and_recovers_when_something_is_tri
     };
     (0..room).for_each(|page| write(&mut drive, page * 7).unwrap());
     assert_eq!(write(&mut drive, 3), Err(BlockError::NoSpace));
-    // What is there can be read, written anew with as much, or with less.
+    // What is there can be read, written again with as much, or with less.
     let read = Request::read(ByteSize(7 * PAGE), ByteSize(PAGE)).with_buffer(IoBuffer::zeroed(PAGE as usize));
     assert_eq!(execute(&mut drive, read).unwrap().buffer.unwrap()[..], noise(1, 7)[..]);
     write(&mut drive, 7).unwrap();
@@ -435,7 +435,7 @@ fn a_write_that_is_compared_and_waits_for_room_when_the_drive_turns_read_only_is
         execute(&mut drive, unlike(0)).unwrap();
         (1..20).for_each(|n| _ = execute(&mut drive, unlike(n)).unwrap());
         drive.pause(Nanos::millis(50)).unwrap();
-        // More than the buffer takes, each beginning with a page that is on flash.
+        // More than the buffer takes, each start with a page that is on flash.
         for n in 20..44 {
             let mut content = noise(32, n);
             content[..PAGE as usize].copy_from_slice(&noise(32, 0)[..PAGE as usize]);

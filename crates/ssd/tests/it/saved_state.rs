@@ -104,7 +104,7 @@ fn told(drive: &SimulatedSsd) -> String {
     )
 }
 
-/// Saves a drive in the middle of random work, and holds what goes on from there against the drive itself.
+/// Saves a drive in the middle of random work, and holds what continues from there against the drive itself.
 fn goes_on_exactly(config: &DeviceConfig, seed: u64) -> Result<(), TestCaseError> {
     goes_on_exactly_with(config, ContentModel::default(), seed)
 }
@@ -370,7 +370,7 @@ fn a_drive_whose_page_map_fills_what_collection_frees_comes_to_rest_and_works_on
         let before = erases(&drive);
         drive.pause(Nanos::millis(10_000)).unwrap();
         let erased = erases(&drive) - before;
-        // What was under way when the last of them was chosen is erased as well.
+        // What was in progress when the last of them was chosen is erased as well.
         assert!(erased <= superblocks + 8, "{erased} superblocks were erased while nobody asked for anything");
     }
     goes_on_exactly(&config, 1).unwrap();

@@ -102,7 +102,7 @@ pub(super) fn with_slower_writes(config: &DeviceConfig, factor: f64) -> Result<D
 
 /// The same drive with so little flash that a file of so many pages fills it, and a quarter more to collect garbage in.
 ///
-/// The flash of the preset in smaller blocks: as many channels and dies, so that nothing but the room changes.
+/// The flash of the preset in smaller blocks: as many channels and dies, so that nothing but the space changes.
 pub(super) fn filled_by(config: &DeviceConfig, pages: usize) -> Result<DeviceConfig, StudyError> {
     let mut small = config.clone();
     let dies = u64::from(small.flash.channels * small.flash.chips_per_channel * small.flash.dies_per_chip);

@@ -46,7 +46,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) struct Attachment {
     /// Seconds of the machine for one of the drive's.
     pub(crate) time_scale: f64,
-    /// How far behind the drive's start the file system begins.
+    /// How far behind the drive's start the file system starts.
     pub(crate) offset: ByteSize,
     /// Whether every request is kept, for [`Attached::trace`].
     pub(crate) is_captured: bool,

@@ -1,4 +1,4 @@
-//! The page cache as a file system's metadata sees it: blocks that were used stay until others need the room, the one
+//! The page cache as a file system's metadata sees it: blocks that were used stay until others need the space, the one
 //! that was not used for longest first.
 
 use std::collections::BTreeMap;

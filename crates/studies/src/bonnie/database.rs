@@ -18,7 +18,7 @@ pub(crate) struct Load {
     /// Share of the accesses that read; 0 is write-only.
     pub(crate) read_share: f64,
     pub(crate) access_bytes: u64,
-    /// Accesses before the measurement begins.
+    /// Accesses before the measurement starts.
     pub(crate) warm_up: u64,
     /// Batches that are measured, at least 1, and accesses of each.
     pub(crate) batches: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Load {
 
 /// Runs the threads; gives the seconds that each batch took.
 ///
-/// `random` goes on where an earlier load on the same device has left it. The same places in the same order would be
+/// `random` continues where an earlier load on the same device has left it. The same places in the same order would be
 /// anything but random to a drive: what was written together would be overwritten together, and collection cost little.
 ///
 /// # Errors

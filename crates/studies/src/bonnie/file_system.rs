@@ -15,12 +15,12 @@
 //! **Journal.** Blocks that change gather in a transaction. It commits when it is 5 s old, holds a quarter of the
 //! journal, or is asked to be durable: data first (ordered mode), then a descriptor and the blocks in the journal one
 //! after the other, a flush, and the commit block with force unit access. Their places on the drive are written when
-//! the journal needs the room, sorted and with neighbours as one request, or when a block leaves memory.
+//! the journal needs the space, sorted and with neighbours as one request, or when a block leaves memory.
 //!
 //! Source: Mathur et al., *The new ext4 filesystem*, Ottawa Linux Symposium 2007, sections 2 and 3; the kernel's
 //! documentation of ext4's disk layout.
 //!
-//! **Simplified.** The program waits for a commit, where the kernel lets it go on with the next transaction.
+//! **Simplified.** The program waits for a commit, where the kernel lets it continue with the next transaction.
 //! Superblock, time stamps in lookups, inode lists of orphans and delayed allocation are left out; a leaf that is split
 //! is counted by the number of leaves alone.
 
@@ -72,7 +72,7 @@ pub(crate) struct FileSystem<'a> {
     /// Data that must be on the drive before the transaction: first block, number of blocks.
     ordered: Vec<(u64, u64)>,
     begun: Nanos,
-    /// Blocks that are in the journal and not in their place, and the room that they take there.
+    /// Blocks that are in the journal and not in their place, and the space that they take there.
     to_check_point: BTreeSet<u64>,
     journal_used: u64,
     journal_head: u64,
@@ -132,7 +132,7 @@ impl<'a> FileSystem<'a> {
     }
 
     fn descriptor(&self, inode: u64) -> u64 {
-        // 64 descriptors share a block; they lie at the beginning of the first group's data.
+        // 64 descriptors share a block; they are at the start of the first group's data.
         self.group(0) + 600 + inode / INODES_PER_GROUP / 64
     }
 
@@ -207,7 +207,7 @@ impl<'a> FileSystem<'a> {
     }
 
     fn data_block(&self, number: u64) -> u64 {
-        // Data lies behind the tables and the directory of each group.
+        // Data is behind the tables and the directory of each group.
         let per_group = BLOCKS_PER_GROUP - 4_096;
         self.group(number / per_group * INODES_PER_GROUP) + 4_096 + number % per_group
     }

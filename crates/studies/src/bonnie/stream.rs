@@ -4,7 +4,7 @@
 //! Reads go ahead of the program by a window, in requests of one size; writes gather in memory and leave in requests of
 //! one size, and the program waits when more than a limit is on its way. Rewriting reads a piece, changes it, and gives
 //! it to write-back. What the program and the kernel do for each 8 KiB, that is a system call and a copy, takes
-//! processor time during which the drive goes on. Writing ends with a flush, whose time counts, as Bonnie++'s `fsync`
+//! processor time during which the drive continues. Writing ends with a flush, whose time counts, as Bonnie++'s `fsync`
 //! does.
 
 use flashwise_block::{BlockDevice, BlockError, ByteSize, Nanos, Request};
@@ -33,7 +33,7 @@ pub(crate) struct Host {
 
 impl Default for Host {
     /// A host of 2010: 1.5 GB a second through one processor [fit], requests of 512 KiB (the kernel's `max_sectors_kb`
-    /// of that time), 4 MiB of read-ahead as is set on arrays [fit], 64 MiB of write-back under way [fit].
+    /// of that time), 4 MiB of read-ahead as is set on arrays [fit], 64 MiB of write-back in progress [fit].
     fn default() -> Self {
         Self { ns_per_8k: 5_500, request_bytes: 512 << 10, read_ahead_bytes: 4 << 20, dirty_bytes: 64 << 20 }
     }

@@ -12,8 +12,8 @@ use crate::StudyError;
 
 /// Writes of a run beyond the first of each page, in multiples of the pages.
 const WRITES: usize = 16;
-/// What is measured of it: not the beginning, where the drive is not in its steady state, nor the end, where an
-/// algorithm that knows the future would see that it ends.
+/// What is measured of it: not the start, where the drive is not in its steady state, nor the end, where an algorithm
+/// that knows the future would see that it ends.
 const MEASURED: Range<usize> = 7..13;
 
 /// The algorithms, in the order of the tables.

@@ -1,6 +1,6 @@
 //! 2R in its FIFO form, on a simulated drive: the one whose curve SSD-iq's authors published.
 //!
-//! The drive has one plane, whose blocks are its superblocks, and a write begins when it is at rest. The trace is the
+//! The drive has one plane, whose blocks are its superblocks, and a write starts when it is at rest. The trace is the
 //! one of the model's runs, for longer: with much skew, cold pages that the fill left among the hot ones take dozens of
 //! overwrites to come to rest in the region of what was moved, and what is measured depends on when.
 
@@ -19,7 +19,7 @@ use crate::{Progress, StudyError, StudyOptions, parallel};
 
 /// Overwrites of the drive that are measured, of those after it was filled.
 pub(super) const WINDOWS: [Range<u64>; 3] = [3..6, 6..12, 24..36];
-/// The one in which the drive has settled.
+/// The one in which the drive is steady.
 pub(super) const SETTLED: usize = 2;
 
 const PAGE_BYTES: u64 = 4096;

@@ -37,7 +37,7 @@ pub(super) fn measure(options: &StudyOptions, progress: Progress<'_>) -> Result<
         let mut rates = [0.0; PASSES.len()];
         for (pass, rate) in PASSES.into_iter().zip(&mut rates) {
             *rate = stream(&mut array, &Host::default(), pass, bytes)? / 1e6;
-            // Bonnie++ begins each test when the one before has settled.
+            // Bonnie++ starts each test when the one before is steady.
             array.pause(Nanos::secs(2))?;
         }
         Ok(rates)

@@ -3,8 +3,8 @@
 //! **Writes alone** are slow to measure. A drive collects garbage a superblock at a time and answers nothing meanwhile;
 //! all drives of an array are written at one pace and collect at the same time, and whoever waits for one of them waits
 //! with all threads. So the rate swings between nothing and three times its mean every one to two seconds, and it
-//! begins with free room that is used up only after some ten thousand writes of each drive. What is measured therefore
-//! begins after [`SETTLING`] writes, and a batch at 256 threads is longer than such a swing.
+//! starts with free space that is used up only after some ten thousand writes of each drive. What is measured therefore
+//! starts after [`SETTLING`] writes, and a batch at 256 threads is longer than such a swing.
 
 use flashwise_report::study::{Measured, StudyCell, StudyChart, StudyPoint, StudySection, StudySeries, StudyTable};
 
@@ -22,7 +22,7 @@ pub(super) const THREADS: [u32; 5] = [1, 4, 16, 64, 256];
 /// Share of reads of the mixed test: the text gives none; that of Bonnie++'s seeks is 0.9.
 const MIXED_READ_SHARE: f64 = 0.9;
 
-/// Accesses that an array settles in before writes alone are measured, at [`SETTLING_THREADS`].
+/// Accesses that an array becomes steady in before writes alone are measured, at [`SETTLING_THREADS`].
 const SETTLING: u64 = 100_000;
 const SETTLING_THREADS: u32 = 64;
 

@@ -1,8 +1,8 @@
-//! One drive with a database a fill factor on it: loaded, then run in turns, each round the same transactions.
+//! One drive with a database a fill factor on it: loaded, then run alternately, each round the same transactions.
 //!
 //! ```text
 //!   for each fill factor:  initdb ─▶ space in use ─▶ load, checkpoint ─▶ space in use
-//!   round by round, the fill factors in turns:  nothing cached ─▶ server in its memory cgroup ─▶ N transactions, CHECKPOINT
+//!   round by round, the fill factors alternately:  nothing cached ─▶ server in its memory cgroup ─▶ N transactions, CHECKPOINT
 //! ```
 //!
 //! The databases age side by side, so that a round of one stands beside the round of another at the same age. The
@@ -101,7 +101,7 @@ pub(super) struct Round {
     /// Updates of rows, and those that stayed on their page and left the indexes alone.
     pub(super) updates: f64,
     pub(super) hot_updates: f64,
-    /// Transactions begun again for each that was done, because another session was in the way.
+    /// Transactions started again for each that was done, because another session was in the way.
     pub(super) again: f64,
 }
 

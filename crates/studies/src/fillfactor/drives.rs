@@ -27,7 +27,7 @@ impl Drive {
     pub(super) fn config(self) -> Result<DeviceConfig, StudyError> {
         let example = include_str!("../../../../examples/compressing.toml");
         let mut config = DeviceConfig::from_toml(example, "examples/compressing.toml")?;
-        // What is offered and 28 % beside it, where the example has room for half of it.
+        // What is offered and 28 % beside it, where the example has space for half of it.
         config.flash.blocks_per_plane *= 2;
         config.name = format!("the {} drive", self.name());
         match (self, &mut config.reduction) {

@@ -31,7 +31,7 @@ use crate::{Findings, Progress, StudyError, StudyOptions};
 use bench::{Conditions, Filled, Outcome, Round, Work};
 use drives::Drive;
 
-/// The fill factors of the text: PostgreSQL's own, and one that leaves room.
+/// The fill factors of the text: PostgreSQL's own, and one that leaves space.
 const FULL: u32 = 100;
 const ROOM: u32 = 75;
 /// Processors of the text's server.

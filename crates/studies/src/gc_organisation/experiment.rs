@@ -111,7 +111,7 @@ impl Organisation {
 }
 
 impl Experiment {
-    /// Synchronous, aligned requests on a full drive that nobody has written to since.
+    /// Synchronous, aligned requests on a full drive that were never written to since.
     pub(super) fn new(organisation: Organisation, pattern: Pattern, bytes: u64) -> Self {
         let (arrivals, overwrites) = (Arrivals::Synchronous, 0.0);
         Self { organisation, pattern, bytes, arrivals, alignment: None, overwrites, read_ahead: None }

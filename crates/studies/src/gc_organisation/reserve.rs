@@ -1,4 +1,4 @@
-//! Threshold and reserve, each alone. A threshold must lie below the reserve, so that the poster's 50 and 90 % need
+//! Threshold and reserve, each alone. A threshold must are below the reserve, so that the poster's 50 and 90 % need
 //! drives of which more than half is reserve: another drive, with less data.
 
 use flashwise_report::study::{StudyCell, StudyClaim, StudySection, StudyTable, StudyVerdict};

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   source: one instance a page size, loaded on the machine's own disk
-//!      └─ cp ─▶ ext4 on the attached drive ─▶ [written anew] ─▶ extents looked at ─▶ private server, small buffer pool
+//!      └─ cp ─▶ ext4 on the attached drive ─▶ [written again] ─▶ extents examined ─▶ private server, small buffer pool
 //!   a piece of work: counters, drive's clock, processor before and after; reads by their numbers in the trace
 //! ```
 //!

@@ -1,13 +1,13 @@
-//! The binary log: where its transactions lie in flash pages, and where they would lie with padding.
+//! The binary log: where its transactions are in flash pages, and where they would lie with padding.
 //!
 //! ```text
 //!   plain      │ … txn 7 │ txn 8    ┆   txn 8 │ txn 9 │ …         ┆: a flash page ends. Committing txn 8 writes two pages
 //!   contained  │ … txn 7 │ padding  ┆ txn 8 │ txn 9 │ …            and txn 9 the second of them again
 //! ```
 //!
-//! A transaction is a group of events: it begins with its GTID and ends where the next thing begins. Where each
+//! A transaction is a group of events: it starts with its GTID and ends where the next thing starts. Where each
 //! transaction is synced by itself, the file system writes the pages that it touches, the last of them again with the
-//! next one. A transaction that would lie in more pages than it has to is put off to the next page's start.
+//! next one. A transaction that would are in more pages than it has to is put off to the next page's start.
 //!
 //! The server cannot pad. What it writes to is told by the drive's trace, what would be written with padding is worked
 //! out from the positions in the log, and both are played on simulated drives.
@@ -23,11 +23,11 @@ use flashwise_trace::TraceRecord;
 
 use crate::StudyError;
 
-/// How a binary log begins.
+/// How a binary log starts.
 const MAGIC: [u8; 4] = *b"\xfebin";
 /// Bytes of an event's header: time 4, type 1, server 4, length 4, end 4, flags 2.
 const HEADER: usize = 19;
-/// The event that a transaction begins with.
+/// The event that a transaction starts with.
 const GTID: u8 = 162;
 /// Events that belong to no transaction: the end of a server's or a file's, the file's head, what earlier files had,
 /// and up to where a crash would read.
@@ -67,7 +67,7 @@ pub(super) fn pages(at: u64, length: u64, page: u64) -> u64 {
     (at % page + length).div_ceil(page)
 }
 
-/// Where something that would go to `at` goes so that it lies in no more pages than it has to.
+/// Where something that would go to `at` goes so that it is in no more pages than it has to.
 pub(super) fn contained(at: u64, length: u64, page: u64) -> u64 {
     match pages(at, length, page) > length.div_ceil(page) {
         true => at.next_multiple_of(page),
@@ -280,7 +280,7 @@ mod tests {
         assert!(transactions(&empty).unwrap().is_empty());
     }
 
-    /// A log of short transactions, synced one by one, whose file lies at 1 MiB.
+    /// A log of short transactions, synced one by one, whose file is at 1 MiB.
     fn trace(transactions: &[Range<u64>]) -> Vec<TraceRecord> {
         let base = 1 << 20;
         let mut trace = Vec::new();
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(pages.alone, [plain * PAGE, 400 * PAGE].map(|bytes| bytes as f64));
         assert_eq!(pages.all, [(plain + 400) * PAGE, 800 * PAGE].map(|bytes| bytes as f64));
         let stripes = wear("as it is");
-        // A flush fills the stripe; a second one is begun only by a write that lies across the end of one.
+        // A flush fills the stripe; a second one is started only by a write that lies across the end of one.
         let stripe = 65_536;
         let across = transactions.iter().filter(|one| one.start / stripe != (one.end - 1) / stripe).count() as u64;
         assert!(across > 0);

@@ -169,7 +169,7 @@ fn binary_log(results: &Results) -> Result<StudyClaim, StudyError> {
     })
 }
 
-/// Reproduced where the log as it comes saves what is claimed; in part where any saves something.
+/// Reproduced where the log by default saves what is claimed; in part where any saves something.
 fn of_wear(saved: &[Measured]) -> StudyVerdict {
     match () {
         () if saved.first().is_some_and(|saved| (saved.value - WEAR).abs() <= NEAR_WEAR) => StudyVerdict::Reproduced,

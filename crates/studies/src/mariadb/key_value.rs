@@ -1,6 +1,6 @@
 //! The text's key-value workload: keys in random order into a table, then rounds of inserts and of SELECTs by key.
 //!
-//! Source: Kakaraparthy et al., PVLDB 13(4), 2019: table KV (K INT PRIMARY KEY, V CHAR(100)), 10 million rows to begin
+//! Source: Kakaraparthy et al., PVLDB 13(4), 2019: table KV (K INT PRIMARY KEY, V CHAR(100)), 10 million rows to start
 //! with, 100 rounds of 50,000 inserts and 50,000 SELECTs. Here all of it is divided, and so is the buffer pool.
 
 use mysql::Conn;

@@ -27,7 +27,7 @@ use crate::statistics::mean;
 use crate::{Progress, StudyError, StudyOptions};
 
 const INSTANCE: &str = "data";
-/// Each transaction is durable in the binary log before it is answered.
+/// Each transaction is durable in the binary log before it is completed.
 const LOGGING: [(&str, &str); 2] = [("log-bin", "binlog"), ("sync-binlog", "1")];
 /// Batches of transactions over which the interval of what is saved is taken.
 const BATCHES: usize = 10;
@@ -73,7 +73,7 @@ pub(super) struct LogShown {
 pub(super) struct Logs {
     pub(super) page: u64,
     pub(super) logs: Vec<LogShown>,
-    /// Whether every file begins and goes on at flash pages' starts.
+    /// Whether every file starts and continues at flash pages' starts.
     pub(super) is_aligned: bool,
 }
 
@@ -172,7 +172,7 @@ fn write(
     Ok(files)
 }
 
-/// How many requests the drive has answered.
+/// How many requests the drive has completed.
 fn requests(drive: &Attached) -> Result<u64, StudyError> {
     let counters = drive.stat()?.counters;
     Ok(counters.host_reads + counters.host_writes + counters.flushes + counters.trims + counters.zero_writes)

@@ -6,9 +6,9 @@
 //!   inserts, one a transaction ─▶ binary log ─────┴─▶ Toshiba XG5 ─▶ trace ─▶ as it was, and padded ─▶ flash programs
 //! ```
 //!
-//! - [`placement`]: page size, where the file system begins, how pages are written; looked up in the extents;
+//! - [`placement`]: page size, where the file system starts, how pages are written; looked up in the extents;
 //! - [`bench`]: a database on a drive; [`key_value`], [`ycsb`]: what is asked of it; [`waits`]: what it waited for;
-//! - [`reads`]: all of that in turns; [`logs`], [`binlog`]: the binary log;
+//! - [`reads`]: all of that alternately; [`logs`], [`binlog`]: the binary log;
 //! - [`drives`]: the text's drives, smaller;
 //! - [`claims`], [`sections`]: what comes out.
 //!

@@ -1,15 +1,15 @@
-//! Where the pages of a table lie on the drive, and in how long writes they are written.
+//! Where the pages of a table are on the drive, and in how long writes they are written.
 //!
 //! ```text
-//!   file ── extents (FIEMAP) ──▶ block device ── + where it begins on the drive ──▶ drive: hot location, or not
+//!   file ── extents (FIEMAP) ──▶ block device ── + where it starts on the drive ──▶ drive: hot location, or not
 //! ```
 //!
-//! Without a patch three things can be chosen: the page size of an instance; where on the drive its file system begins
+//! Without a patch three things can be chosen: the page size of an instance; where on the drive its file system starts
 //! (a partition, a loop device with an offset); and how long the longest request is that the kernel sends
-//! (`max_sectors_kb`), which cuts a page into two writes. A file that is written anew from outside can be written in
+//! (`max_sectors_kb`), which cuts a page into two writes. A file that is written again from outside can be written in
 //! any lengths, while no server runs.
 //!
-//! Source: Kakaraparthy et al., PVLDB 13(4), 2019: pages as long as a chunk that begin at hot locations; their patch
+//! Source: Kakaraparthy et al., PVLDB 13(4), 2019: pages as long as a chunk that start at hot locations; their patch
 //! moves every position in a table's file by half a page.
 
 use std::path::Path;
@@ -19,7 +19,7 @@ use flashwise_profile::HotLocation;
 
 use crate::StudyError;
 
-/// What a file is written anew with: as long as a request may be.
+/// What a file is written again with: as long as a request may be.
 const STEP: ByteSize = ByteSize::mib(1);
 
 /// A way to place pages and to write them.
@@ -28,7 +28,7 @@ pub(super) struct Variant {
     pub(super) name: &'static str,
     /// InnoDB's page.
     pub(super) page: Page,
-    /// Whether the file system begins at a hot location rather than at the drive's start.
+    /// Whether the file system starts at a hot location rather than at the drive's start.
     pub(super) is_placed: bool,
     /// How pages reach the drive.
     pub(super) writes: Writes,
@@ -50,7 +50,7 @@ pub(super) enum Writes {
     Whole,
     /// The kernel cuts requests where they are longer than half a chunk.
     Halved,
-    /// As [`Self::Whole`], and before the server starts the table is written anew in long requests that begin in the
+    /// As [`Self::Whole`], and before the server starts the table is written again in long requests that start in the
     /// middle of a page.
     Bulk,
 }
@@ -67,18 +67,18 @@ impl Page {
     }
 }
 
-/// Of a file's pages, how many begin at a hot location.
+/// Of a file's pages, how many start at a hot location.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Placed {
     pub(super) pages: u64,
-    /// Those that begin at a hot location and lie on the drive in one piece.
+    /// Those that start at a hot location and are on the drive in one piece.
     pub(super) hot: u64,
-    /// Those that lie in more than one piece.
+    /// Those that are in more than one piece.
     pub(super) torn: u64,
     pub(super) extents: usize,
 }
 
-/// Looks at the extents of a file on a block device that begins `start` bytes behind the drive's.
+/// Looks at the extents of a file on a block device that starts `start` bytes behind the drive's.
 pub(super) fn placed(extents: &[Extent], start: ByteSize, page: ByteSize, hot: HotLocation) -> Placed {
     let end = extents.last().map_or(0, |last| last.offset.0 + last.length.0);
     let mut found = Placed { pages: end / page.0, extents: extents.len(), ..Placed::default() };
@@ -159,7 +159,7 @@ mod tests {
         for _ in 0..2_000 {
             let mut free = 0;
             let piece = |_| {
-                // A block is left out between two, so that no piece goes on where the last one ended.
+                // A block is left out between two, so that no piece continues where the last one ended.
                 let at = free + 1 + random.random_range(0..40_u64);
                 let blocks = if random.random() { 16 * random.random_range(1..4) } else { random.random_range(1..40) };
                 free = at + blocks;

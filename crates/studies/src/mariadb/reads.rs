@@ -1,9 +1,9 @@
-//! The key-value workload and YCSB, each variant on a drive of its own, in turns.
+//! The key-value workload and YCSB, each variant on a drive of its own, alternately.
 //!
 //! ```text
 //!   for each page size: load ─▶ for each variant: drive, copy, server
-//!   round by round, variants in turns:  inserts ─▶ all written back ─▶ SELECTs
-//!   repetition by repetition, mix by mix, variants in turns:  operations
+//!   round by round, variants alternately:  inserts ─▶ all written back ─▶ SELECTs
+//!   repetition by repetition, mix by mix, variants alternately:  operations
 //! ```
 
 use std::fmt::Write as _;
@@ -21,13 +21,13 @@ use crate::attached::Cores;
 use crate::statistics::mean;
 use crate::{Progress, StudyError, StudyOptions};
 
-/// MariaDB as it comes.
+/// MariaDB with default settings.
 pub(super) const DEFAULT: &str = "16 KiB pages";
-/// Pages as long as a chunk and nothing else: what techniques are held against.
+/// Pages as long as a chunk and nothing else: what techniques are compared with.
 pub(super) const PLAIN: &str = "64 KiB pages";
-/// The file system begins at a hot location.
+/// The file system starts at a hot location.
 pub(super) const PLACED: &str = "placed";
-/// The same, and the table is written anew before the server starts.
+/// The same, and the table is written again before the server starts.
 pub(super) const BULK: &str = "placed, written in bulk";
 /// The same, and pages are written in halves.
 pub(super) const HALVED: &str = "placed, split writes";

@@ -7,7 +7,7 @@
 use flashwise_block::Nanos;
 use flashwise_trace::TraceRecord;
 
-/// The time during which at least one request of a trace was under way; requests in the order of their submission.
+/// The time during which at least one request of a trace was in progress; requests in the order of their submission.
 pub(super) fn waited<'a>(requests: impl Iterator<Item = &'a TraceRecord>) -> Nanos {
     let (mut sum, mut until) = (0, 0);
     for request in requests {

@@ -1,14 +1,14 @@
 //! Placement by time of death: a pure model of a drive's slots and blocks, and algorithms for it.
 //!
 //! # The model
-//! A drive has *M* blocks of *B* slots, and *U* logical pages lie on it. A slot is *clean*, *valid* (it holds the
+//! A drive has *M* blocks of *B* slots, and *U* logical pages are on it. A slot is *clean*, *valid* (it holds the
 //! newest version of a page) or *invalid*. Writing a page takes a clean slot of any block and makes the page's older
 //! slot invalid. A block is erased as a whole, and only when it holds no valid page: those are moved to clean slots
 //! first. Each move is a *rewrite*. The aim is few rewrites in *n* writes; write amplification is (*n* + rewrites) ÷
 //! *n*. There is no other memory: a page that is moved needs a slot to go to. Time is counted in writes, and nothing
 //! takes time.
 //!
-//! The *death* of what a write writes is the next write of the same page. Pages that die together should lie together.
+//! The *death* of what a write writes is the next write of the same page. Pages that die together should are together.
 //!
 //! ```text
 //!   Workload ──▶ trace of pages ──▶ deaths ──▶ PredictionError ──▶ predictions

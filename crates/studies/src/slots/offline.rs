@@ -4,7 +4,7 @@
 //! Each group of a [`Wheel`] has blocks of its own. A page goes to the group of its death.
 //!
 //! - When an epoch has passed, all pages in the blocks of its group have died: they are erased.
-//! - When an epoch begins with which a span of a higher level begins, the blocks of that span's group are emptied one
+//! - When an epoch starts with which a span of a higher level starts, the blocks of that span's group are emptied one
 //!   after the other: their pages, which all die within the span, go to groups of lower levels. These are all the
 //!   rewrites.
 //!
@@ -14,7 +14,7 @@
 //! Let *n* be the writes, *U* the pages, *L* the writes of an epoch, *f* the fan-out, and let the wheel reach
 //! `f^ℓ·L ≥ n` ([`Wheel::reach`]), so that nothing that dies is beyond it.
 //!
-//! *Each emptying moves a page at least one level down.* A span of level *i* that begins now covers `f` spans of level
+//! *Each emptying moves a page at least one level down.* A span of level *i* that starts now covers `f` spans of level
 //! *i* − 1, the first of which is now's; the death of each of its pages is at most `f − 1` of them away, so that level
 //! *i* − 1 reaches it. Hence a page is moved at most as often as the level says that it was written to, and with (1) of
 //! the wheel
@@ -47,7 +47,7 @@
 //! Half of the spare slots `S = N − U` for *L*, and the other half for the groups of two levels, make `f ≈ S ÷ 4B`, and
 //! `rewrites ÷ n` at most about `8·U·B ÷ S² = 8ρ ÷ ((1 − ρ)²·M)` with *M* blocks: nothing in comparison with *n* when
 //! *M* is large, at any fill below 1. No algorithm programs fewer than *n* pages, so that the pages programmed are
-//! within this share of the least possible. For small drives (4) leaves no room, and [`Offline::new`] says so.
+//! within this share of the least possible. For small drives (4) leaves no space, and [`Offline::new`] says so.
 //!
 //! *L*, *f* and *ℓ* are chosen, among those that (4) allows, so that (2) is least.
 //!

@@ -224,7 +224,7 @@ fn what_an_algorithm_knows_is_worth_rewrites() {
 }
 
 /// Predicted deaths that are off by an eighth of a life put a page a few groups from where it belongs, not anywhere:
-/// most of the way from true predictions to those that are off by a factor of e lies beyond.
+/// most of the way from true predictions to those that are off by a factor of e is beyond.
 #[test]
 fn the_smaller_the_error_of_the_predictions_the_fewer_rewrites() {
     let shape = Shape::with_fill(1024, 32, 0.875).unwrap();

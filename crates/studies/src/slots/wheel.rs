@@ -9,7 +9,7 @@
 //!   ├─┬─┬─┬─┐
 //!           │ level 1:  up to f spans of f epochs
 //!           ├───────┬───────┬───────┬───────┐
-//!                                           │ level 2 …                      and one group of what lies beyond
+//!                                           │ level 2 …                      and one group of what is beyond
 //! ```
 //!
 //! A page belongs to the lowest level that reaches its death. Spans are counted from time 0, not from now, so that all
@@ -45,7 +45,7 @@ impl Wheel {
         self.levels as usize * self.ring() + 1
     }
 
-    /// Most groups that hold pages at the same time: *f* + 1 of level 0, *f* of each other level, and what lies beyond.
+    /// Most groups that hold pages at the same time: *f* + 1 of level 0, *f* of each other level, and what is beyond.
     pub fn groups_in_use(&self) -> u64 {
         u64::from(self.levels) * u64::from(self.fan_out) + 2
     }
@@ -60,7 +60,7 @@ impl Wheel {
         self.fan_out as usize + 1
     }
 
-    /// Level of the group of what dies at `death`, seen at `time`; the number of levels for what lies beyond.
+    /// Level of the group of what dies at `death`, seen at `time`; the number of levels for what is beyond.
     #[inline]
     pub fn level(&self, time: u32, death: u32) -> u32 {
         let (mut now, mut then) = (time / self.epoch, death / self.epoch);

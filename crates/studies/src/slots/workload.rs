@@ -1,6 +1,6 @@
 //! Which pages are written: uniform, hot and cold, Zipf.
 //!
-//! A workload writes each page once, in order, and goes on at random. Any sequence of pages is a trace of the model;
+//! A workload writes each page once, in order, and continues at random. Any sequence of pages is a trace of the model;
 //! these are those that published curves are of.
 
 use rand::{RngExt, SeedableRng};

@@ -1,4 +1,4 @@
-//! The same work on variants of a database, with several seeds: the first variant is what the others are held against.
+//! The same work on variants of a database, with several seeds: the first variant is what the others are compared with.
 
 use flashwise_report::study::{Measured, StudyCell, StudyTable};
 

@@ -1,7 +1,7 @@
 //! use-hot-locations: SELECTs a second with pages at the hot locations, by inserts a transaction.
 //!
 //! The runs are those of `flashwise fit`: the drive is learned, the plan made from the profile, the work done with
-//! SQLite as it comes, with the plan's page size, and with its layout as well.
+//! SQLite by default, with the plan's page size, and with its layout as well.
 //!
 //! Source: Kakaraparthy et al., PVLDB 13(4), 2019. Their 10 million rows, 50,000 inserts and SELECTs a round and 128
 //! MiB of page cache are divided by the same number.

@@ -11,7 +11,7 @@ use super::rows::Content;
 use super::{Scale, sqlite_pages};
 use crate::{Progress, StudyError, StudyOptions, parallel, statistics};
 
-/// Fill factors, per cent; the first is what the others are held against.
+/// Fill factors, per cent; the first is what the others are compared with.
 const FILLS: [u32; 5] = [100, 90, 75, 60, 50];
 /// The place of the text's.
 pub(super) const SEVENTY_FIVE: usize = 2;
@@ -24,9 +24,9 @@ pub(super) const ZLIB: usize = 0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Postgres,
-    /// SQLite, the room that is left holding zeros.
+    /// SQLite, the space that is left holding zeros.
     SqliteZeros,
-    /// SQLite, the room that is left holding what was deleted.
+    /// SQLite, the space that is left holding what was deleted.
     SqliteOldBytes,
 }
 

@@ -115,7 +115,7 @@ impl Log {
         Ok(self.cost(&ssd, place + BLOCK, commit_ns))
     }
 
-    /// Other writes between two commits; gives where they go on.
+    /// Other writes between two commits; gives where they continue.
     fn others_write(&self, ssd: &mut SimulatedSsd, from: u64, random: &mut Pcg64Mcg) -> Result<u64, StudyError> {
         if self.traffic_bytes == 0 {
             return Ok(from);
@@ -134,7 +134,7 @@ impl Log {
         let flash = ssd.counters().flash.unwrap_or_default();
         let written =
             ssd.reduction_counters().map_or((self.commits * BLOCK) as f64, |c| c.stored_bytes as f64 - others);
-        // Noise of others is stored as it is, and what of it was overwritten takes no room any more.
+        // Noise of others is stored as it is, and what of it was overwritten takes no space any more.
         let held = others.min(((TRAFFIC.end - TRAFFIC.start) / self.traffic_bytes.max(1) * self.traffic_bytes) as f64);
         let physical = ssd.space_use().map_or(log_bytes as f64, |space| space.physical_bytes as f64 - held);
         Cost {

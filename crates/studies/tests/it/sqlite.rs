@@ -44,7 +44,7 @@ fn assert_aligned_log(document: &StudyDocument) {
         assert!(flash.iter().zip(host).all(|(flash, host)| flash >= host), "{name}: {numbers:?}");
         assert!(flash.iter().all(|&flash| flash >= 64.0), "{name}: less than a stripe: {numbers:?}");
     }
-    // One insert dirties a page of 32 KiB, at times more: it and its header are nine blocks. Plain they lie in one or
+    // One insert dirties a page of 32 KiB, at times more: it and its header are nine blocks. Plain they are in one or
     // in two stripes; aligned in one, with the header in one elsewhere.
     let one = row(&inserts, "1");
     assert!((36.0..42.0).contains(&one[0]) && (one[1] / one[0] - 1.0).abs() < 0.02, "{one:?}");
@@ -70,7 +70,7 @@ fn assert_write_back(document: &StudyDocument) {
     assert_eq!(rows.len(), 24);
     for depths in rows.chunks(6) {
         assert_eq!(depths[0].1[1], 1.0);
-        // Longer pages fill the buffer whatever is under way.
+        // Longer pages fill the buffer whatever is in progress.
         assert!(!depths[0].0.contains(" 4 KiB") || depths[3].1[1] > 2.0, "{depths:?}");
     }
 }

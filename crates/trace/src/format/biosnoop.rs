@@ -78,7 +78,7 @@ impl Columns {
         let mut end = words.len();
         for (index, column) in self.behind.iter().enumerate().rev() {
             let word = *words.get(end.checked_sub(1)?)?;
-            // Where no disk is known its column is empty: the number of the process, or nothing, stands in its place.
+            // Where no disk is known its column is empty: the number of the process, or nothing, is in its place.
             let is_pid = |word: &[u8]| digits(word).is_some();
             if *column == Column::Disk && self.behind[..index].contains(&Column::Pid) && is_pid(word) {
                 continue;

@@ -9,10 +9,10 @@
 //! ```
 //!
 //! The low half of the action says what happened, of which *issue* (7), *complete* (8) and *requeue* (6) are used; a
-//! bit of it (8) says that a cgroup's number stands in the payload. What lies above are the categories. Where the start
-//! of a trace has no *issue*, requests are taken where they were inserted (12) or queued (1), as traces of drives
-//! without a request queue have them. Flushes carry no bytes. Payloads are passed over. Each CPU numbers its events, so
-//! that those that were lost are known. A file of one CPU is in order of time; those of several are merged
+//! bit of it (8) says that a cgroup's number is in the payload. What is above are the categories. Where the start of a
+//! trace has no *issue*, requests are taken where they were inserted (12) or queued (1), as traces of drives without a
+//! request queue have them. Flushes carry no bytes. Payloads are passed over. Each CPU numbers its events, so that
+//! those that were lost are known. A file of one CPU is in order of time; those of several are merged
 //! ([`super::blktrace_files`]). Source: `blktrace_api.h` of the kernel; version 8 is its `struct blk_io_trace2`.
 
 use std::collections::HashMap;

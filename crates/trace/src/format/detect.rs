@@ -10,7 +10,7 @@ use super::{REGISTRY, TraceFormat};
 use crate::input::Compression;
 use crate::input::lines::without_return;
 
-/// Lines that are looked at.
+/// Lines that are examined.
 const LINES: usize = 64;
 
 /// The first bytes of a trace.

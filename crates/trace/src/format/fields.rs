@@ -188,7 +188,7 @@ fn wrong_time(what: &str, field: &[u8], unit: TimeUnit) -> String {
     format!("{what} in {} is {}; it must be a number, 0 or above, of at most 584 years", unit.0, quoted(field))
 }
 
-/// A number of `unit`s with decimals, exact to the nanosecond; what lies below is rounded to the nearest.
+/// A number of `unit`s with decimals, exact to the nanosecond; what is below is rounded to the nearest.
 pub(crate) fn decimal_time(what: &str, field: &[u8], unit: TimeUnit) -> Result<Nanos, String> {
     exact_decimal(field, unit.1)
         .or_else(|| scientific(field, unit.1))
@@ -196,7 +196,7 @@ pub(crate) fn decimal_time(what: &str, field: &[u8], unit: TimeUnit) -> Result<N
         .ok_or_else(|| wrong_time(what, field, unit))
 }
 
-/// Times of day, `23:59:59.123`, which restart at midnight: the times go on.
+/// Times of day, `23:59:59.123`, which restart at midnight: the times continue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DayTime {
     /// Midnights that passed, ns.

@@ -14,7 +14,7 @@ use super::fields::sized;
 pub(crate) struct Objects {
     /// Bytes of a number.
     unit: u64,
-    /// Whether lengths are left out: where numbers are no addresses, what lies behind one is another object.
+    /// Whether lengths are left out: where numbers are no addresses, what is behind one is another object.
     is_number: bool,
     are_hashes: bool,
 }

@@ -290,13 +290,13 @@ impl<P: LineParser> RecordSource for TextSource<P> {
     }
 }
 
-/// What a parser adds to times of which some may lie before the start of the recording, ns: 2^62, or 146 years.
+/// What a parser adds to times of which some may are before the start of the recording, ns: 2^62, or 146 years.
 pub(crate) const BIAS: u64 = 1 << 62;
 
 /// Requests that a trace tells as they complete, in the order of their submission, as far as [`WINDOW`] reaches.
 ///
 /// A recording counts from its start, and a request that was in flight then was submitted before it. With
-/// [`biased`](Self::biased) the times count from the earliest submission where that lies before the start.
+/// [`biased`](Self::biased) the times count from the earliest submission where that is before the start.
 pub(crate) struct Sorted<S> {
     source: S,
     /// Earliest first; the number keeps the trace's order among equals.

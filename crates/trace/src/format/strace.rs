@@ -75,7 +75,7 @@ pub(super) fn open(input: Input, _: &Units<'_>) -> Result<Box<dyn RecordSource>,
     Ok(Box::new(Sorted::new(TextSource::new(input, Parser::default()))))
 }
 
-/// What stands before a call.
+/// What is before a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Before<'a> {
     process: Option<u32>,
@@ -228,7 +228,7 @@ impl LineParser for Parser {
                 Ok(Line::Silent)
             }
             Call::Ended { rest } => {
-                // The start may lie before the recording.
+                // The start may are before the recording.
                 let Some((mut text, at)) = self.take_unfinished(process) else { return Ok(Line::Silent) };
                 text.extend_from_slice(rest);
                 let open = text.iter().position(|&byte| byte == b'(').unwrap_or(0);
@@ -509,7 +509,7 @@ impl Parser {
     }
 }
 
-/// What stands behind the opening parenthesis.
+/// What is behind the opening parenthesis.
 struct CallResult<'a> {
     arguments: &'a [u8],
     value: u64,

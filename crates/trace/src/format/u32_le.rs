@@ -1,8 +1,8 @@
 //! Page numbers as little-endian words of 4 bytes: how the traces of cache simulators are often packed.
 //!
 //! There is nothing else in them: every request is told as a read of one page, request n as at n ns, so that the order
-//! is kept. What speaks for them is that all words of the beginning are small, read in this order of bytes, and most
-//! are large in the other one. [`super::u32_be`] is the same in that other order.
+//! is kept. What speaks for them is that all words of the start are small, read in this order of bytes, and most are
+//! large in the other one. [`super::u32_be`] is the same in that other order.
 
 use flashwise_block::{ByteSize, Nanos, Operation};
 

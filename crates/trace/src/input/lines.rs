@@ -53,7 +53,7 @@ impl Lines {
         }
     }
 
-    /// What stands behind the last line end.
+    /// What is behind the last line end.
     fn last(&mut self) -> Option<&[u8]> {
         let line = self.start..self.end;
         self.start = self.end;

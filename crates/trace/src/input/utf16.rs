@@ -5,7 +5,7 @@ use std::io::{self, Read};
 /// Bytes that are turned at a time.
 const STRETCH: usize = 16 << 10;
 
-/// Whether the bytes start with the mark and go on as text of ASCII characters.
+/// Whether the bytes start with the mark and continue as text of ASCII characters.
 pub(super) fn is_text(start: &[u8]) -> bool {
     let Some(is_big_endian) = order(start) else { return false };
     let (units, _) = start[2..].as_chunks::<2>();

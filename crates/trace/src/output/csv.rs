@@ -12,7 +12,7 @@ use crate::record::TraceRecord;
 
 const HEADER: &str = "at_ns,operation,role,offset_bytes,length_bytes,latency_ns";
 const MORE: &str = ",device,process,fua,content";
-/// Records that are looked at before the header is written.
+/// Records that are examined before the header is written.
 const HELD: usize = 4096;
 
 pub(super) struct Csv<W> {

@@ -227,7 +227,7 @@ pub struct Conversion {
     pub written: u64,
     /// What the format cannot tell.
     pub losses: Losses,
-    /// Requests whose time lies before that of the first one: times count from the earliest.
+    /// Requests whose time is before that of the first one: times count from the earliest.
     pub early: u64,
 }
 

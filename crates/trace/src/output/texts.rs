@@ -112,7 +112,7 @@ impl<W: Write> RecordWriter for Pages<W> {
 pub(super) struct Blkparse<W> {
     out: W,
     sequence: u64,
-    /// Completions that lie behind the last request, earliest first.
+    /// Completions that are behind the last request, earliest first.
     open: BinaryHeap<std::cmp::Reverse<(u64, u64, String)>>,
 }
 

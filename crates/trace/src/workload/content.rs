@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The content of what is written, in fio's terms: `buffer_compress_percentage`, `dedupe_percentage`. A logical page of
-/// the drive is taken by itself; drives that store everything as it comes do not look at it.
+/// the drive is taken by itself; drives that store everything by default do not look at it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Content {

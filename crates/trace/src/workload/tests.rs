@@ -13,7 +13,7 @@ fn flow_refusal(keys: &str) -> String {
     refusal(&format!("name = 'w'\n[[flows]]\nname = 'f'\n{keys}\n"))
 }
 
-/// A workload with one synthetic flow; the lines of `keys` stand in for those of the same key.
+/// A workload with one synthetic flow; the lines of `keys` are in for those of the same key.
 fn synthetic_refusal(keys: &str) -> String {
     let key = |line: &str| line.split([' ', '.']).next().unwrap_or_default().to_owned();
     let replaced = |line: &&str| !keys.lines().any(|other| key(other) == key(line));

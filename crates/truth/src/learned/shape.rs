@@ -78,7 +78,7 @@ impl Shape {
         }
     }
 
-    /// A die programs by itself; a piece of a chunk lies on one channel.
+    /// A die programs by itself; a piece of a chunk is on one channel.
     fn alone(unit: u64, chunk: u64, dies: u64) -> Self {
         let planes = if unit >= 4 * LOGICAL_PAGE { 2 } else { 1 };
         // A chunk is cut over the dies of one channel, which must be enough to hold it at once.

@@ -90,7 +90,7 @@ fn read_cache(draws: &Draws) -> ReadCacheConfig {
     ReadCacheConfig { bytes: cache_bytes(draws, "read_cache.bytes"), policy: cache_policy(draws, "read_cache.policy") }
 }
 
-/// Reads ahead 32 to 512 KiB, where the cache has twice the room.
+/// Reads ahead 32 to 512 KiB, where the cache has twice the space.
 fn read_ahead(draws: &Draws, cache: &ReadCacheConfig, logical_page_bytes: u64) -> Option<ReadAheadConfig> {
     let bytes = draws.any("read_ahead.bytes", &[32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10]);
     let pages = bytes.min(cache.bytes / 2) / logical_page_bytes;

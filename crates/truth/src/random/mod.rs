@@ -127,7 +127,7 @@ fn size_in_place(config: &mut DeviceConfig) {
 /// Blocks of a plane, pages of a block, and the capacity that the over-provisioning leaves of them.
 ///
 /// With *D* superblocks a unit for data, `D ÷ (1 + OP)` of them hold what the host sees. The open ones and the victims
-/// under way have to find room in the rest, which bounds *D* from below where the over-provisioning is small.
+/// in progress have to find room in the rest, which bounds *D* from below where the over-provisioning is small.
 fn size_flash(draws: &Draws, config: &mut DeviceConfig) {
     let share = draws.share("over_provisioning", OVER_PROVISIONING.0, OVER_PROVISIONING.1);
     let row = flash::row_bytes(&config.flash);

@@ -3,7 +3,7 @@
 //! Compression after ScaleFlux's CSD 2000 (4 KiB by itself, in granules), deduplication after CAFTL (Chen, Luo and
 //! Zhang, FAST 2011), both as SandForce's controllers are said to have. What the engines take is in the range of what
 //! is published of deflate in hardware and of hashes. A drive of that kind has its maps in memory that outlives a power
-//! cut, and no other cache; drives that offer more than they have room for are not drawn.
+//! cut, and no other cache; drives that offer more than they have space for are not drawn.
 
 use super::draw::Draws;
 use flashwise_ssd::DeviceConfig;
@@ -23,7 +23,7 @@ pub(super) fn give(draws: &Draws, config: &mut DeviceConfig) {
     }
     let (compresses, deduplicates) =
         draws.weighted("reduction.kind", &[((true, false), 45), ((false, true), 35), ((true, true), 20)]);
-    // A superpage of one page has no room for one that spans two; and what is shared is a whole logical block.
+    // A superpage of one page has no space for one that spans two; and what is shared is a whole logical block.
     let (compresses, deduplicates) = (compresses && superpage >= 2 * page, deduplicates && page == 4096);
     if !compresses && !deduplicates {
         return;

@@ -1,7 +1,7 @@
 //! Every policy again, as its definition reads: lists of pages searched from end to end, nothing cached, nothing
 //! clever.
 //!
-//! The pages written together are found by the rule itself: the model is copied and asked for victims while every
+//! The pages written together are found by the rule itself: the model is copied and requested victims while every
 //! coming request misses on a new page and writes it.
 
 mod models;
@@ -16,11 +16,11 @@ pub type Page = u64;
 
 /// What a policy decides.
 pub trait Model: Clone {
-    /// A resident page is asked for; its dirty bit is as before.
+    /// A resident page is requested; its dirty bit is as before.
     fn hit(&mut self, page: Page, write: bool, state: &State);
-    /// A page that is not resident is asked for, before a victim is looked for.
+    /// A page that is not resident is requested, before a victim is looked for.
     fn miss(&mut self, _page: Page, _state: &State) {}
-    /// Which page falls next.
+    /// Which page is evicted next.
     fn victim(&mut self, state: &State) -> Option<Page>;
     /// The page leaves its frame.
     fn evict(&mut self, page: Page, state: &State);
@@ -32,7 +32,7 @@ pub trait Model: Clone {
     fn order(&mut self, _state: &State) -> Option<Vec<Page>> {
         None
     }
-    /// What comes behind the pages that the copy lets fall.
+    /// What follows the pages that the copy evicts.
     fn rest(&self) -> Vec<Page> {
         Vec::new()
     }

@@ -137,7 +137,7 @@ impl Model for Lfu {
         let mut order: Vec<_> = self.list.iter().copied().filter(|&page| state.is_free(page)).collect();
         order.sort_by_key(|page| self.counts[page]);
         if !self.by_count {
-            // The victim has left when the next page falls.
+            // The victim has left when the next page is evicted.
             let lowest = order.get(1).map(|page| self.counts[page]);
             order.retain(|page| Some(self.counts[page]) == lowest);
         }
@@ -555,7 +555,7 @@ pub struct S3Fifo {
     small_frames: usize,
     ghosts: usize,
     was_ghost: bool,
-    /// Until the first page falls.
+    /// Until the first page is evicted.
     fills_main: bool,
 }
 

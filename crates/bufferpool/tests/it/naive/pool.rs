@@ -108,7 +108,7 @@ impl<M: Model> NaivePool<M> {
         batch
     }
 
-    /// Who falls while every coming request misses on a new page and writes it.
+    /// Who is evicted while every coming request misses on a new page and writes it.
     pub fn future(&self) -> Vec<Page> {
         let (mut model, mut state, mut order) = (self.model.clone(), self.state.clone(), Vec::new());
         let (mut dirty, mut new_in_a_row) = (0, 0);

@@ -3,13 +3,13 @@
 //! ```text
 //!   trim ▶ fill in order ▶ random overwrites … onset … steady ▶ 80/20 … steady ▶ trim half … steady ▶ passes in order
 //!          SLC cache,       onset       cost, WA, α while      WA, skewed         gain by trim        superblock,
-//!          sustained speed              collecting                                                   spare room
+//!          sustained speed              collecting                                                   over-provisioning
 //! ```
 //!
 //! The whole drive is written several times over, so this is for drives that are small, simulated, or bought for it;
-//! what a write budget does not allow is not begun.
+//! what a write budget does not allow is not started.
 //!
-//! - **Cache of fast cells**: `slc_cache.rs`. **Onset and room**: `onset.rs` and `superblock.rs`.
+//! - **Cache of the SLC cache**: `slc_cache.rs`. **Onset and room**: `onset.rs` and `superblock.rs`.
 //! - **Steady state.** Rounds of an eighth of what is written to, shorter where a drive programs as much as that is in
 //!   less, until their later half has no trend and a known mean ([`steady`](crate::stats::steady)).
 //!
@@ -133,8 +133,8 @@ pub(crate) fn probe(
     latency::probe_durability_everywhere(prober, fresh.durability, draft, progress)
 }
 
-/// One pass in order over the trimmed drive, which had time to empty its cache of fast cells. Where that shows one, a
-/// second pass that rests when half of it is full.
+/// One pass in order over the trimmed drive, which had time to empty its cache of the SLC cache. Where that shows one,
+/// a second pass that rests when half of it is full.
 fn fill(
     prober: &mut Prober<'_>,
     buffer: WriteBuffer,

@@ -121,7 +121,7 @@ fn keep_curve(capacity: ByteSize, windows: &[Window], draft: &mut ProfileDraft) 
 /// A search for the first lasting rise of the response in successive windows.
 struct Rise {
     series: Vec<f64>,
-    /// Windows left out at the begin: what the write buffer takes is faster than all that comes after.
+    /// Windows left out at the start: what the write buffer takes is faster than all that comes after.
     behind: usize,
     /// What the response cannot fall below in the long run: a flash byte for each host byte.
     floor: f64,
@@ -164,7 +164,7 @@ const RISE_COUNTED: f64 = 1.02;
 const RISE_TIMED: f64 = 1.1;
 /// Cliff's δ, the difference of the shares of pairs, from which on windows are lastingly higher than those before.
 const LASTING_DELTA: f64 = 0.5;
-/// Windows that a rise must last, and windows before it that it is held against.
+/// Windows that a rise must last, and windows before it that it is compared with.
 const LASTING: usize = 10;
 const BEFORE: usize = 40;
 
@@ -193,7 +193,7 @@ fn first_rise(series: &[f64], floor: f64) -> Option<usize> {
         return None;
     }
     let cut = (4..series.len().saturating_sub(2 * LASTING)).find(|&cut| rises(cut))?;
-    // It is seen coming as soon as most of what follows is higher; it begins where a quarter of it is reached.
+    // It is seen coming as soon as most of what follows is higher; it starts where a quarter of it is reached.
     let usual = median(series[..cut].to_vec()).max(floor);
     let risen = mean(&series[cut + LASTING..(cut + 2 * LASTING).min(series.len())]);
     let reached = usual + (risen - usual) / 4.0;

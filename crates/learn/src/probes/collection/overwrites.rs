@@ -49,7 +49,7 @@ pub(super) const SKEWED: &str = "random 4 KiB writes, 80 % of them to the first 
 /// The stage of the uniform ones, and their curve.
 pub(super) const OVERWRITES: &str = "random overwrites";
 
-/// Offsets of which four in five lie in the first fifth.
+/// Offsets of which four in five are in the first fifth.
 pub(super) fn eighty_twenty(capacity: ByteSize) -> impl FnMut(&mut Pcg64Mcg) -> ByteSize {
     let blocks = capacity / BLOCK;
     let hot = blocks / 5;

@@ -38,7 +38,7 @@ impl Pass {
     }
 }
 
-/// Writes the whole drive once in order; `watch` is called after every completion, and says whether to go on.
+/// Writes the whole drive once in order; `watch` is called after every completion, and says whether to continue.
 pub(super) fn pass_in_order(
     prober: &mut Prober<'_>,
     windows: u64,

@@ -8,9 +8,9 @@
 //!
 //! A drive that collects garbage gets slower as well, and moves data for it. Where a drive tells what it programs, a
 //! drop is that of a cache if nothing is moved before it: collection that takes what is valid does so ever more as the
-//! drive fills, and a cache is full at once. One that has to be emptied before the host goes on programs what it takes
-//! twice from then on. Nor is it a cache of such cells whose end shows where the flash was no faster before it: a drive
-//! that has programmed less than it took until then has filled its write buffer.
+//! drive fills, and a cache is full at once. One that has to be emptied before the host continues programs what it
+//! takes twice from then on. Nor is it a cache of such cells whose end shows where the flash was no faster before it: a
+//! drive that has programmed less than it took until then has filled its write buffer.
 //!
 //! What the write buffer takes is left aside.
 
@@ -32,7 +32,7 @@ const CHANGE_SHARE: f64 = 0.15;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SlcCache {
     pub(super) bytes: Figure<u64>,
-    /// Whether a fill got slower where the drive began to erase.
+    /// Whether a fill got slower where the drive started to erase.
     ends_with_first_erases: bool,
     /// Whether the drive counted that much of a fill was programmed twice, where no cache was found.
     is_moved: bool,
@@ -161,7 +161,7 @@ impl SlcCache {
         match size {
             Some(size) => {
                 let fast = (size / step.max(1)) as usize;
-                // When the cache is full, what the drive has taken is in it but for what lies in the buffer.
+                // When the cache is full, what the drive has taken is in it but for what is in the buffer.
                 let size = (before + size).saturating_sub(buffer.bytes());
                 let doubts = applying(&SpeedDrop::DROP_DOUBTS, &SpeedDrop { rates: &rates, fast, cut });
                 let bytes = doubts.judge(Figure::certain(size, size.saturating_sub(2 * step), size + 2 * step));
@@ -257,7 +257,7 @@ fn programs_slower(windows: &[Window], cut: usize) -> bool {
     paces.is_none_or(|(before, after)| before > (1.0 + CHANGE_SHARE) * after)
 }
 
-/// Whether a drive that counts erases begins with them at a cut: one that has used up what it had erased before gets
+/// Whether a drive that counts erases starts with them at a cut: one that has used up what it had erased before gets
 /// slower there as well.
 fn begins_to_erase(windows: &[Window], cut: usize) -> bool {
     let a_byte = |windows: &[Window]| {
@@ -269,7 +269,7 @@ fn begins_to_erase(windows: &[Window], cut: usize) -> bool {
     rates.is_some_and(|(before, after)| before < FIRST_ERASES_SHARE * after)
 }
 
-/// Erases for each byte before a cut, as a share of those behind it, up to which the drive begins to erase there.
+/// Erases for each byte before a cut, as a share of those behind it, up to which the drive starts to erase there.
 const FIRST_ERASES_SHARE: f64 = 0.5;
 
 /// Whether speed was not one before it fell: then something else than a cache that fills set the pace in between, and
@@ -277,7 +277,7 @@ const FIRST_ERASES_SHARE: f64 = 0.5;
 fn is_uneven(rates: &[f64]) -> bool {
     let usual = median(rates.to_vec());
     let is_odd = |rate: &f64| *rate > (1.0 + UNEVEN_SHARE) * usual || *rate < (1.0 - STALL_SHARE) * usual;
-    // The first window may have begun in the write buffer.
+    // The first window may have started in the write buffer.
     rates.get(1..).unwrap_or_default().iter().any(is_odd)
 }
 
@@ -368,7 +368,7 @@ fn moves_more_and_more(windows: &[Window]) -> bool {
 /// a cache that is emptied again and again moves the same each time.
 const MORE_AND_MORE_FACTOR: f64 = 1.25;
 
-/// Windows over which what is moved shows: collection that begins in bursts has moved data in some of them.
+/// Windows over which what is moved shows: collection that starts in bursts has moved data in some of them.
 const A_WHILE: usize = 6;
 /// Share of the usual speed by which a stall makes a window slower; less may be an erase.
 const STALL_SHARE: f64 = 0.4;
@@ -393,7 +393,7 @@ fn begins_above_all(windows: &[Window], rates: &[f64]) -> Option<usize> {
 /// Probability that the fast windows come first by chance, up to which they show a cache; see [`begins_above_all`].
 const FIRST_BY_CHANCE_PROBABILITY: f64 = 0.01;
 
-/// Fast windows behind what the write buffer may take without which no cache of fast cells is told from it.
+/// Fast windows behind what the write buffer may take without which no cache of the SLC cache is told from it.
 const FAST_MIN: u64 = 2;
 
 /// Windows of a fill without which a drop of speed need not show.

@@ -186,7 +186,7 @@ fn while_collecting(
     let drained = 1e9 * DRAIN_TIMES * buffer.bytes() as f64 / (joined_rate(&writes) * length.bytes() as f64).max(1.0);
     let quiet = |prober: &mut Prober<'_>| {
         prober.rest(Nanos(drained as u64))?;
-        // Collection goes on for as long as it takes to have superblocks free again, and reads wait for it.
+        // Collection continues for as long as it takes to have superblocks free again, and reads wait for it.
         prober.come_to_rest()
     };
     quiet(prober)?;

@@ -141,8 +141,8 @@ const TURNS_MAX: usize = 512;
 /// Bytes programmed an erase, a multiple of the step in which they are counted. `None` of too few erases.
 ///
 /// Units take turns, so neighbouring erases come at uneven distances; what is programmed is counted when it is done, an
-/// erase maybe when it begins; and a pass begins with what the one before has left. So what is told is the multiple for
-/// which what lies between the counts, programmed − erases · size, stays the same for longest: of which the shortest
+/// erase maybe when it starts; and a pass starts with what the one before has left. So what is told is the multiple for
+/// which what is between the counts, programmed − erases · size, stays the same for longest: of which the shortest
 /// interval that holds half of them is the shortest (the shorth; Andrews et al., *Robust Estimates of Location*, 1972).
 /// The pass as a whole knows it better, its later half is freer of what was left.
 fn size_of_superblock(seen: &[Worn], step: u64) -> Option<Figure<u64>> {
@@ -209,7 +209,7 @@ const ERASES_MIN: usize = 8;
 /// Share around the slope of bytes programmed over erases in which sizes are tried.
 const AROUND_SHARE: f64 = 0.03;
 const CANDIDATES_MAX: usize = 100_000;
-/// Spread of what lies between the counts with a certain size, as a share of the spread with the next best, at most.
+/// Spread of what is between the counts with a certain size, as a share of the spread with the next best, at most.
 const STANDS_OUT_SHARE: f64 = 0.8;
 /// The same share from which on a part of a pass says nothing, and does not contradict the other.
 const SAYS_NOTHING_SHARE: f64 = 0.9;

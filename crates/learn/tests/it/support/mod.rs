@@ -27,7 +27,7 @@ pub fn small_config() -> DeviceConfig {
     config
 }
 
-/// The drive of [`small_config`], as it comes.
+/// The drive of [`small_config`], by default.
 pub fn small_drive() -> SimulatedSsd {
     SimulatedSsd::new(small_config(), 1).unwrap()
 }
@@ -71,15 +71,15 @@ pub fn reason<'a>(profile: &'a DeviceProfile, key: &str) -> Option<&'a str> {
     profile.evidence.iter().find(|evidence| evidence.figure == key).map(|evidence| &*evidence.reason)
 }
 
-/// The profile as it comes back from its file.
+/// The profile by default back from its file.
 pub fn through_toml(profile: &DeviceProfile) -> DeviceProfile {
     DeviceProfile::from_toml(&profile.to_toml().unwrap(), "p.toml").unwrap()
 }
 
-/// A listener that notes what is begun, and stops the work where it is told to.
+/// A listener that notes what is started, and stops the work where it is told to.
 #[derive(Debug, Default)]
 pub struct Notes {
-    /// Each stage once for each time it was begun or gone on with, neighbours joined.
+    /// Each stage once for each time it was started or gone on with, neighbours joined.
     pub stages: Vec<String>,
     calls: u64,
     stop_at_stage: Option<String>,

@@ -58,7 +58,7 @@ pub struct Model {
     pub granularity: Nanos,
     /// Bytes that are acknowledged before a server has them; 0 for none.
     pub write_buffer: ByteSize,
-    /// Blocks that were read last and are answered from memory; 0 for none.
+    /// Blocks that were read last and are completed from memory; 0 for none.
     pub read_cache: ByteSize,
     /// Share of a write's service that zeros save.
     pub zeros_save: f64,

@@ -1,7 +1,7 @@
-//! A page-mapped FTL without time, as short and slow as can be: what the fast one is held against.
+//! A page-mapped FTL without time, as short and slow as can be: what the fast one is compared with.
 //!
 //! Arrays of pages and blocks, and a scan over all blocks wherever one is looked for. Nothing is cached except the
-//! number of valid pages of a block, and [`Reference::check`] recounts that. So each rule stands in the code as it is
+//! number of valid pages of a block, and [`Reference::check`] recounts that. So each rule is in the code as it is
 //! written in the source it is from.
 //!
 //! What is decided here and elsewhere often is not said:
@@ -10,7 +10,7 @@
 //! - a block becomes a candidate when its last page is written; a block that is being filled is never a victim;
 //! - with two frontiers, a new host block is opened only when `free_threshold` blocks are free, and victims are
 //!   collected until they are; with one, a block is opened, and if then fewer are free, one victim is moved into it
-//!   before the host goes on (Van Houdt 2013).
+//!   before the host continues (Van Houdt 2013).
 
 pub mod victim;
 
@@ -55,7 +55,7 @@ pub enum Ties {
     OldestSealed,
     /// The one that has had so many valid pages for longest, as in a list for each count.
     FirstAtCount,
-    /// The one with the greatest number, as in a scan that goes on with `<=`.
+    /// The one with the greatest number, as in a scan that continues with `<=`.
     LastIndex,
 }
 

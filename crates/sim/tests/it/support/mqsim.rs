@@ -1,6 +1,6 @@
 //! MQSim's runs: its input files imported and simulated here, its results read.
 //!
-//! A case is a folder with `ssdconfig.xml`, `workload.xml` and `result.json`; the reference results stand in
+//! A case is a folder with `ssdconfig.xml`, `workload.xml` and `result.json`; the reference results are in
 //! `shared/reference/mqsim` beside the workspace.
 #![allow(dead_code, reason = "the test and the table use a part each")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a case that cannot be read should panic where it fails")]

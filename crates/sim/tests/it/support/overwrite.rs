@@ -37,7 +37,7 @@ pub const SKEWS: [Skew; 4] = [
     Skew { traffic: 0.95, size: 0.05 },
 ];
 
-/// Fills of the sealed blocks that are looked at.
+/// Fills of the sealed blocks that are examined.
 pub const FILLS: [f64; 7] = [0.5, 0.6, 0.7, 0.8, 0.875, 0.9, 0.95];
 
 /// What is run.
@@ -97,7 +97,7 @@ impl Case {
         })
     }
 
-    /// The same with so many writes in flight, beside which garbage collection goes on.
+    /// The same with so many writes in flight, beside which garbage collection continues.
     pub fn simulate_in_flight(&self, depth: usize) -> Result<f64, Box<dyn Error>> {
         self.simulate_with(|drive, page| {
             drive.submit(Request::write(ByteSize(page * PAGE_BYTES), ByteSize(PAGE_BYTES)))?;

@@ -106,7 +106,7 @@ impl Fast {
         steps.push(Step::Erase { block: victim });
     }
 
-    /// The place of a page that starts or goes on with a sequential log block.
+    /// The place of a page that starts or continues with a sequential log block.
     fn sequential_place(&mut self, unit: u32, logical_block: u32, offset: u32, steps: &mut Vec<Step>) -> Option<u32> {
         if offset == 0 {
             self.merge_sequential(unit, steps);

@@ -1,9 +1,8 @@
 //! FTLs that map whole blocks: block mapping with replacement blocks, and FAST's log blocks.
 //!
-//! They keep a small table (one entry a block) and pay with *merges*: a logical block whose pages lie in two places is
+//! They keep a small table (one entry a block) and pay with *merges*: a logical block whose pages are in two places is
 //! brought together again in a clean block. Logical pages go round the parallel units, so that successive pages work
-//! side by side; inside a unit, [`space::Address`] says which logical block a page belongs to and where it stands in
-//! it.
+//! side by side; inside a unit, [`space::Address`] says which logical block a page belongs to and where it is in it.
 //!
 //! ```text
 //!   logical page ─▶ unit = page mod units ─▶ logical block, offset

@@ -15,7 +15,7 @@ use crate::ftl::Step;
 use crate::list::NONE;
 use crate::state::{Carried, Carrier, Layout, State, StateError};
 
-/// A logical block that lies in two places.
+/// A logical block that is in two places.
 #[derive(Clone, Copy, Default)]
 struct Open {
     logical_block: u32,

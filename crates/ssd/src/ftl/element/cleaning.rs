@@ -100,7 +100,7 @@ impl Elements {
         self.fullness.last(plane).is_some_and(|(_, valid)| limited || valid < self.shape.data_pages)
     }
 
-    /// Cleans where no plane has room for the host; gives a plane that has.
+    /// Cleans where no plane has space for the host; gives a plane that has.
     pub(super) fn force_room(&mut self, element: u32, at_ns: &mut u64, effects: &mut Effects<'_>) -> Option<u32> {
         let first = element * self.shape.planes;
         for plane in first..first + self.shape.planes {

@@ -281,7 +281,7 @@ impl Elements {
         (first..first + self.shape.planes).for_each(|plane| self.open_block(plane));
     }
 
-    /// Fills the drive in the order of blocks: the `n`th page of an element lies in the `n`th data page of its blocks.
+    /// Fills the drive in the order of blocks: the `n`th page of an element is in the `n`th data page of its blocks.
     /// The last of these blocks counts as still being written, which is how the model has it.
     pub(crate) fn fill_in_block_order(&mut self) {
         let Shape { elements, planes, data_rows, data_pages, .. } = self.shape;
@@ -363,7 +363,7 @@ impl Elements {
         self.wear.iter().map(|wear| wear.life)
     }
 
-    /// Does a read; gives its end. A page that nobody wrote takes no time.
+    /// Does a read; gives its end. A page that were never written takes no time.
     pub(crate) fn read(&mut self, page: u32, now_ns: u64, effects: &mut Effects<'_>) -> u64 {
         if self.mapping.slot_of(page).is_none() {
             return now_ns;

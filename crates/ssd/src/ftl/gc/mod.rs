@@ -11,7 +11,7 @@
 //!
 //! # Adding a policy
 //!
-//! 1. A file here with a type behind [`VictimPolicy`], which begins with its source, and below it a test that compares
+//! 1. A file here with a type behind [`VictimPolicy`], which starts with its source, and below it a test that compares
 //!    it with a scan over all sealed superblocks (`naive.rs`); `fifo.rs` is the shortest. Its `new` takes `[ftl.gc]`
 //!    and the [`Shape`], its `state!` says what of it is saved.
 //! 2. Its `mod` below.

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!   oldest ─ scanned, 70 % of the region ────────────────▶ ┃ younger: left to lose more
-//!   is less than the limit valid? ─ yes ─▶ victim; the scan goes on behind it
+//!   is less than the limit valid? ─ yes ─▶ victim; the scan continues behind it
 //!   at the end of a lap: from the oldest again, with a limit that is 5 % of a superblock higher
 //! ```
 //!
-//! Each time that a region is chosen, the first lap begins with a limit of 5 %. Old superblocks with little to gain are
+//! Each time that a region is chosen, the first lap starts with a limit of 5 %. Old superblocks with little to gain are
 //! passed until nothing emptier is left that is as old, so that cold data is not moved again and again.
 //!
-//! The scan is not made: what it would pass stands in a set for each twentieth of the valid share, by age.
+//! The scan is not made: what it would pass is in a set for each twentieth of the valid share, by age.
 //!
 //! Source: Haas et al., "SSD-iq: Uncovering the Hidden Side of SSD Performance", PVLDB 18(11), 2025, and its simulator.
 //! How the first limit and the region are chosen in this form is ours.
@@ -55,7 +55,7 @@ struct Group {
 struct Scan {
     /// The limit in twentieths.
     limit: u32,
-    /// The superblock that was taken last was sealed as the so-many-th; 0 at the begin of a lap.
+    /// The superblock that was taken last was sealed as the so-many-th; 0 at the start of a lap.
     behind: u64,
 }
 
@@ -273,7 +273,7 @@ mod tests {
             bench.seal(block, valid);
         }
         let order: Vec<_> = (0..4).filter_map(|_| bench.take(0)).collect();
-        // Six of eight are scanned; what is taken leaves room for younger ones, which the same lap may come to.
+        // Six of eight are scanned; what is taken leaves space for younger ones, which the same lap may come to.
         assert_eq!(order, [1, 3, 6, 2]);
     }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   sealed first ─▶ ■ ■ ■ ■ │ ■ ■ ■ ■ ■ ■ ─▶ sealed last
-//!                   window  │ not looked at yet; the oldest enters when one leaves the window
+//!                   window  │ not examined yet; the oldest enters when one leaves the window
 //! ```
 //!
 //! Young superblocks get time to lose pages. Among equals, the one that came to that count in the window first. A
@@ -36,7 +36,7 @@ struct Window {
 }
 
 impl WindowedGreedy {
-    /// `window_share` of a unit's superblocks, at least one, is looked at.
+    /// `window_share` of a unit's superblocks, at least one, is examined.
     pub(super) fn new(gc: &GcConfig, shape: Shape) -> Self {
         let Shape { units, superblocks, pages } = shape;
         let all = units * superblocks;

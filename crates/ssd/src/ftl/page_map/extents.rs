@@ -22,7 +22,7 @@ struct Length(u8);
 /// The length of every page, in slots.
 pub(crate) struct Extents {
     lengths: Records<Length>,
-    /// One bit a slot, set where a page begins: what a row holds is found without a look at each of its slots.
+    /// One bit a slot, set where a page starts: what a row holds is found without a look at each of its slots.
     begins: Records<u64>,
     /// Slots of a page that is not compressed.
     longest: u32,
@@ -67,7 +67,7 @@ impl Extents {
         prefetch(&self.lengths, page as usize);
     }
 
-    /// Says that a page will soon begin in a slot, or the one that begins there end.
+    /// Says that a page will soon start in a slot, or the one that starts there end.
     #[inline]
     pub(crate) fn prefetch_slot(&self, slot: u32) {
         prefetch(&self.begins, (slot / u64::BITS) as usize);
@@ -79,23 +79,23 @@ impl Extents {
         self.stored -= u64::from(before.0) + 1;
     }
 
-    /// A page whose length was restored begins in a slot.
+    /// A page whose length was restored starts in a slot.
     pub(crate) fn found(&mut self, page: u32, slot: u32) {
         self.begin(slot);
         self.stored += u64::from(self.of(page));
     }
 
-    /// A page begins in a slot.
+    /// A page starts in a slot.
     pub(crate) fn begin(&mut self, slot: u32) {
         self.begins[(slot / u64::BITS) as usize] |= 1 << (slot % u64::BITS);
     }
 
-    /// The page that began in a slot is not there any more.
+    /// The page that started in a slot is not there any more.
     pub(crate) fn end(&mut self, slot: u32) {
         self.begins[(slot / u64::BITS) as usize] &= !(1 << (slot % u64::BITS));
     }
 
-    /// The first slot from one on, before an end, in which a page begins.
+    /// The first slot from one on, before an end, in which a page starts.
     pub(crate) fn next(&self, from: u32, end: u32) -> Option<u32> {
         let mut word = (from / u64::BITS) as usize;
         let mut bits = self.begins.get(word)? & (u64::MAX << (from % u64::BITS));
@@ -120,7 +120,7 @@ impl Extents {
     }
 }
 
-/// The lengths alone are saved: where pages begin, the map tells ([`Extents::found`]).
+/// The lengths alone are saved: where pages start, the map tells ([`Extents::found`]).
 impl State for Extents {
     fn layout(layout: &mut Layout) {
         layout.word("Extents");

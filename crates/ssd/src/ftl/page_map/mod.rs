@@ -43,7 +43,8 @@ use superpage::{CLOSED, Superpage, WritePoint};
 const SLOTS_FETCHED: usize = 16;
 const ROW_FETCHES: usize = 4;
 
-/// Superpages for which memory is taken beforehand, however large the write buffer: each is a flash command under way.
+/// Superpages for which memory is taken beforehand, however large the write buffer: each is a flash command in
+/// progress.
 const MOST_RESERVED: u64 = 1024;
 
 /// What became of a page that garbage collection wanted to move.
@@ -174,7 +175,7 @@ impl PageMap {
         self.extents.as_ref().map_or(1, |extents| extents.of(logical_page))
     }
 
-    /// The last slot of a logical page that begins in `slot`.
+    /// The last slot of a logical page that starts in `slot`.
     #[inline(always)]
     fn last_slot(&self, logical_page: u32, slot: u32) -> u32 {
         slot + self.slots_of(logical_page) - 1
@@ -266,7 +267,7 @@ impl PageMap {
             return None;
         }
         let Some(unit) = self.first_fit(logical_page, stream, commands_of_die) else {
-            // A drive with an SLC cache has room for other reasons, too.
+            // A drive with an SLC cache has space for other reasons, too.
             self.full = (self.placement.may_take_any() && self.slc_cache.is_none()).then_some(stream);
             return None;
         };
@@ -283,7 +284,7 @@ impl PageMap {
         self.placement.first_fit(logical_page, commands_of_die, fit)
     }
 
-    /// Gives a page that nobody has written a slot in which it counts as being on flash, as if it had been there
+    /// Gives a page that were never written a slot in which it counts as being on flash, as if it had been there
     /// before; gives the slot and its unit, or `None` when no unit that may take it has room. Superpages must have one
     /// slot.
     pub(crate) fn place_on_flash(&mut self, logical_page: u32, commands_of_die: &[u32]) -> Option<(u32, u32)> {
@@ -309,7 +310,7 @@ impl PageMap {
     }
 
     /// The unit that is due for a logical page, or with an `attempt` above 0 one that is asked when those before it
-    /// have no room; `None` when there are no more.
+    /// have no space; `None` when there are no more.
     pub(crate) fn candidate_unit(&self, logical_page: u32, attempt: u32, commands_of_die: &[u32]) -> Option<u32> {
         self.placement.unit(logical_page, attempt, commands_of_die)
     }
@@ -500,7 +501,7 @@ impl PageMap {
         self.mapping.page_in(slot)
     }
 
-    /// The page that begins in a slot is not there any more.
+    /// The page that starts in a slot is not there any more.
     #[inline(always)]
     fn lose_valid_slots(&mut self, slot: u32, slots: u32) {
         let (block, _) = self.geometry.block_and_row(slot);
@@ -577,7 +578,7 @@ impl PageMap {
         self.opened.pop()
     }
 
-    /// The superpage that a stream of a unit has begun to fill.
+    /// The superpage that a stream of a unit has started to fill.
     pub(crate) fn open_superpage_of(&self, unit: u32, stream: Stream) -> Option<u32> {
         let superpage = self.units[unit as usize].points[stream].superpage;
         (superpage != NONE).then_some(superpage)
@@ -629,7 +630,7 @@ impl PageMap {
         let record = &mut self.superpages[superpage];
         record.filled -= beyond;
         let (unit, stream, last_moved) = (record.unit, record.stream, record.last_moved);
-        // Of the host's pages alone, the room in the write buffer is counted.
+        // Of the host's pages alone, the space in the write buffer is counted.
         let held_bytes = if last_moved.is_none() { beyond * self.slot_bytes } else { 0 };
         record.held_bytes -= held_bytes;
         if let Some(cause) = last_moved {
@@ -716,7 +717,7 @@ impl PageMap {
         })
     }
 
-    /// The next slot from one on, before an end, in which something valid may begin.
+    /// The next slot from one on, before an end, in which something valid may start.
     #[inline(always)]
     pub(crate) fn next_slot(&self, from: u32, end: u32) -> Option<u32> {
         match &self.extents {
@@ -725,13 +726,13 @@ impl PageMap {
         }
     }
 
-    /// The first slot in which a page may begin that ends in a row.
+    /// The first slot in which a page may start that ends in a row.
     pub(crate) fn first_slot_of_pages_in(&self, block: u32, row: u32) -> u32 {
         let before = if row == 0 { 0 } else { self.longest() - 1 };
         self.geometry.first_slot(block, row) - before
     }
 
-    /// Whether a page that ends in a row begins in a slot.
+    /// Whether a page that ends in a row starts in a slot.
     pub(crate) fn ends_in_row(&self, slot: u32, row: u32) -> bool {
         let page = self.mapping.page_in(slot);
         page.is_some_and(|page| self.geometry.block_and_row(self.last_slot(page, slot)).1 == row)
@@ -748,13 +749,13 @@ impl PageMap {
         self.extents.as_ref().map_or(u64::from(self.mapping.mapped()), |extents| extents.stored())
     }
 
-    /// The slots from one on, before an end, in which pages begin, and the pages.
+    /// The slots from one on, before an end, in which pages start, and the pages.
     fn pages_in(&self, start: u32, end: u32) -> impl Iterator<Item = (u32, u32)> {
         let slots = std::iter::successors(self.next_slot(start, end), move |slot| self.next_slot(slot + 1, end));
         slots.filter_map(|slot| Some((slot, self.mapping.page_in(slot)?)))
     }
 
-    /// Adds, for each die, the bytes that valid pages have in a row, those among them that end or begin in another.
+    /// Adds, for each die, the bytes that valid pages have in a row, those among them that end or start in another.
     pub(crate) fn count_bytes_of_extents(&self, block: u32, row: u32, bytes_of_die: &mut [u32]) {
         let first = self.geometry.first_slot(block, row);
         let end = first + self.geometry.slots;
@@ -769,7 +770,7 @@ impl PageMap {
         }
     }
 
-    /// The superpage that a page which spans two rows ends in, once the one that it begins in is closed.
+    /// The superpage that a page which spans two rows ends in, once the one that it starts in is closed.
     pub(crate) fn superpage_behind(&self, placement: Placement) -> Option<u32> {
         let Superpage { unit, stream, .. } = self.superpages[placement.superpage()];
         self.open_superpage_of(unit, stream)

@@ -17,9 +17,9 @@ impl Placement {
     const NEW_SLOT: u64 = 1 << 62;
     const FULL: u64 = 1 << 61;
     const SPANS_ROWS: u64 = 1 << 60;
-    /// The record of the superpage stands above the slot.
+    /// The record of the superpage is above the slot.
     const SUPERPAGE: u32 = u32::BITS;
-    /// Records of superpages that there may be: far more than a drive has open or under way.
+    /// Records of superpages that there may be: far more than a drive has open or in progress.
     const SUPERPAGES_MAX: u32 = 1 << 28;
 
     /// A page that was still in the open superpage is overwritten there.

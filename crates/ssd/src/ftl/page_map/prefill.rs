@@ -76,7 +76,7 @@ impl PageMap {
     }
 
     /// Lays out the steady state of the logical pages below `pages`. `counts_of` gives the valid pages of each of so
-    /// many superblocks that hold so many pages together, ascending; `false` when it finds no room.
+    /// many superblocks that hold so many pages together, ascending; `false` when it finds no space.
     pub(crate) fn lay_out(
         &mut self,
         pages: u32,
@@ -171,7 +171,7 @@ impl PageMap {
         (cursor.slot, cursor.needed) = (cursor.slot + 1, cursor.needed - 1);
     }
 
-    /// Seals the present superblock and goes on with the next one of a unit.
+    /// Seals the present superblock and continues with the next one of a unit.
     fn next_block(&mut self, unit: u32, cursor: &mut Cursor) {
         self.seal_laid_out(cursor);
         let Some(block) = self.take_free(unit, Stream::HOST, false) else { return };

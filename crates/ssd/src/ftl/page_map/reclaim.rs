@@ -7,7 +7,7 @@
 //! ```
 //!
 //! That a collection can always finish rests on two counts. Before a victim is taken beside others, there is a free
-//! superblock for each of them; and the host may take a free superblock only while one for each victim under way, and
+//! superblock for each of them; and the host may take a free superblock only while one for each victim in progress, and
 //! one in any case, stays behind. Where the host and collection fill the same superblock, padding on behalf of a flush
 //! may cost a row of it, so one more stays behind. Where moved pages have several classes, a page whose class has no
 //! room goes to another class that has, so that the counts are the same.
@@ -48,7 +48,7 @@ pub(super) struct Unit {
     /// The dedicated superblock of the SLC cache that is being emptied, if any: its data takes a free one, and none
     /// comes of it.
     pub(super) folding_dedicated: Option<u32>,
-    /// Victims under way.
+    /// Victims in progress.
     victims: u32,
     /// Superblocks that are bad or about to be.
     pub(super) bad: u32,
@@ -91,7 +91,7 @@ impl Unit {
 pub(super) struct Reclaiming {
     /// A unit with fewer free superblocks is low.
     threshold: u32,
-    /// Free superblocks that the host leaves to collection while no victim is under way.
+    /// Free superblocks that the host leaves to collection while no victim is in progress.
     reserve: u32,
     /// Fewer free superblocks than this keep the host's writes waiting.
     host_reserve: u32,
@@ -150,7 +150,7 @@ fn stored_slots(config: &DeviceConfig, logical_pages: u64) -> u64 {
 }
 
 /// Valid slots that a unit may hold before the host's go elsewhere, where they may: an even share, and what chance
-/// makes of it, which is an eighth of the room that is spare, or a superblock.
+/// makes of it, which is an eighth of the space that is spare, or a superblock.
 fn valid_max(config: &DeviceConfig, geometry: &Geometry, stored_slots: u64) -> u32 {
     if placement::binds_addresses(config, geometry) {
         return u32::MAX;
@@ -214,7 +214,7 @@ impl PageMap {
     }
 
     /// The stream of the host's that may be filling a superblock; `None` where none is. With a single one, the
-    /// superblock need not be looked at.
+    /// superblock need not be examined.
     #[inline]
     pub(super) fn stream_to_overwrite(&self, block: u32) -> Option<Stream> {
         match self.reclaiming.host_classes {
@@ -514,7 +514,7 @@ impl PageMap {
         let worn_cycles = self.worn_cycles(block);
         let (unit, state) = (&mut self.units[unit as usize], &mut self.superblocks[block]);
         unit.wear.erased(state.erase_count);
-        // The superblocks that victims under way need to go to are used beyond the limit, or these could never end.
+        // The superblocks that victims in progress need to go to are used beyond the limit, or these could never end.
         let is_worn = worn_cycles >= f64::from(self.reclaiming.erasures_max) && unit.free.len() > unit.victims;
         if failed || state.is_failing || is_worn {
             unit.bad += u32::from(!state.is_failing);
@@ -601,7 +601,7 @@ impl PageMap {
         false
     }
 
-    /// A superblock that is not sealed begins to be emptied.
+    /// A superblock that is not sealed starts to be emptied.
     pub(super) fn become_victim(&mut self, block: u32) {
         self.superblocks[block].state = BlockState::Victim;
         self.units[self.geometry.unit_of(block) as usize].victims += 1;
@@ -676,7 +676,7 @@ impl PageMap {
 }
 
 impl Unit {
-    /// Whether so many victims are under way.
+    /// Whether so many victims are in progress.
     pub(super) fn victims_are(&self, count: usize) -> bool {
         self.victims as usize == count
     }

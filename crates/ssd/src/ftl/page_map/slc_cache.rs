@@ -13,7 +13,7 @@
 //! emptying one always gains room.
 //!
 //! That collection can always finish rests on what `reclaim` says: superblocks of the cache count as neither free nor
-//! sealed; dedicated ones are no room for data, and others are taken only while more are free than collection keeps.
+//! sealed; dedicated ones are no space for data, and others are taken only while more are free than collection keeps.
 //!
 //! Keys and sources: [`SlcCacheConfig`](crate::config::SlcCacheConfig).
 
@@ -143,7 +143,7 @@ impl PageMap {
         self.slc_cache_has_room(cache, unit) || enough && !waits
     }
 
-    /// Takes the superblock of the cache that a stream of the host's writes next; `None` where the cache has no room.
+    /// Takes the superblock of the cache that a stream of the host's writes next; `None` where the cache has no space.
     pub(super) fn take_for_slc_cache(&mut self, unit: u32, stream: Stream) -> Option<u32> {
         let leaves = self.slc_cache_leaves(unit);
         let free = self.free_superblocks(unit);
@@ -253,7 +253,7 @@ impl PageMap {
         }
     }
 
-    /// Whether a unit has a free superblock for what is in one of the cache, and one that collection can go on with
+    /// Whether a unit has a free superblock for what is in one of the cache, and one that collection can continue with
     /// when none comes of it, because the one that is emptied is dedicated.
     pub(crate) fn has_room_to_fold(&self, unit: u32) -> bool {
         self.free_superblocks(unit) >= 2

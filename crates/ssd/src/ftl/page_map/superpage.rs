@@ -49,7 +49,7 @@ pub(crate) struct Superpage {
     pub(crate) issued: bool,
     /// Distinguishes this use of the record from later ones.
     pub(crate) generation: u64,
-    /// Where it stands in the list of the host's superpages.
+    /// Where it is in the list of the host's superpages.
     pub(super) position: u32,
     /// Requests that complete only when this is on flash.
     pub(crate) waiters: Vec<u32>,

@@ -1,6 +1,6 @@
 //! Least loaded: a page goes to the unit whose dies have the fewest commands waiting or running.
 //!
-//! A superpage that has been begun is filled first. Among equally loaded units the one behind the last choice is
+//! A superpage that has been started is filled first. Among equally loaded units the one behind the last choice is
 //! taken, so that an idle drive is filled round robin.
 
 use super::PlacementPolicy;

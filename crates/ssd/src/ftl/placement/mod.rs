@@ -1,7 +1,7 @@
 //! Placement: which parallel unit the host's next page goes to.
 //!
 //! One type a policy, chosen by `ftl.placement`. A policy names the unit that is due and, where the address does not
-//! bind it, the ones to try when that unit has no room, or more than its share of the valid data. Without the latter
+//! bind it, the ones to try when that unit has no space, or more than its share of the valid data. Without the latter
 //! the shares drift apart: a unit that is a little fuller collects more for the same room, and nothing drives it back.
 //!
 //! # Adding a policy

@@ -2,7 +2,7 @@
 
 use crate::ftl::geometry::Geometry;
 
-/// The units in the order of a round, written down: a page that finds no room anywhere asks each of them.
+/// The units in the order of a round, written down: a page that finds no space anywhere asks each of them.
 pub(super) struct Round {
     units: Vec<u32>,
     groups: u32,

@@ -5,9 +5,9 @@
 //! ```
 //!
 //! So a piece is spread over the dies of its group without conflict, and successive pieces go to different channels.
-//! With one channel a group, a piece of 64 KiB lies on one channel: a read that starts in the middle of it is served
-//! by that channel and the next one. With all channels in one group, a piece lies on all of them. When the unit that is
-//! due has no room, the piece goes to the next group that has some.
+//! With one channel a group, a piece of 64 KiB is on one channel: a read that starts in the middle of it is served by
+//! that channel and the next one. With all channels in one group, a piece is on all of them. When the unit that is due
+//! has no space, the piece goes to the next group that has some.
 //!
 //! Where groups and units of a group have a factor in common, pieces of one superpage at successive addresses meet one
 //! unit of each group for ever, and the others are idle: the Samsung of eight channels with two dies each takes 355

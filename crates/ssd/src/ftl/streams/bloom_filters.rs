@@ -1,9 +1,9 @@
 //! Bloom filters: a page is hot when it was written often and of late.
 //!
-//! Four Bloom filters stand in a ring. A write of a page enters it into the next filter of the ring that does not know
-//! it yet, so that the filters which know a page count its writes. After every `decay_share` of the logical pages
-//! written, the filter that was emptied longest ago is emptied, so that what is old is forgotten. Filters weigh the
-//! more the later they were emptied before; a page is hot when those that know it weigh enough.
+//! Four Bloom filters are in a ring. A write of a page enters it into the next filter of the ring that does not know it
+//! yet, so that the filters which know a page count its writes. After every `decay_share` of the logical pages written,
+//! the filter that was emptied longest ago is emptied, so that what is old is forgotten. Filters weigh the more the
+//! later they were emptied before; a page is hot when those that know it weigh enough.
 //!
 //! ```text
 //!   weight   0.5 ─ 1 ─ 1.5 ─ 2        a page is hot from 4 on: known to three or four filters, the late ones among them

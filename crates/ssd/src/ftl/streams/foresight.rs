@@ -16,7 +16,7 @@ use crate::state::AtRest;
 
 /// Times are counted in pages that the host has written since the list was given.
 pub(crate) struct Foresight {
-    /// Where the times of each page begin in `times`; one more than there are pages.
+    /// Where the times of each page start in `times`; one more than there are pages.
     first: Vec<u32>,
     times: Vec<u32>,
     /// How often each page has been written.
@@ -33,7 +33,7 @@ pub(crate) enum Death {
     Believed {
         /// At least 1.
         life: u32,
-        /// Since it was written; of what was there before the list began, since then.
+        /// Since it was written; of what was there before the list started, since then.
         age: u32,
     },
     /// Nobody will overwrite it.
@@ -60,7 +60,7 @@ impl Foresight {
         Self { first, times, written: vec![0; logical_pages as usize], now: 0, error }
     }
 
-    /// The time of a page's `k`th write from the beginning of the list on.
+    /// The time of a page's `k`th write from the start of the list on.
     fn time(&self, page: u32, k: u32) -> Option<u32> {
         let (from, to) = (self.first[page as usize], self.first[page as usize + 1]);
         let at = from.checked_add(k)?;
@@ -80,7 +80,7 @@ impl Foresight {
         self.death(page, k, written_at)
     }
 
-    /// A version, which was written at a time of the list or before it began, dies with the `k`th write.
+    /// A version, which was written at a time of the list or before it started, dies with the `k`th write.
     fn death(&self, page: u32, k: u32, written_at: Option<u32>) -> Death {
         let Some(dies_at) = self.time(page, k) else { return Death::Never };
         let from = written_at.unwrap_or(0);
@@ -137,7 +137,7 @@ mod tests {
                     prop_assert_eq!(foresight.of_present(other), expected);
                 }
                 if page >= 10 {
-                    // It is beyond the drive, and in no count; the time goes on all the same.
+                    // It is beyond the drive, and in no count; the time continues all the same.
                     foresight.now += 1;
                     continue;
                 }

@@ -68,7 +68,7 @@ impl Stream {
         Self(2 * class + 1)
     }
 
-    /// The stream that stands at a place of [`ByStream`].
+    /// The stream that is at a place of [`ByStream`].
     pub(crate) const fn numbered(nth: u8) -> Self {
         Self(nth)
     }

@@ -17,7 +17,7 @@ use crate::sparse::SparseTable;
 
 /// Writes to each page.
 pub struct InPlaceWear {
-    /// To the page that stands at a place now.
+    /// To the page that is at a place now.
     writes: SparseTable,
     places: u32,
     limit: u32,

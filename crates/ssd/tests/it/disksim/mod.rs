@@ -1,8 +1,8 @@
 //! Agreement with DiskSim 4.0's SSD model: closed forms, the published tables, long runs.
 //!
-//! What the model printed stands in three places: `shared/reference/disksim` beside the repository, read where it lies
-//! and skipped with a message where it is absent; `tests/data/disksim-4gb-grid.csv`; and the tables in here, measured
-//! like that file.
+//! What the model printed is in three places: `shared/reference/disksim` beside the repository, read where it lies and
+//! skipped with a message where it is absent; `tests/data/disksim-4gb-grid.csv`; and the tables in here, measured like
+//! that file.
 mod driver;
 mod workload;
 

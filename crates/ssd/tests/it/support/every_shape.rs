@@ -155,7 +155,7 @@ fn moves_cold_data(config: &DeviceConfig) -> bool {
     migrates || config.ftl.wear_levelling.static_ == StaticWearLevelling::Threshold
 }
 
-/// Superblocks of a unit that are not for the host's data: free, open or waiting, under way, and bad ones.
+/// Superblocks of a unit that are not for the host's data: free, open or waiting, in progress, and bad ones.
 fn superblocks_kept(config: &DeviceConfig) -> u32 {
     let gc = &config.ftl.gc;
     let open_for_cold = u32::from(moves_cold_data(config));

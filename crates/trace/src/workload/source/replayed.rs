@@ -68,7 +68,7 @@ impl Replayed {
             return Err(checker.error("trace.repeat", flow.repeat, reason));
         }
         once.remarks = once.reader.remarks();
-        // What ends by its time in the first round must not go on to a second one.
+        // What ends by its time in the first round must not continue to a second one.
         once.kept = if ends_by_time { None } else { reading.keep(flow.repeat) };
         if once.kept.is_some() {
             return Ok(once);

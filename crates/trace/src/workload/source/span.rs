@@ -37,7 +37,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// The positions from `start` to `end`, or `None` where the longest request has no room.
+    /// The positions from `start` to `end`, or `None` where the longest request has no space.
     pub(super) fn new(start: u64, end: u64, align: u64, lengths: Lengths) -> Option<Self> {
         let first = start.checked_next_multiple_of(align)?;
         let room = end.checked_sub(first)?.checked_sub(lengths.longest)?;

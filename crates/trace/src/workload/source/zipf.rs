@@ -75,7 +75,7 @@ mod tests {
     use super::super::random::stream;
     use super::*;
 
-    /// χ² of ranks in cells that begin at `starts`, as a standard normal (Wilson and Hilferty).
+    /// χ² of ranks in cells that start at `starts`, as a standard normal (Wilson and Hilferty).
     fn chi_square_z(ranks: u64, theta: f64, starts: &[u64]) -> f64 {
         let (zipf, mut random, draws) = (Zipf::new(ranks, theta), stream(11, 0), 400_000);
         let cell = |rank: u64| starts.partition_point(|&start| start <= rank) - 1;
