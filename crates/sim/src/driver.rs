@@ -26,7 +26,7 @@ use flashwise_ssd::host::{CompletionRecord, LOST};
 const PROGRESS_EVERY: u64 = 1 << 14;
 /// Bits of a tag that hold the flow; a workload has at most 1,024.
 const FLOW_BITS: u32 = 16;
-/// How many requests of a flow the drive is told of before they come: two or three for each step from a logical page to
+/// How many requests of a flow ahead the drive gets prefetch hints: two or three for each step from a logical page to
 /// its block, which is how many pass during a memory access.
 const AHEAD: usize = 8;
 /// What is in a place that is filled part by part.
@@ -47,8 +47,8 @@ struct RunningFlow {
     stop_ns: u64,
     /// The request that arrives next, where the source decides about the time.
     arriving: Option<FlowRequest>,
-    /// The requests that come next, in turn from the place `turn` on; known early, so that the drive can be told
-    /// ([`Target::expect`]).
+    /// A ring of the next requests, starting at `turn`; known early, for prefetch hints
+    /// ([`Target::prefetch_hint`]).
     upcoming: [Option<FlowRequest>; AHEAD],
     turn: usize,
     started: bool,
@@ -255,14 +255,14 @@ impl RunningFlow {
         self.upcoming = std::array::from_fn(|_| self.source.next());
     }
 
-    /// The next request; the drive is told of the one that takes its place among those to come.
+    /// The next request; the drive gets a prefetch hint for the one that replaces it in the ring.
     #[inline(always)]
     fn next(&mut self, drive: &mut impl Target) -> Option<FlowRequest> {
         let place = &mut self.upcoming[self.turn % AHEAD];
         self.turn += 1;
         let next = place.take();
         if let Some(FlowRequest { operation, offset, length, fua, at }) = self.source.next() {
-            drive.expect(operation, offset);
+            drive.prefetch_hint(operation, offset);
             // Part by part: copied as a whole, bytes that are just written would be read as words, for which a
             // processor waits until they are in its cache.
             let place = place.get_or_insert(BLANK);

@@ -34,5 +34,5 @@ pub(super) fn tell<D: Target>(target: &mut D, workload: &Workload, base: &Path) 
         (from / page) as u32..(from + length).div_ceil(page) as u32
     });
     let pages: Vec<u32> = pages.take(FORETOLD_WRITES_MAX + 1).collect();
-    Ok(target.foretell(&pages)?)
+    Ok(target.set_future_writes(&pages)?)
 }

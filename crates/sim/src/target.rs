@@ -26,8 +26,8 @@ pub(super) trait Target: BlockDevice {
     fn drive_config(&self) -> &DeviceConfig;
     fn set_queue_class(&mut self, queue: u16, class: QueuePriority);
     fn set_content_model(&mut self, model: ContentModel);
-    /// As [`SimulatedSsd::foretell`]; an array tells its drives nothing.
-    fn foretell(&mut self, writes: &[u32]) -> Result<(), SsdError>;
+    /// As [`SimulatedSsd::set_future_writes`]; an array does not pass it on.
+    fn set_future_writes(&mut self, writes: &[u32]) -> Result<(), SsdError>;
     /// Brings it into a state, before anything else is asked of it.
     fn precondition(
         &mut self,
@@ -38,8 +38,8 @@ pub(super) trait Target: BlockDevice {
     /// The workload starts now.
     fn begin(&mut self);
 
-    /// As [`SimulatedSsd::expect`].
-    fn expect(&mut self, operation: Operation, offset: ByteSize);
+    /// As [`SimulatedSsd::prefetch_hint`].
+    fn prefetch_hint(&mut self, operation: Operation, offset: ByteSize);
     /// As [`SimulatedSsd::enter`].
     fn enter(&mut self, request: Request) -> Result<(), BlockError>;
     /// As [`SimulatedSsd::complete_until`].
@@ -122,8 +122,8 @@ impl Target for SimulatedSsd {
         self.config()
     }
 
-    fn foretell(&mut self, writes: &[u32]) -> Result<(), SsdError> {
-        self.foretell(writes)
+    fn set_future_writes(&mut self, writes: &[u32]) -> Result<(), SsdError> {
+        self.set_future_writes(writes)
     }
 
     fn precondition(
@@ -138,8 +138,8 @@ impl Target for SimulatedSsd {
     fn begin(&mut self) {}
 
     #[inline(always)]
-    fn expect(&mut self, operation: Operation, offset: ByteSize) {
-        self.expect(operation, offset);
+    fn prefetch_hint(&mut self, operation: Operation, offset: ByteSize) {
+        self.prefetch_hint(operation, offset);
     }
 
     #[inline(always)]
@@ -195,7 +195,7 @@ impl Target for SimulatedArray {
         self.member_config()
     }
 
-    fn foretell(&mut self, _: &[u32]) -> Result<(), SsdError> {
+    fn set_future_writes(&mut self, _: &[u32]) -> Result<(), SsdError> {
         let reason =
             "foresight is not available for arrays: a page of an array maps to pages of several drives".to_owned();
         Err(SsdError::Precondition { state: "foresight", reason })
@@ -225,7 +225,7 @@ impl Target for SimulatedArray {
         failures.iter().for_each(|failure| self.fail_drive_at(failure.member as usize, now + failure.at()));
     }
 
-    fn expect(&mut self, _: Operation, _: ByteSize) {}
+    fn prefetch_hint(&mut self, _: Operation, _: ByteSize) {}
 
     fn enter(&mut self, request: Request) -> Result<(), BlockError> {
         self.submit(request)
@@ -251,7 +251,7 @@ impl Target for SimulatedArray {
         self.member_bytes_written()
     }
 
-    /// How long drives live is not told of arrays.
+    /// The life of an array's drives is not projected.
     fn history(&self) -> Option<History> {
         None
     }

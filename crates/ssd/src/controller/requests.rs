@@ -15,14 +15,14 @@ use crate::ftl::AnyFtl;
 use crate::host::{CompletionRecord, Hint, LOST};
 
 impl SimulatedSsd {
-    /// Says that a request for a place is about to come. Each step from its logical page to its block needs what the
-    /// step before has brought, and is taken when the drive is told of a further request.
+    /// A prefetch hint: a request for this address follows soon. Each step of the look-up, from logical page to block,
+    /// needs the result of the step before, and is prefetched at a later hint.
     #[inline]
-    pub fn expect(&mut self, operation: Operation, offset: ByteSize) {
+    pub fn prefetch_hint(&mut self, operation: Operation, offset: ByteSize) {
         self.host.hints.are_given = true;
-        let told = Hint { page: self.page.of_byte(offset.0), is_write: operation == Operation::Write };
-        self.host.hints.push(told);
-        self.prefetch_places(told.page);
+        let hint = Hint { page: self.page.of_byte(offset.0), is_write: operation == Operation::Write };
+        self.host.hints.push(hint);
+        self.prefetch_places(hint.page);
         self.prefetch_entries(self.host.hints.before(2).page);
         let earlier = self.host.hints.before(5);
         self.ftl.prefetch_contents(earlier.page, earlier.is_write);

@@ -158,12 +158,12 @@ impl SimulatedSsd {
         self.ftl.translator.as_ref().map(|translator| (translator.counters().hits, translator.counters().misses))
     }
 
-    /// Tells the drive which logical pages the host writes from now on, one after the other, so that pages can be
-    /// placed by when they die (`ftl.streams.foresight_error`).
+    /// Sets the logical pages that the host will write from now on, in order, so that pages can be placed by their death
+    /// time (`ftl.streams.foresight_error`).
     ///
     /// # Errors
-    /// When the drive's streams do not go by that, or the list is longer than 2²⁹ writes.
-    pub fn foretell(&mut self, writes: &[u32]) -> Result<(), SsdError> {
+    /// When the drive's streams do not use it, or the list is longer than 2²⁹ writes.
+    pub fn set_future_writes(&mut self, writes: &[u32]) -> Result<(), SsdError> {
         let refused = |reason: &str| Err(SsdError::Precondition { state: "foresight", reason: reason.to_owned() });
         let Some(error) = self.config.ftl.streams.foresight_error else {
             return refused("the drive does not use it: set ftl.streams.foresight_error");

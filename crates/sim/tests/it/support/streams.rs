@@ -125,7 +125,7 @@ impl Case {
         let mut drive = SimulatedSsd::new(config, 1)?;
         let (mut next, writes) = (self.writes(1), u64::from(self.warm_up + self.rounds) * self.logical_pages());
         let pages: Vec<u32> = (0..writes).map(|_| next().0 as u32).collect();
-        drive.foretell(&pages)?;
+        drive.set_future_writes(&pages)?;
         self.simulate_on(drive)
     }
 
