@@ -158,8 +158,8 @@ impl SimulatedSsd {
         self.ftl.translator.as_ref().map(|translator| (translator.counters().hits, translator.counters().misses))
     }
 
-    /// Sets the logical pages that the host will write from now on, in order, so that pages can be placed by their death
-    /// time (`ftl.streams.foresight_error`).
+    /// Sets the logical pages that the host will write from now on, in order, so that pages can be placed by their
+    /// death time (`ftl.streams.foresight_error`).
     ///
     /// # Errors
     /// When the drive's streams do not use it, or the list is longer than 2²⁹ writes.
