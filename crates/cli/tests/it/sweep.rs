@@ -88,7 +88,7 @@ fn what_cannot_be_swept_gets_one_line() {
         (1, &["sweep", "reads.toml"], "reads.toml"),
         (1, &["sweep", "bad.toml"], "is `read_ns` meant?"),
         (5, &["sweep", "grid.toml", "--results", "mine.jsonl"], "is not a file of sweep results"),
-        (5, &["sweep", "grid.toml", "--parquet", "reads.toml"], "reads.toml: exists and is not a flashwise table"),
+        (5, &["sweep", "grid.toml", "--parquet", "reads.toml"], "reads.toml: exists and is no table"),
     ] {
         let line = place.fails(code, arguments);
         assert!(line.contains(words), "{arguments:?}: {line}");
