@@ -309,7 +309,7 @@ mod tests {
         assert!(refused("65536", "1000").contains("chunk_bytes = 1000: must be a positive multiple of 512"));
         assert!(refused("micron-m500", "micron-m501").contains("member = \"micron-m501\": it is no preset"));
         assert!(refused("536_870_912", "4096").contains("at least the largest request"));
-        assert!(refused("iops_max", "iops_most").contains("is `iops_max` meant?"));
+        assert!(refused("iops_max", "iops_most").contains("did you mean `iops_max`?"));
         let tight = "write_cache = { bytes = 4_194_304, destage_from_bytes = 4_194_304 }";
         assert!(refused("write_cache.bytes = 536_870_912", tight).contains("at most 2097152"));
     }

@@ -1,17 +1,17 @@
-//! Memory for the bytes of requests, used again and again.
+//! Reusable memory for the bytes of requests.
 //!
 //! ```text
-//!   a write's bytes come  ── take ─▶ buffer ─▶ drive ─▶ answered ── give ─┐
+//!   a write's bytes come  ── take ─▶ buffer ─▶ drive ─▶ completed ── give ────┐
 //!   a read is wanted      ── take ─▶ buffer ─▶ drive ─▶ client has it ── give ─┤
 //!                              ▲                                               │
 //!                              └── shelves, one for each power of two ◀────────┘
 //! ```
 //!
-//! A request that takes memory from the system may wait for the system to free some by writing to this very drive. So
-//! what a request has used stays here for the next one: after the first requests none takes memory any more. There are
-//! never more buffers than were in use at once, and no more than [`MOST`] bytes lie idle.
+//! A request that allocates memory may wait for the system to free some by writing to this very drive. So buffers are
+//! kept for later requests: after the first ones, no request allocates memory. There are never more buffers than were
+//! in use at once, and at most [`MOST`] bytes of unused ones.
 //!
-//! A buffer that is taken holds what its last user left in it. Whoever takes one fills it, or gives it to nobody.
+//! A buffer that is taken contains its last user's data. The caller fills it, or passes it to nobody.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,7 +21,7 @@ use flashwise_block::{ByteSize, IoBuffer};
 const MOST: usize = 256 << 20;
 /// Idle buffers of a size at most.
 const EACH: usize = 1024;
-/// Sizes: powers of two from the least room of a buffer on.
+/// Sizes: powers of two from the smallest buffer on.
 const SIZES: usize = 16;
 
 /// Idle buffers.
@@ -73,7 +73,7 @@ impl BufferPool {
         buffer
     }
 
-    /// Takes a buffer back that nobody needs any more.
+    /// Takes a buffer back.
     pub(crate) fn give(&self, buffer: IoBuffer) {
         let room = IoBuffer::allocation_size(buffer.len());
         let Some(shelf) = shelf(buffer.len()) else { return };
@@ -84,7 +84,7 @@ impl BufferPool {
         }
     }
 
-    /// Has so many buffers of a length lie idle at least, each touched.
+    /// Makes at least that many buffers of a length available, each touched.
     pub(crate) fn reserve(&self, length: ByteSize, count: usize) {
         let Some(shelf) = shelf(length.0 as usize) else { return };
         let missing = count.saturating_sub(self.shelves().of_size[shelf].len());
@@ -93,8 +93,8 @@ impl BufferPool {
         }
     }
 
-    /// Has buffers of all sizes that requests usually have lie idle: for each, as many as `bytes` have room for, and no
-    /// more than `count`.
+    /// Makes buffers of all usual sizes of requests available: of each size, as many as fit into `bytes`, and at most
+    /// `count`.
     pub(crate) fn reserve_all(&self, bytes: usize, count: usize) {
         let least = IoBuffer::allocation_size(0);
         for size in (0..SIZES).map(|shelf| least << shelf).take_while(|&size| size <= bytes) {

@@ -1,11 +1,11 @@
-//! Everything that reached an attached drive, as a trace.
+//! A trace of all requests to an attached drive.
 //!
 //! ```text
-//!   engine ── submitted, answered ─▶ in the order of submission ─ batches ─▶ capture thread ─▶ TraceWriter ─▶ file
+//!   engine ── submitted, completed ─▶ in the order of submission ─ batches ─▶ capture thread ─▶ TraceWriter ─▶ file
 //! ```
 //!
-//! A trace is in the order of submission, answers come in another: a record waits for those before it. Times are those
-//! of the drive's clock, from the first request on; each record has when it was submitted and how long it took.
+//! A trace is in the order of submission, but completions come in another: a record waits for those before it. Times
+//! are those of the drive's clock, from the first request on; each record has the time of submission and the latency.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -19,11 +19,11 @@ use serde::Serialize;
 use crate::AttachError;
 use crate::error::spawn;
 
-/// What errors name.
+/// The name in errors.
 const THREAD: &str = "the capture's thread";
 /// Records that are handed over together.
 const BATCH: usize = 1024;
-/// Records for which a batch has room: some more become complete before it is handed over.
+/// Capacity of a batch: some more records may be completed before it is handed over.
 const ROOM: usize = 4 * BATCH;
 /// Batches that may wait for the file; then the drive waits too.
 const WAITING: usize = 64;
@@ -52,15 +52,15 @@ pub struct Captured {
     pub trace: String,
     /// Requests in it.
     pub requests: u64,
-    /// What its form cannot tell.
+    /// Losses of the trace format.
     pub losses: Losses,
 }
 
 impl Capture {
-    /// Begins a trace; `name` is for messages.
+    /// Starts a trace; `name` is for messages.
     ///
     /// # Errors
-    /// Where no thread can be started.
+    /// When no thread can be started.
     pub fn start(format: TraceFormat, out: impl Write + Send + 'static, name: &str) -> Result<Self, AttachError> {
         let (sender, receiver) = sync_channel::<Vec<TraceRecord>>(WAITING);
         // One is being filled and one is being written.
@@ -72,7 +72,7 @@ impl Capture {
             for mut batch in receiver {
                 batch.iter().try_for_each(|record| writer.write(record))?;
                 batch.clear();
-                // Where there is no room for it, or nobody any more who would fill it, it is dropped.
+                // If the queue is full or its reader has gone, the batch is dropped.
                 let _ = emptied.try_send(batch);
             }
             writer.finish()
@@ -90,14 +90,14 @@ impl Capture {
         })
     }
 
-    /// A request has been submitted; its number, for [`Self::answered`].
+    /// Records a submitted request; returns its number, for [`Self::answered`].
     pub(crate) fn submitted(&mut self, record: TraceRecord) -> u64 {
         let began = *self.began.get_or_insert(record.at);
         self.waiting.push_back((TraceRecord { at: record.at.since(began), ..record }, false));
         self.first + self.waiting.len() as u64 - 1
     }
 
-    /// A request is answered.
+    /// Records a completion.
     pub(crate) fn answered(&mut self, number: u64, latency: Nanos) {
         let Some((record, is_answered)) = self.waiting.get_mut((number - self.first) as usize) else { return };
         (record.latency, *is_answered) = (Some(latency), true);
@@ -108,7 +108,7 @@ impl Capture {
         }
     }
 
-    /// Hands over what is complete, once it is worth it.
+    /// Hands over completed records, if there are enough.
     pub(crate) fn flush(&mut self) -> Result<(), AttachError> {
         if self.batch.len() < BATCH { Ok(()) } else { self.hand_over() }
     }
@@ -131,7 +131,7 @@ impl Capture {
         }
     }
 
-    /// Ends the trace; requests that are not answered are in it without a latency.
+    /// Ends the trace; requests in flight are in it without a latency.
     ///
     /// # Errors
     /// When it could not be written.

@@ -1,17 +1,15 @@
-//! Control groups of this program's own, of version 1 or 2: a bound on memory, and a way of one's own through the loop
-//! driver.
+//! Control groups of this program, of version 1 or 2: a limit of memory, and a separate worker in the loop driver.
 //!
-//! **I/O.** The kernel's loop driver does flushes, discards, and what is written back for nobody in particular one
-//! after the other, and what comes from the same group waits behind them. Direct reads and writes of another group have
-//! a worker of their own. On a drive whose flush takes 0.8 ms, four readers beside a writer that flushes did 8,000
-//! reads a second in one group with it, and 25,600 in a group of their own. Source: the kernel's `drivers/block/loop.c`
-//! (`loop_queue_work`).
+//! **I/O.** The kernel's loop driver does flushes, discards and anonymous write-back one after the other, and I/O of
+//! the same group waits behind them. Direct reads and writes of another group have a worker of their own. On a drive
+//! whose flush takes 0.8 ms, four readers beside a writer that flushes did 8,000 reads per second in one group with it,
+//! and 25,600 in a group of their own. Source: the kernel's `drivers/block/loop.c` (`loop_queue_work`).
 //!
-//! **Memory.** Of a group with a bound, page cache included, so that data do not fit.
+//! **Memory.** A limit for a group, page cache included, so that data does not fit.
 //!
 //! In version 1 each controller is a tree of its own. Version 2 is one tree, also beside trees of version 1, in which a
-//! controller has to be handed down, which is asked for. A process is in one group of it and bounded by that in
-//! everything: one that has its own way where it is stays there.
+//! controller must be delegated, which this module requests. A process is in one group of it and limited by that in
+//! everything: a process with its own worker stays where it is.
 
 use std::fs;
 use std::io;
@@ -24,10 +22,10 @@ use std::time::Duration;
 const ROOT: &str = "/sys/fs/cgroup";
 /// That of version 2 in it where there are others.
 const UNIFIED: &str = "unified";
-/// How names of ours begin; the numbers of the process and of the group follow.
+/// Prefix of the names of our groups; the numbers of the process and of the group follow.
 const NAME: &str = "flashwise.";
 
-/// What a group is for.
+/// The purpose of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Controller {
     Io,
@@ -76,7 +74,7 @@ impl Tree {
         })
     }
 
-    /// Asks for it in the groups below one.
+    /// Enables it in the groups below one.
     #[allow(clippy::disallowed_methods, reason = "attributes and groups of the kernel's own file system")]
     fn enable_in(&self, group: &Path) {
         if !self.is_version_1 {
@@ -90,7 +88,7 @@ impl Tree {
         let (_, name, file) = self.controller.names();
         match self.is_version_1 || group.join(file).exists() {
             true => Ok(()),
-            false => Err(format!("{}: this system does not hand down its controller '{name}'", self.path.display())),
+            false => Err(format!("{}: the cgroup controller '{name}' is not delegated", self.path.display())),
         }
     }
 }
@@ -103,7 +101,7 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    /// One with a bound on its memory, page cache included; nobody is in it.
+    /// An empty group with a limit of memory, page cache included.
     ///
     /// # Errors
     /// In words, why there is none.
@@ -113,8 +111,8 @@ impl Cgroup {
         Ok(group)
     }
 
-    /// One whose I/O does not wait behind everybody's flushes, with nobody in it; none where what this process starts
-    /// has a way of its own already.
+    /// An empty group whose I/O does not wait behind other flushes; none if processes started by this one have a worker
+    /// of their own already.
     ///
     /// # Errors
     /// In words, why there is none.
@@ -123,7 +121,7 @@ impl Cgroup {
         Self::of_io_for(&groups, Path::new(ROOT))
     }
 
-    /// For a process of these groups, as `/proc/PID/cgroup` tells them.
+    /// For a process with these groups, as listed in `/proc/PID/cgroup`.
     fn of_io_for(groups: &str, root: &Path) -> Result<Option<Self>, String> {
         let tree = Tree::of(root, Controller::Io);
         match tree.group_in(groups) {
@@ -140,7 +138,7 @@ impl Cgroup {
         }
     }
 
-    /// A new one. What processes that were killed have left is removed before.
+    /// A new group. Leftovers of killed processes are removed first.
     #[allow(clippy::disallowed_methods, reason = "attributes and groups of the kernel's own file system")]
     fn below(tree: &Tree) -> Result<Self, String> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -160,24 +158,24 @@ impl Cgroup {
         fs::write(&path, value.to_string()).map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// Puts a process in; what it starts later is in it too, what it has started is not.
+    /// Moves a process into the group; later children are in it too, earlier ones are not.
     ///
     /// # Errors
-    /// In words, also where it has ended.
+    /// In words, also if the process has ended.
     pub fn add_process(&self, process: u32) -> Result<(), String> {
         self.write("cgroup.procs", process.into())
     }
 
-    /// Starts a program in it.
+    /// Starts a program in the group.
     ///
     /// # Errors
-    /// Where it cannot be started. It is started where the group does not take it, too; and what it has started within
-    /// its first moment is outside in version 2.
+    /// When it cannot be started. If the group does not accept it, it is started outside; and in version 2, what it
+    /// starts within its first moment is outside.
     pub fn spawn(&self, command: &mut Command) -> io::Result<Child> {
         if !self.is_version_1 {
             return command.spawn().inspect(|child| drop(self.add_process(child.id())));
         }
-        // A thread by itself can be in a group of version 1, and what it starts is in that from the first moment on.
+        // In version 1 a single thread can be in a group, and its children are in it from the start.
         let start = || {
             let thread = rustix::thread::gettid().as_raw_nonzero().get();
             // A group makes it faster, or no faster: not a reason to go without it.
@@ -189,14 +187,14 @@ impl Cgroup {
     }
 }
 
-/// Removes what processes that were killed have left.
+/// Removes leftovers of killed processes.
 #[allow(clippy::disallowed_methods, reason = "attributes and groups of the kernel's own file system")]
 fn sweep(tree: &Path) {
     for entry in fs::read_dir(tree).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let process = name.to_str().and_then(|name| name.strip_prefix(NAME)?.split('.').next()?.parse::<u32>().ok());
         if process.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists()) {
-            // One that somebody is still in is refused.
+            // A group with a process in it cannot be removed.
             let _ = fs::remove_dir(entry.path());
         }
     }
@@ -205,7 +203,7 @@ fn sweep(tree: &Path) {
 impl Drop for Cgroup {
     #[allow(clippy::disallowed_methods, reason = "attributes and groups of the kernel's own file system")]
     fn drop(&mut self) {
-        // Who was in it has ended, and may be counted a moment longer; who has not keeps it for the next sweep.
+        // Ended processes may be counted a moment longer; a live one keeps the group until the next sweep.
         for _ in 0..100 {
             match fs::remove_dir(&self.path) {
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
@@ -225,7 +223,7 @@ mod tests {
         Tree::of(root, Controller::Io)
     }
 
-    /// A tree of version 2 as the kernel would have it: what hands a controller down is a file here.
+    /// A simulated tree of version 2: a delegated controller is a file here.
     fn version_2(groups: &[&str]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for group in groups {
@@ -241,7 +239,7 @@ mod tests {
         assert!(told.contains("none") && told.contains("No such file"), "{told}");
         // As version 2 is where nothing is handed down.
         let told = Cgroup::below(&io_below(root.path())).unwrap_err();
-        assert!(told.ends_with("this system does not hand down its controller 'io'"), "{told}");
+        assert!(told.ends_with("the cgroup controller 'io' is not delegated"), "{told}");
         assert!(!fs::read_dir(root.path()).unwrap().any(|entry| entry.unwrap().path().is_dir()), "it is not left");
     }
 
@@ -260,7 +258,7 @@ mod tests {
         let root = version_2(&["user.slice/me.scope"]);
         let groups = "0::/user.slice/me.scope\n";
         let told = Cgroup::of_io_for(groups, root.path()).unwrap_err();
-        assert!(told.ends_with("this system does not hand down its controller 'io'"), "{told}");
+        assert!(told.ends_with("the cgroup controller 'io' is not delegated"), "{told}");
         let asked = |group: &str| fs::read_to_string(root.path().join(group).join("cgroup.subtree_control")).ok();
         assert_eq!([asked(""), asked("user.slice")], [Some("+io".to_owned()), Some("+io".to_owned())]);
         assert_eq!(asked("user.slice/me.scope"), None, "it has processes, and may hand down nothing");

@@ -1,12 +1,12 @@
 //! Commands to the one thread that owns the drive, from the [management thread](crate::management).
 //!
 //! ```text
-//!   CommandSender ── Job: what to do with the engine ──▶ CommandChannel, polled by the server with its clients
+//!   CommandSender ── Job: work on the engine ──▶ CommandChannel, polled by the server with its clients
 //!                 ◀── its result, over a channel of its own ──┘
 //! ```
 //!
-//! A command is one more event between those of the clients. What takes long, percentiles and text, is done by the
-//! sender. It sends a command every [`INTERVAL`] at most, so that nobody takes the drive's time by asking often.
+//! A command is one more event between those of the clients. The sender does the slow work, percentiles and text. It
+//! sends at most one command per [`INTERVAL`], so that frequent queries do not take the drive's time.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
@@ -80,7 +80,7 @@ impl CommandSender {
         reply.unwrap_or_else(|reply| reply)
     }
 
-    /// The drive's statistics; or the reply where there are none.
+    /// The drive's statistics; or the error reply.
     pub(crate) fn stat(&mut self) -> Result<DeviceStat, Reply> {
         let empty = Box::default();
         let snapshot = self.call(move |engine, at| engine.snapshot(empty, at))?;

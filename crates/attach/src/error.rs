@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use flashwise_block::BlockError;
 use flashwise_trace::TraceError;
 
-/// What goes wrong with an attached drive as a whole. What goes wrong with one request is told to its client.
+/// Errors of an attached drive as a whole. An error of one request goes to its client.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
     /// Something else is where the socket or the file was to be, or nothing can be made there.
@@ -22,7 +22,7 @@ pub enum AttachError {
     /// The system refused something that the server needs.
     #[error("{context}: {error}")]
     System {
-        /// What was being done.
+        /// The failed operation.
         context: &'static str,
         /// The system's own words.
         error: io::Error,
@@ -37,7 +37,8 @@ pub enum AttachError {
     },
     /// The state of a drive is not saved at its end.
     #[error(
-        "{path}: the drive's state is not saved: {reason}; the next attach goes on with the one before, and says so"
+        "{path}: the drive's state was not saved: {reason}; the next attach continues from the earlier state, with a \
+         note"
     )]
     NotSaved {
         /// The state's file.
@@ -45,40 +46,40 @@ pub enum AttachError {
         /// Why not.
         reason: String,
     },
-    /// Somebody has ended the kernel's connection to a drive that is mounted.
-    #[error(
-        "{path}: the drive was taken away while it was mounted, by its watchdog because it showed no sign of life, or by hand"
-    )]
+    /// The kernel's connection to a mounted drive was ended from outside.
+    #[error("{path}: the mounted drive was disconnected, by its watchdog because it made no progress, or by a user")]
     TakenAway {
         /// Where it was mounted.
         path: PathBuf,
     },
-    /// The drive cannot be paced as asked.
-    #[error("a time scale of {0} makes no sense: give a number from 0.001 to 1000000, such as 10 for ten times slower")]
+    /// The requested pace is impossible.
+    #[error(
+        "a time scale of {0} is not possible: give a number from 0.001 to 1000000, such as 10 for ten times slower"
+    )]
     TimeScale(f64),
-    /// The drive does not keep what a power cut would leave.
-    #[error("this drive does not keep what a power cut would leave; attach it with --power-cuts")]
+    /// Power cuts are not enabled for the drive.
+    #[error("this drive cannot simulate power cuts; attach it with --power-cuts")]
     NoPowerCuts,
-    /// The drive cannot do what it was told to while it runs.
+    /// The running drive refuses a command.
     #[error("{0}")]
     Refused(String),
-    /// The metrics would be told to other machines.
+    /// The metrics would be readable from other machines.
     #[error(
-        "metrics at {0} could be read from other machines; give a loopback address such as 127.0.0.1:{port}, or \
+        "other machines could read the metrics at {0}; give a loopback address such as 127.0.0.1:{port}, or \
          --metrics-anywhere",
         port = .0.port()
     )]
     NotLoopback(SocketAddr),
     /// The drive has ended, or was killed.
-    #[error("{path}: the drive that was here is gone")]
+    #[error("{path}: the drive was detached or killed")]
     Ended {
         /// Its control socket.
         path: PathBuf,
     },
-    /// A drive that runs elsewhere cannot be asked.
+    /// A running drive cannot be reached.
     #[error("{path}: {reason}")]
     Control {
-        /// Where it was asked.
+        /// Its place.
         path: PathBuf,
         /// What is wrong, and what to do.
         reason: String,
@@ -92,12 +93,12 @@ pub enum AttachError {
 }
 
 impl AttachError {
-    /// What a place is refused for.
+    /// An error about a place.
     pub(crate) fn place(path: &Path) -> impl Fn(String) -> Self + Copy {
         move |reason| Self::Place { path: path.to_owned(), reason }
     }
 
-    /// What the system refused.
+    /// An error of the system.
     pub(crate) fn system<E: Into<io::Error>>(context: &'static str) -> impl Fn(E) -> Self + Copy {
         move |error| Self::System { context, error: error.into() }
     }

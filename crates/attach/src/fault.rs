@@ -1,4 +1,4 @@
-//! Faults of an attached drive on demand: it is slow, it cannot read something, it takes no more writes.
+//! Injected faults of an attached drive: slow requests, unreadable bytes, refused writes.
 //!
 //! | fault | what clients see | until |
 //! |---|---|---|
@@ -6,11 +6,11 @@
 //! | unreadable bytes | reads that touch them get I/O errors | they are written, zeroed or trimmed, or cleared |
 //! | read-only | writes, writes of zeros and trims are refused; reads and flushes are not | cleared |
 //!
-//! They are decided between the clients and the drive: the drive has done a delayed request before it is answered, and
-//! holds what cannot be read. So the drive's own counters know nothing of them.
+//! They are injected between the clients and the drive: the drive has done a delayed request before it completes, and
+//! has the unreadable bytes. So faults do not change the drive's own counters.
 //!
-//! **Limits.** A power cut that takes back the write that made bytes readable leaves them readable, as they were
-//! before.
+//! **Limits.** A power cut that undoes the write that made bytes readable leaves them readable, with their earlier
+//! content.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ const MAX_EXTRA_NS: u64 = 3_600_000_000_000;
 /// Ranges that one order makes unreadable at most.
 const MAX_RANGES: usize = 256;
 
-/// What is to go wrong from now on.
+/// Faults to inject.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FaultCommand {
@@ -40,11 +40,11 @@ pub struct FaultCommand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LatencySpike {
-    /// By so much, on the drive's clock.
+    /// Extra latency, on the drive's clock.
     pub extra_ns: u64,
-    /// For so much of the drive's time; `None` without such an end.
+    /// Duration on the drive's clock; `None` for no such end.
     pub for_ns: Option<u64>,
-    /// For so many requests; `None` without such an end.
+    /// Number of requests; `None` for no such end.
     pub requests: Option<u64>,
 }
 
@@ -65,7 +65,7 @@ pub struct FaultState {
     pub latency_spike: Option<LatencySpike>,
     /// Bytes that cannot be read.
     pub unreadable_bytes: u64,
-    /// The drive was told to take no more writes.
+    /// The drive refuses writes.
     pub read_only: bool,
 }
 
@@ -91,16 +91,16 @@ impl Spike {
 }
 
 impl FaultCommand {
-    /// Whether a drive can do it.
+    /// Checks whether a drive supports the command.
     ///
     /// # Errors
-    /// What is wrong, and what to do, in words.
+    /// In words: what is wrong, and what to do.
     pub fn check(&self, info: &DeviceInfo) -> Result<(), String> {
         if self.latency_spike.is_some_and(|spike| spike.extra_ns == 0 || spike.extra_ns > MAX_EXTRA_NS) {
-            return Err("a latency spike is longer than nothing, and at most an hour".to_owned());
+            return Err("a latency spike must be more than 0 and at most an hour".to_owned());
         }
         if self.unreadable.len() > MAX_RANGES {
-            return Err(format!("at most {MAX_RANGES} ranges become unreadable at a time"));
+            return Err(format!("at most {MAX_RANGES} unreadable ranges can be given at once"));
         }
         let (block, capacity) = (info.logical_block.0, info.capacity.0);
         for Range { offset_bytes, length_bytes } in &self.unreadable {
@@ -108,8 +108,8 @@ impl FaultCommand {
             let is_inside = offset_bytes.checked_add(*length_bytes).is_some_and(|end| end <= capacity);
             if !is_whole || *length_bytes == 0 || !is_inside {
                 return Err(format!(
-                    "{offset_bytes}:{length_bytes} is no range of this drive: give whole logical blocks of {block} bytes \
-                     below byte {capacity}"
+                    "{offset_bytes}:{length_bytes} is not a range of this drive: give whole logical blocks of {block} \
+                     bytes below byte {capacity}"
                 ));
             }
         }
@@ -118,7 +118,7 @@ impl FaultCommand {
 }
 
 impl Faults {
-    /// Does what is ordered, which has been checked.
+    /// Applies a checked command.
     pub(crate) fn apply(&mut self, order: &FaultCommand, now: Nanos) {
         if order.clear {
             *self = Self::default();
@@ -148,7 +148,7 @@ impl Faults {
         self.is_read_only && (operation.writes() || operation == Operation::Trim)
     }
 
-    /// The drive has done a request: whether that is what its client gets to know.
+    /// The completion for the client after the drive has done a request.
     pub(crate) fn done(&mut self, operation: Operation, offset: ByteSize, length: ByteSize) -> Result<(), BlockError> {
         if self.unreadable.is_empty() {
             return Ok(());
@@ -256,7 +256,7 @@ mod tests {
         };
         assert_eq!(range(capacity - 4096, 4096).check(drive.info()), Ok(()));
         for wrong in [range(1, 4096), range(0, 100), range(0, 0), range(capacity, 512), range(u64::MAX - 511, 512)] {
-            assert!(wrong.check(drive.info()).unwrap_err().contains("no range of this drive"), "{wrong:?}");
+            assert!(wrong.check(drive.info()).unwrap_err().contains("not a range of this drive"), "{wrong:?}");
         }
         let many =
             FaultCommand { unreadable: vec![range(0, 512).unreadable[0]; MAX_RANGES + 1], ..FaultCommand::default() };

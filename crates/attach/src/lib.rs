@@ -1,17 +1,17 @@
-//! A simulated SSD as a disk for programs that know nothing of it.
+//! A simulated SSD as a disk for unmodified programs.
 //!
 //! ```text
-//!   fio, qemu, nbdcopy, …            a program that is not changed
+//!   fio, qemu, nbdcopy, …            an unmodified program
 //!        │  requests, data
 //!        ▼
 //!   nbd/  fuse/     front ends: bytes of a protocol, or the kernel's requests for a file, become [`HostRequest`]s,
 //!        │          and [`HostCompletion`]s become replies
 //!        ▼
 //!   volume/         a file system on the file, through a loop device
-//!   guard/          nobody on the machine hangs because of a mounted drive
+//!   guard/          a mounted drive must not hang the machine
 //!   server.rs       one thread: waits for clients and deadlines at once
 //!        ▼
-//!   engine.rs       all timing: when a command arrived, when its answer is due  ──▶ capture.rs: a trace for the audit
+//!   engine.rs       all timing: when a command arrived, when its completion is due  ──▶ capture.rs: a trace for the audit
 //!        ▼
 //!   flashwise-ssd   the drive in simulated time, with every byte; or data/: the bytes in a file, with its state beside
 //!
@@ -20,18 +20,18 @@
 //!   management/     control socket and metrics, in a poll loop of their own ─▶ command_channel.rs ─▶ server.rs
 //! ```
 //!
-//! A front end knows nothing of time, the engine nothing of front ends.
+//! Front ends do not depend on time, and the engine does not depend on front ends.
 //!
-//! **Time.** A request is submitted to the drive at the moment at which it arrived, and answered when the drive has
-//! done it, both on the machine's clock ([`Pace::Scaled`]). What the way to the client and back takes is taken off.
-//! Where the machine cannot keep up, or the drive is faster than any way to it, the answers are late, and [`Pacing`]
-//! says by how much. [`Pace::Free`] answers at once and accounts in simulated time alone.
+//! **Time.** A request is submitted to the drive at the time of its arrival, and completes when the drive has done it,
+//! both on the machine's clock ([`Pace::Scaled`]). The time of the way to the client and back is subtracted. If the
+//! machine cannot keep up, or the drive is faster than any way to it, completions are late, and [`Pacing`] says by how
+//! much. [`Pace::Free`] completes requests at once and counts simulated time only.
 //!
-//! **Memory.** A request that waits for memory may wait for the very drive that serves it. So no request takes any from
-//! the system: its bytes are in buffers that are used again (`buffer_pool.rs`), the drive's content in pages that are
-//! (`flashwise-ssd`), and lists have their room from the start. `tests/allocations.rs` counts.
+//! **Memory.** A request that waits for memory may wait for the very drive that serves it. So no request allocates: its
+//! bytes are in reused buffers (`buffer_pool.rs`), the drive's content in reused pages (`flashwise-ssd`), and lists are
+//! allocated at the start. `tests/allocations.rs` counts allocations.
 //!
-//! **Limits.** The drive's content is in memory and gone at the end, or in a file of a file system with sparse files.
+//! **Limits.** The drive's content is in memory and lost at the end, or in a file of a file system with sparse files.
 //! Requests of up to 32 MiB.
 //!
 //! # Adding to it
@@ -40,10 +40,10 @@
 //!   [`Server`]; a row in `docs/guide/attach.md`.
 //! - *A file system for `--mount`*: a variant of `FileSystem` in `volume/mod.rs` with its maker, package and options;
 //!   its name in `crates/cli/src/arguments/attach.rs`; a line in `scripts/test-tools`.
-//! - *A figure of a running drive*: a field of [`DeviceStat`] (`stat.rs`), read from the engine without making it
-//!   wait; its row in `crates/report/src/text/device_stat.rs`, its name in `metrics/exposition.rs`, its line in
+//! - *A figure of a running drive*: a field of [`DeviceStat`] (`stat.rs`), read from the engine without making it wait;
+//!   its row in `crates/report/src/text/device_stat.rs`, its name in `metrics/exposition.rs`, its line in
 //!   `docs/guide/json.md`.
-//! - *A command to a running drive*: a variant of `Command` and of `Reply` (`control/protocol.rs`); what it does in
+//! - *A command to a running drive*: a variant of `Command` and of `Reply` (`control/protocol.rs`); its effect in
 //!   `engine/` or `fault.rs`; an action in `crates/cli/src/arguments/attach.rs`.
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]

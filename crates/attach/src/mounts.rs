@@ -1,5 +1,4 @@
-//! What is mounted, and where: asked of the kernel's table, never of the file systems, which may answer nothing any
-//! more.
+//! The mounts of this machine, from the kernel's table, never from the file systems, which may not respond.
 //!
 //! Source of the form of `/proc/self/mountinfo`: `proc_pid_mountinfo(5)`.
 

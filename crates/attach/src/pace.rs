@@ -11,9 +11,9 @@ use crate::AttachError;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pace {
-    /// A second of simulated time takes so many seconds: 1 is real time, 10 is ten times slower.
+    /// Seconds on the machine's clock per second of simulated time: 1 is real time, 10 is ten times slower.
     Scaled(f64),
-    /// Completions are sent at once; simulated time goes by what the drive does alone.
+    /// Completions are sent at once; simulated time advances with the drive's work alone.
     Free,
 }
 
@@ -30,7 +30,7 @@ impl Pace {
 /// The two clocks beside each other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clocks {
-    /// The machine's time when both began.
+    /// The machine's time when both started.
     began: Instant,
     /// The drive's time then.
     base: Nanos,
@@ -48,7 +48,7 @@ impl Clocks {
         self.scale
     }
 
-    /// The drive's time at a moment of the machine's; the start's for what lies before it.
+    /// The drive's time at a time of the machine's; the start's for earlier times.
     pub(crate) fn simulated(&self, at: Instant) -> Nanos {
         let passed = at.saturating_duration_since(self.began).as_nanos();
         Nanos(self.base.0.saturating_add((passed as f64 / self.scale) as u64))
@@ -68,43 +68,43 @@ impl Clocks {
 
 /// Seconds of error for a second of a request's time from which on a result is spoilt.
 const TOLERATED: f64 = 0.05;
-/// A client that takes no longer than so many round trips, for each request that it has under way, from an answer to
-/// its next request, at the median, does nothing in between but ask again.
+/// A client that takes no longer than this many round trips, for each request that it has in flight, from a completion
+/// to its next request, at the median, does nothing in between.
 const AT_ONCE: f64 = 8.0;
-/// The shortest round trip that this is said of, ns: a short one says little about a machine that others use too.
+/// The shortest round trip for this rule, ns: a shorter one says little about a machine that others use too.
 const SHORT_NS: u64 = 20_000;
 
-/// How far what clients measure is from the drive, on the machine's clock.
+/// The error of clients' measurements, on the machine's clock.
 ///
 /// ```text
-///   client     asks ┐                     ┌ is told   asks again ┐
-///   server          └▶ arrived ─ answered ┘                      └▶ arrived
-///                      ├── a request's time in the server ──┤
-///                      ├── what a client that asks again at once cannot exceed ──▶┤
+///   client     sends ┐                     ┌ receives   sends again ┐
+///   server           └▶ arrived ─ completed ┘                        └▶ arrived
+///                       ├── a request's time in the server ──┤
+///                       ├── upper bound for a client that sends again at once ──▶┤
 /// ```
 ///
-/// The error of an answer is what its client waits longer than the drive takes, where the way there and back takes the
-/// round trip that was measured: the answer is late, or the drive is faster than the way, and no answer can come before
-/// its request. What the way really took the server does not see. It sees when the next request comes: for a client
-/// that sends its next request on each completion, as a benchmark does, that bounds what it measured
-/// ([`Self::at_once`]). For one that thinks in between it says nothing.
+/// The error of a completion is how much longer its client waits than the drive takes, if the way there and back takes
+/// the measured round trip: the completion is late, or the drive is faster than the way, and no completion can come
+/// before its request. The server does not see the real time of the way. It sees when the next request comes: for a
+/// client that sends its next request on each completion, as a benchmark does, that bounds the client's measurement
+/// ([`Self::at_once`]). For a client that thinks in between it says nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pacing {
-    /// The error of each answer.
+    /// The error of each completion.
     pub error: Percentiles,
-    /// What was taken off each answer for the way to the client and back, ns; the shorter one where there are two ways.
+    /// Time subtracted from each latency for the way to the client and back, ns; the shorter one of two ways.
     pub round_trip_ns: u64,
-    /// From the arrival of a request to that of the one that follows its answer: what a client that asks again at once
-    /// measures at most.
+    /// From the arrival of a request to that of the one that follows its completion: the most that a client that sends
+    /// again at once measures.
     pub at_once: Percentiles,
     /// The median error is more than 5 % of the median time of a request, or one error in a hundred is more than half
-    /// of it: what was measured from outside is the machine's rather than the drive's.
+    /// of it: then a client measures the machine rather than the drive.
     pub spoils_the_result: bool,
     /// The time scale with which that would not be so, for this load on this machine; `null` where this one is enough.
     pub enough_time_scale: Option<f64>,
 }
 
-/// What is known of the answers of a drive, on the machine's clock.
+/// Facts about the completions of a drive, on the machine's clock.
 pub(crate) struct ReplyTimes<'a> {
     /// Of each, how much longer its client waits than the drive takes.
     pub(crate) errors: &'a LatencySummary,
@@ -112,7 +112,7 @@ pub(crate) struct ReplyTimes<'a> {
     pub(crate) latencies: &'a LatencySummary,
     /// Of those that are followed by another request, how long until that arrives.
     pub(crate) at_once: &'a LatencySummary,
-    /// How many requests a client has under way, on average.
+    /// Mean requests of a client in flight.
     pub(crate) depth: f64,
 }
 
@@ -121,11 +121,11 @@ impl Pacing {
         let error = answers.errors.percentiles();
         let (latency_ns, at_once) = (answers.latencies.percentile(50.0).0, answers.at_once.percentiles());
         let round_trip_ns = u64::try_from(round_trip.as_nanos()).unwrap_or(u64::MAX);
-        // What of a request's time is the drive's.
+        // The drive's part of a request's time.
         let drive_ns = latency_ns.saturating_sub(error.p50_ns).max(1) as f64;
         let share = |error_ns: u64| error_ns as f64 / drive_ns;
         let of_server = (share(error.p50_ns) / TOLERATED).max(share(error.p99_ns) * 2.0);
-        // Clients that think between two requests cannot be told from a slow way by it.
+        // Clients that think between two requests look like a slow way.
         let pause_ns = at_once.p50_ns.saturating_sub(latency_ns.saturating_sub(round_trip_ns));
         let asks_at_once = at_once.count > 0
             && pause_ns as f64 <= AT_ONCE * answers.depth.max(1.0) * round_trip_ns.max(SHORT_NS) as f64;
@@ -152,7 +152,7 @@ fn rounded_up(scale: f64) -> f64 {
     steps.into_iter().find(|&step| step >= scale * (1.0 - 1e-9)).unwrap_or(scale)
 }
 
-/// A time from a moment on: what a client waited for a request, or what the server had it.
+/// A time interval: a client's wait for a request, or the server's time for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) from: Instant,
@@ -170,11 +170,11 @@ impl Span {
     }
 }
 
-/// What the way from a client to the server and back takes, by how long the client has waited for each of its requests,
-/// one after the other, and how long the server has had it: the lower quartile of the differences. Each request is held
-/// against itself, as what else a machine does makes both times longer; and whatever it does makes no way shorter. A
-/// round trip that is estimated too long would complete requests before the drive's time; one that is estimated too
-/// short is reported as an error. Requests of others are left out; `None` where there are no more.
+/// The time of the way from a client to the server and back, from how long the client waited for each of its requests,
+/// one after the other, and how long the server had it: the lower quartile of the differences. The two times of the
+/// same request are compared, as other work on the machine makes both longer, and never makes the way shorter. An
+/// overestimated round trip would complete requests before the drive's time; an underestimated one is reported as an
+/// error. Requests of others are left out; `None` if no more are left.
 pub(crate) fn estimate_round_trip(waited: &[Span], had: &[Span]) -> Option<Duration> {
     let mut had = had.iter().peekable();
     let mut ways: Vec<Duration> = waited
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_way_that_is_longer_than_the_drive_takes_is_told_with_the_scale_that_is_enough() {
-        // A drive of 13 µs behind a way of 45 µs, of which 15 µs were known: answers come as early as they can.
+        // A drive of 13 µs behind a way of 45 µs, of which 15 µs were known: completions are sent as early as possible.
         let told = pacing(4, 17, 45, 1.0);
         assert!(told.spoils_the_result && told.enough_time_scale == Some(50.0), "{told:?}");
         // With it, 650 µs of the drive's and the same way.
@@ -267,7 +267,7 @@ mod tests {
         assert!(!told.spoils_the_result && told.enough_time_scale.is_none(), "{told:?}");
         // A client that thinks for 10 ms says nothing about the way.
         assert!(!pacing(1, 100, 10_000, 1.0).spoils_the_result);
-        // But 32 requests that it takes in turn say that it is the machine which takes 10 µs for each.
+        // But 32 requests that it handles one by one show that the machine takes 10 µs for each.
         let told = [1.0, 32.0].map(|depth| pacing_at(depth, 1, 51, 300, 1.0).enough_time_scale);
         assert_eq!(told, [None, Some(100.0)]);
     }

@@ -1,12 +1,11 @@
-//! A thread that is not held up by others' work: it has a processor as soon as it wants one, where the system allows
-//! it.
+//! A thread that does not wait for other threads: it gets a CPU as soon as it wants one, if the system allows it.
 //!
-//! An answer is late by as long as its thread waits for a processor, which on a machine with other work is
-//! milliseconds: each has its turn. `SCHED_FIFO` has none of that. But such a thread gives nobody a turn either, and
-//! one that never waits the kernel stops for 50 ms of each second. So it is one of many again when it has been at work
-//! for [`LONGEST`] without waiting for anything, until it has waited.
+//! A completion is late by as long as its thread waits for a CPU, which is milliseconds on a machine with other work:
+//! each thread has its time slice. With `SCHED_FIFO` there are no slices. But such a thread gives other threads no
+//! slice either, and the kernel stops one that never waits for 50 ms of each second. So the thread becomes a normal one
+//! when it has worked for [`LONGEST`] without waiting, until it has waited.
 //!
-//! It takes `CAP_SYS_NICE` or a limit for it (`RLIMIT_RTPRIO`); without, everything is as without this.
+//! This needs `CAP_SYS_NICE` or a limit for it (`RLIMIT_RTPRIO`); without, nothing changes.
 //!
 //! Source: `sched(7)`.
 
@@ -20,15 +19,15 @@ use thread_priority::{ThreadPriority, ThreadPriorityValue};
 
 /// The longest time that others are kept waiting.
 const LONGEST: Duration = Duration::from_millis(20);
-/// Who was away for so long has waited, rather than called the system.
+/// A thread that was away for that long has waited, rather than made a system call.
 const AWAY: Duration = Duration::from_micros(50);
-/// Before all normal threads, and behind the kernel's own of that kind, which have 50.
+/// Above all normal threads, and below the kernel's own of that kind, which have 50.
 const PRIORITY: u8 = 20;
 
 const FIFO: ThreadSchedulePolicy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
 const NORMAL: ThreadSchedulePolicy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other);
 
-/// What a thread is to the scheduler.
+/// Scheduling parameters of a thread.
 #[derive(Debug)]
 pub(crate) struct RealtimePriority {
     /// How the thread is set back, where it may be urgent at all.
@@ -40,7 +39,7 @@ pub(crate) struct RealtimePriority {
 }
 
 impl RealtimePriority {
-    /// Of the thread that calls, which is urgent from now on. One that is not scheduled as most are stays as it is.
+    /// Makes the calling thread urgent from now on. A thread with an unusual scheduling policy is not changed.
     pub(crate) fn of_this_thread(now: Instant) -> Self {
         let is_one_of_many = thread_schedule_policy().is_ok_and(|policy| policy == NORMAL);
         let normal = if is_one_of_many { niceness() } else { None };
@@ -65,7 +64,7 @@ impl RealtimePriority {
         }
     }
 
-    /// The thread that calls has come by again; what it did since it came last is not known.
+    /// Called regularly by the thread; its work since the last call is unknown.
     pub(crate) fn called_again(&mut self, now: Instant) {
         self.waited(self.seen, now);
     }
@@ -82,13 +81,13 @@ impl RealtimePriority {
         let (priority, policy) = if is_realtime { (urgent, FIFO) } else { (normal, NORMAL) };
         match set_thread_priority_and_policy(thread_native_id(), priority, policy) {
             Ok(()) => self.is_realtime = is_realtime,
-            // It is not asked for again.
+            // It is not requested again.
             Err(_) => self.normal = None,
         }
     }
 }
 
-/// The niceness of this process, which is to stay, as it is set.
+/// The niceness of this process, which is kept.
 fn niceness() -> Option<ThreadPriority> {
     let nice = rustix::process::getpriority_process(None).ok()?;
     let all = (0..=99).filter_map(|value| ThreadPriorityValue::try_from(value).ok()).map(ThreadPriority::Crossplatform);
@@ -99,7 +98,7 @@ fn niceness() -> Option<ThreadPriority> {
 mod tests {
     use super::*;
 
-    /// What the system says of this thread.
+    /// The system's error for this thread.
     fn is_fifo() -> bool {
         thread_schedule_policy().unwrap() == FIFO
     }

@@ -1,4 +1,4 @@
-//! What an attached drive did, at the end.
+//! The report of an attached drive at the end.
 
 use flashwise_block::{DeviceCounters, Percentiles};
 use flashwise_ssd::SpaceUse;
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{Captured, Pacing};
 
-/// What `flashwise attach` tells at its end.
+/// The report of `flashwise attach`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AttachReport {
     /// `flashwise.attach`.
@@ -19,17 +19,17 @@ pub struct AttachReport {
     pub capacity_bytes: u64,
     /// Simulated time from the start to the end, ns.
     pub simulated_ns: u64,
-    /// What went over the host interface, and what the flash did for it.
+    /// Counters of the host interface and of the flash.
     pub counters: DeviceCounters,
     /// Flash bytes programmed ÷ host bytes written; `null` where nothing was written.
     pub write_amplification: Option<f64>,
-    /// What is on the drive and the room that it takes; `null` for a drive that stores everything as it comes.
+    /// Data on the drive and its space; `null` for a drive that stores all data unmodified.
     pub space: Option<SpaceUse>,
     /// How long requests took on the drive's clock.
     pub latency: RequestTimes,
-    /// Requests that were answered with an error by the drive.
+    /// Requests that the drive failed.
     pub failed: u64,
-    /// How late the answers were; `null` where they come at once.
+    /// Delays of the completions; `null` if they are sent at once.
     pub pacing: Option<Pacing>,
     /// The trace that was captured.
     pub capture: Option<Captured>,

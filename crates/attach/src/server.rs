@@ -32,27 +32,26 @@ use crate::socket::Socket;
 use crate::volume::{FileSystem, Messages, MountPlan, RuntimeDirectory, Volume};
 use crate::{AttachError, Engine, HostCompletion, HostRequest, Wake};
 
-/// Requests and answers of a turn for which there is room from the start.
+/// Initial capacity for requests and completions of a turn.
 const BATCH: usize = 1024;
 /// Clients at most. Of more, the one that has taken longest to agree on an export is sent away.
 const MAX_CLIENTS: usize = 32;
-/// What is waited for at most: clients, the end, new clients, the kernel's requests, commands.
+/// Most file descriptors polled: clients, the end, new clients, the kernel's requests, commands.
 const SOURCES: usize = MAX_CLIENTS + 4;
 /// The stretch before a deadline that is waited for awake.
 pub(crate) const SPIN: Duration = Duration::from_micros(20);
-/// How long clients are given to take what is owed to them at the end.
+/// How long clients have to receive their pending replies at the end.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
-/// Bytes of what is written to a mounted drive for which memory is taken before.
+/// Bytes of written data for which memory is allocated in advance for a mounted drive.
 const RESERVED_CONTENT: u64 = 256 << 20;
 /// Bytes of requests of each usual size for which memory is taken at the start, of any drive.
 const RESERVED_BUFFERS: usize = 2 << 20;
-/// Requests of a mounted drive that are under way at most, and bytes of the largest, for which memory is taken before.
+/// Most requests of a mounted drive in flight, and bytes of the largest, for which memory is allocated in advance.
 const MAX_IN_FLIGHT: usize = 128;
 const MAX_REQUEST: ByteSize = ByteSize(1 << 20);
-/// What follows where something is not as it should be.
-const HANGS: &str =
-    "a drive that is stopped or out of memory while it is mounted may let every sync of this machine hang";
-/// How often it is looked whether anybody still has the file, at the end.
+/// Ending of a warning.
+const HANGS: &str = "if a mounted drive is stopped or runs out of memory, every sync on this machine may hang";
+/// How often it is checked at the end whether a process still has the file.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Where a drive is mounted.
@@ -60,7 +59,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 pub struct MountedAt {
     /// The block device that the file system is on.
     pub device: PathBuf,
-    /// The file system: the one that was there, or was asked for.
+    /// The file system: the existing one, or the requested one.
     pub kind: FileSystem,
     /// Bytes of memory that are locked; `None` where that is not allowed.
     pub locked_bytes: Option<u64>,
@@ -77,9 +76,9 @@ struct WatchdogConfig {
 pub struct Stop(Arc<EventFd>);
 
 impl Stop {
-    /// Lets the server complete what is under way and end. A mounted file is served until nobody has it open any more,
-    /// a file system until nobody holds it; a second request ends that too, and a file system is written back to the
-    /// drive then.
+    /// Lets the server complete requests in flight and end. A mounted file is served until no process has it open, a
+    /// file system until no process uses it; a second request ends that too, and the file system is then written back
+    /// to the drive.
     pub fn request(&self) {
         self.0.notify();
     }
@@ -89,7 +88,7 @@ impl Stop {
 pub struct Server {
     engine: Engine,
     socket: Option<Socket>,
-    /// Dropped first: what the file is asked from then on is answered with an error, and nobody waits for it any more.
+    /// Dropped first: later requests for the file fail, and no process waits for it.
     mounted: Option<Mounted>,
     volume: Option<Volume>,
     runtime: Option<RuntimeDirectory>,
@@ -99,12 +98,12 @@ pub struct Server {
     messages: Messages,
     /// Another thread does something that waits for the drive.
     is_waited_for: bool,
-    /// What the way through the kernel takes is measured.
+    /// The time of the way through the kernel is measured.
     measures_round_trips: bool,
-    /// Where the answers to the kernel's commands go, by cookie.
+    /// Reply handles of the kernel's commands, by cookie.
     replies: Slab<FuseReply>,
     stop: Stop,
-    /// Where answers have their time.
+    /// Completions at their due time.
     priority: Option<RealtimePriority>,
     /// Dropped before the management thread, which may wait for it.
     command_channel: CommandChannel,
@@ -122,10 +121,10 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// A drive that nobody can reach yet.
+    /// A drive that cannot be reached yet.
     ///
     /// # Errors
-    /// Where the system has no more file descriptors.
+    /// When the system has no more file descriptors.
     pub fn new(engine: Engine) -> Result<Self, AttachError> {
         let command_channel = CommandChannel::new(&engine)?;
         engine.buffers().reserve_all(RESERVED_BUFFERS, 2 * MAX_IN_FLIGHT);
@@ -152,11 +151,11 @@ impl Server {
         })
     }
 
-    /// Serves the network block device protocol at the Unix socket `path`. A socket that a server which is gone has
-    /// left there is replaced; nothing else is.
+    /// Serves the NBD protocol at the Unix socket `path`. A leftover socket of an ended server is replaced; nothing
+    /// else is.
     ///
     /// # Errors
-    /// [`AttachError::Place`] where something else is there, or the socket cannot be made.
+    /// [`AttachError::Place`] if another file is there, or the socket cannot be created.
     pub fn listen(&mut self, path: &Path) -> Result<(), AttachError> {
         self.socket = Some(Socket::bind(path)?);
         self.note(path);
@@ -177,7 +176,7 @@ impl Server {
         Ok(())
     }
 
-    /// Measures what the way through the kernel takes as soon as there is one, to take it off the answers.
+    /// Measures the time of the way through the kernel when there is one, to subtract it from latencies.
     pub fn measures_round_trips(&mut self) {
         self.measures_round_trips = true;
     }
@@ -187,7 +186,7 @@ impl Server {
         takes.into_iter().for_each(|takes| self.engine.set_kernel_round_trip(takes, has_sockets));
     }
 
-    /// Where the user is told what happens while the server runs, a line at a time. Nobody is told else.
+    /// Sets the receiver of messages for the user, one line each. Without it, messages are dropped.
     pub fn on_message(&mut self, show: impl Fn(&str) + Send + Sync + 'static) {
         self.messages = Messages(Arc::new(show));
     }
@@ -202,25 +201,25 @@ impl Server {
         self.watchdog_config = Some(WatchdogConfig { command: Box::new(command), timeout });
     }
 
-    /// Makes a file system on a drive that is blank, and mounts it, or the one that is there, at an empty directory.
-    /// Serves meanwhile. It begins `offset` bytes behind the drive's start, as in a partition there. What drives that
-    /// were killed have left is taken away before. The memory of the whole process is locked, where that is allowed.
+    /// Creates a file system on an empty drive, and mounts it, or the existing one, at an empty directory. Serves
+    /// meanwhile. It starts at `offset` bytes, as in a partition there. Leftovers of killed drives are removed first.
+    /// The memory of the whole process is locked, if that is allowed.
     ///
     /// # Errors
-    /// [`AttachError::Place`] where that cannot be done: nothing is left then.
+    /// [`AttachError::Place`] on failure: nothing is left then.
     pub fn mount_as(&mut self, directory: &Path, kind: FileSystem, offset: ByteSize) -> Result<MountedAt, AttachError> {
         let refused = AttachError::place(directory);
         let info = self.engine.info();
         if !offset.is_multiple_of(info.logical_block) || offset >= info.capacity {
             let block = info.logical_block;
-            return Err(refused(format!("an offset of {offset} is no multiple of {block} within the drive")));
+            return Err(refused(format!("an offset of {offset} is not a multiple of {block} within the drive")));
         }
         let (plan, home) = MountPlan::prepare(directory, kind, offset).map_err(refused)?;
         let place = home.fuse();
         self.socket.iter().for_each(|socket| home.note(socket.path()));
         self.runtime = Some(home);
         self.mount(&place)?;
-        let Some(mounted) = &self.mounted else { return Err(refused("its file is gone".to_owned())) };
+        let Some(mounted) = &self.mounted else { return Err(refused("the drive's file is gone".to_owned())) };
         let (file, abort) = (mounted.file(), mounted.abort_file());
         let (sector, scale) = (self.engine.info().logical_block.0, self.engine.time_scale());
         let is_blank = self.engine.is_blank()?;
@@ -239,8 +238,8 @@ impl Server {
         Ok(MountedAt { device, kind, locked_bytes })
     }
 
-    /// Sees to it that the machine does not hang because of the drive; says what of it is not allowed. Gives the bytes
-    /// of memory that are locked.
+    /// Protects the machine against hanging because of the drive; reports missing rights. Returns the bytes of locked
+    /// memory.
     fn protect(&mut self, abort: io::Result<File>) -> Option<u64> {
         self.engine.reserve(ByteSize(RESERVED_CONTENT), MAX_IN_FLIGHT);
         let buffers = self.engine.buffers();
@@ -251,7 +250,7 @@ impl Server {
         match &locked {
             Ok(locked) if locked.is_whole => {}
             Ok(_) => {
-                self.messages.send("the drive is large for this machine's memory, which is locked only as it is used")
+                self.messages.send("the drive is large for this machine: its memory is locked only when it is used")
             }
             Err(error) => {
                 self.messages.send(&format!("the drive's memory is not locked ({}): {HANGS}", os_message(error)))
@@ -259,20 +258,23 @@ impl Server {
         }
         let allowed = memory::spare_from_killing().and_then(|()| memory::may_serve_writes());
         if let Err(error) = allowed {
-            let words = "where memory is out the drive is not spared, which takes CAP_SYS_RESOURCE: leave room";
+            let words = "the kernel may kill this process when memory runs out, since preventing that needs \
+                         CAP_SYS_RESOURCE: leave memory free";
             self.messages.send(&format!("{words} ({})", os_message(&error)));
         }
         // Last: before it watches, the memory of a large drive may take seconds.
         let start = |guard: WatchdogConfig| Watchdog::start((guard.command)(), abort?, guard.timeout);
         match self.watchdog_config.take().map(start).transpose() {
             Ok(watchdog) => self.watchdog = watchdog,
-            Err(error) => self.messages.send(&format!("there is no watchdog ({}): {HANGS}", os_message(&error))),
+            Err(error) => {
+                self.messages.send(&format!("the watchdog could not start ({}): {HANGS}", os_message(&error)))
+            }
         }
         locked.ok().map(|locked| locked.bytes)
     }
 
-    /// Serves until another thread has done something that waits for the drive. What requests the end meanwhile is
-    /// heard afterwards.
+    /// Serves until another thread has done work that waits for the drive. A request to end meanwhile is handled
+    /// afterwards.
     fn serve_during<T: Send + 'static>(&mut self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, AttachError> {
         let system = AttachError::system("a thread");
         let working = spawn("work", work).map_err(system)?;
@@ -287,10 +289,10 @@ impl Server {
         working.join().map_err(|_| system(io::Error::other("it panicked")))
     }
 
-    /// Takes orders at the Unix socket `path`, which is for its owner alone.
+    /// Accepts commands at the Unix socket `path`, which only its owner can use.
     ///
     /// # Errors
-    /// [`AttachError::Place`] where something else is there, or the socket cannot be made.
+    /// [`AttachError::Place`] if another file is there, or the socket cannot be created.
     pub fn control(&mut self, path: &Path) -> Result<(), AttachError> {
         self.manage(management::listen_for_control(path)?)?;
         self.note(path);
@@ -306,17 +308,17 @@ impl Server {
         Ok(())
     }
 
-    /// Has a socket taken away by the next drive where this one is killed.
+    /// Records a socket, so that the next drive removes it if this one is killed.
     fn note(&self, socket: &Path) {
         self.runtime.iter().for_each(|home| home.note(socket));
     }
 
-    /// Tells what the drive is doing to who asks for it over HTTP at an address, such as Prometheus; gives the address,
-    /// whose port is a free one where that of `at` is 0. The drive is told to this machine alone, unless `anywhere`.
+    /// Serves statistics over HTTP at an address, for example to Prometheus; returns the address, with a free port if
+    /// that of `at` is 0. Only this machine may read them, unless `anywhere`.
     ///
     /// # Errors
-    /// [`AttachError::NotLoopback`] for an address that others reach too; [`AttachError::Place`] where the address
-    /// cannot be listened at.
+    /// [`AttachError::NotLoopback`] for an address that other machines can reach; [`AttachError::Place`] if listening
+    /// fails.
     pub fn metrics(&mut self, at: SocketAddr, anywhere: bool) -> Result<SocketAddr, AttachError> {
         if !at.ip().is_loopback() && !anywhere {
             return Err(AttachError::NotLoopback(at));
@@ -326,17 +328,17 @@ impl Server {
         Ok(at)
     }
 
-    /// What ends the server.
+    /// A handle that ends the server.
     pub fn stop(&self) -> Stop {
         self.stop.clone()
     }
 
-    /// Serves until it is told to [stop](Self::stop), then completes what is under way.
+    /// Serves until it is [stopped](Self::stop), then completes requests in flight.
     ///
     /// # Errors
-    /// When the drive is lost as a whole, or the capture cannot be written. Clients that go do not end it.
+    /// When the drive is lost as a whole, or the capture cannot be written. A client that disconnects does not end it.
     pub fn run(mut self) -> Result<Engine, AttachError> {
-        // A timer that may come 50 µs late, as it may by default, would spoil every answer.
+        // A timer that may be 50 µs late, as by default, would spoil every completion.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         if self.volume.is_some() {
             let _ = memory::serve_writes();
@@ -351,15 +353,14 @@ impl Server {
         Ok(self.engine)
     }
 
-    /// One round: answer, wait, listen. `true` once the end is requested. At the end, new clients and new requests of
-    /// theirs are not taken any more; the kernel's are.
+    /// One round: complete, wait, accept. `true` once the end is requested. At the end, new clients and their new
+    /// requests are not accepted any more; the kernel's are.
     fn poll_once(&mut self, is_open: bool) -> Result<bool, AttachError> {
         self.check_mount(is_open)?;
         if let Some(held) = self.engine.take_memory_full() {
             let held = ByteSize(held);
-            self.messages.send(&format!(
-                "memory holds {held} of what was written, and may hold no more (--memory): writes fail"
-            ));
+            self.messages
+                .send(&format!("the limit of --memory is reached with {held} of written data: further writes fail"));
         }
         if let Some(words) = self.engine.take_data_error() {
             self.messages.send(&words);
@@ -405,7 +406,7 @@ impl Server {
         Ok(is_ready(Source::Stop) && self.stop.0.take() > 0)
     }
 
-    /// Tells the watchdog that all is well, and finds out whether the mounted drive is still there.
+    /// Sends the watchdog a heartbeat, and checks whether the drive is still mounted.
     fn check_mount(&mut self, is_open: bool) -> Result<(), AttachError> {
         let Some(mounted) = &self.mounted else { return Ok(()) };
         if let Some(watchdog) = &mut self.watchdog
@@ -421,7 +422,7 @@ impl Server {
         }
     }
 
-    /// Hands out answers and sends what can be sent.
+    /// Distributes completions and sends what can be sent.
     fn send_completions(&mut self) {
         let (capacity, buffers) = (self.engine.info().capacity, self.engine.buffers());
         for answer in self.answers.drain(..) {
@@ -455,7 +456,7 @@ impl Server {
         });
     }
 
-    /// Waits for whatever comes first; gives what is ready.
+    /// Waits for the next event; returns the ready sources.
     fn wait(&self, is_open: bool) -> Result<[Option<Source>; SOURCES], AttachError> {
         let mut fds: [_; SOURCES] = std::array::from_fn(|_| PollFd::new(&*self.stop.0, PollFlags::IN));
         let mut sources = [None; SOURCES];
@@ -493,7 +494,7 @@ impl Server {
         Ok(sources)
     }
 
-    /// Replies to pending BLOCK_STATUS requests, one of each client at a time, until so many pages have been examined
+    /// Replies to pending BLOCK_STATUS requests, one of each client at a time, until that many pages have been examined
     /// that other requests would wait; the rest stay pending.
     fn answer_status_requests(&mut self) {
         let mut steps = ALLOCATION_STEPS;
@@ -507,7 +508,7 @@ impl Server {
         }
     }
 
-    /// How long nothing has to be done; `None` until somebody comes.
+    /// The time until there is work; `None` if only a client can bring some.
     fn timeout(&self, is_open: bool) -> Option<Duration> {
         let is_pending = |client: &Connection| client.has_buffered_requests() || client.has_status_requests();
         if is_open && self.connections.iter().any(is_pending) {
@@ -557,8 +558,8 @@ impl Server {
         }
     }
 
-    /// Completes what is under way for connections, unmounts the file system as soon as nobody holds it, and serves the
-    /// file until nobody has it any more.
+    /// Completes requests of connections in flight, unmounts the file system as soon as no process uses it, and serves
+    /// the file until no process has it.
     fn drain_clients(&mut self) -> Result<(), AttachError> {
         let end = Instant::now() + DRAIN_TIMEOUT;
         self.connections.iter_mut().for_each(Connection::close);
@@ -585,7 +586,7 @@ impl Server {
     }
 }
 
-/// What the server waits for.
+/// The sources of events.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     Stop,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::AttachError;
 
-/// A listening socket; gone from the file system with its server.
+/// A listening socket; removed from the file system with its server.
 #[derive(Debug)]
 pub(crate) struct Socket {
     listener: UnixListener,
@@ -16,12 +16,12 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Listens at a path. A socket that a server which is gone has left there is replaced; nothing else is.
+    /// Listens at a path. A leftover socket of an ended server is replaced; nothing else is.
     pub(crate) fn bind(path: &Path) -> Result<Self, AttachError> {
         Self::bind_as(path, |path| UnixListener::bind(path))
     }
 
-    /// The same, for nobody but its owner.
+    /// The same, for its owner only.
     pub(crate) fn bind_private(path: &Path) -> Result<Self, AttachError> {
         Self::bind_as(path, listen_in_private)
     }
@@ -29,7 +29,7 @@ impl Socket {
     fn bind_as(path: &Path, listen: impl Fn(&Path) -> io::Result<UnixListener>) -> Result<Self, AttachError> {
         let refused = AttachError::place(path);
         remove_stale(path).map_err(refused)?;
-        let listener = listen(path).map_err(|e| refused(format!("no socket can be made here: {e}")))?;
+        let listener = listen(path).map_err(|e| refused(format!("a socket cannot be created here: {e}")))?;
         let socket = Self { listener, path: path.to_owned() };
         socket.listener.set_nonblocking(true).map_err(|e| refused(e.to_string()))?;
         Ok(socket)
@@ -70,7 +70,7 @@ fn listen_in_private(path: &Path) -> io::Result<UnixListener> {
 /// How long it is waited for a server whose backlog is full, to know that there is one.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Connects, or says within a time that the server takes nobody: its backlog may be full.
+/// Connects, or fails after a time if the server accepts no connection: its backlog may be full.
 pub(crate) fn connect_within(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt};
     let made = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
@@ -79,7 +79,7 @@ pub(crate) fn connect_within(path: &Path, timeout: Duration) -> io::Result<UnixS
     Ok(made.into())
 }
 
-/// Removes a socket that nobody listens at.
+/// Removes a socket without a listener.
 #[allow(clippy::disallowed_methods, reason = "a socket that nobody listens to, or that was made here")]
 pub(crate) fn remove_stale(path: &Path) -> Result<(), String> {
     use std::os::unix::fs::FileTypeExt;
@@ -87,13 +87,13 @@ pub(crate) fn remove_stale(path: &Path) -> Result<(), String> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error.to_string()),
         Ok(metadata) if !metadata.file_type().is_socket() => {
-            Err("this is no socket and is not replaced; give a path where nothing is".to_owned())
+            Err("this is not a socket and is not replaced; give a path that does not exist".to_owned())
         }
         Ok(_) => match connect_within(path, CONNECT_TIMEOUT) {
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 std::fs::remove_file(path).map_err(|e| e.to_string())
             }
-            _ => Err("another server listens here; end it, or give another path".to_owned()),
+            _ => Err("another server listens here; stop it, or give another path".to_owned()),
         },
     }
 }

@@ -1,4 +1,4 @@
-//! What an attached drive is doing, told while it runs.
+//! Statistics of a running attached drive.
 
 use flashwise_block::DeviceCounters;
 use flashwise_sim::{Utilisation, WriteCauses};
@@ -15,7 +15,7 @@ pub const DEVICE_STAT_SCHEMA: &str = "flashwise.device_stat";
 /// Its version.
 pub const DEVICE_STAT_SCHEMA_VERSION: u32 = 1;
 
-/// What `flashwise device stat` tells: everything since the drive was attached.
+/// The document of `flashwise device stat`: everything since the drive was attached.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceStat {
     /// [`DEVICE_STAT_SCHEMA`].
@@ -28,31 +28,31 @@ pub struct DeviceStat {
     pub capacity_bytes: u64,
     /// The drive's time, ns.
     pub simulated_ns: u64,
-    /// Seconds of the machine for one of the drive's; `null` where answers come at once.
+    /// Seconds on the machine's clock per second on the drive's; `null` if completions are sent at once.
     pub time_scale: Option<f64>,
     /// Whether it takes writes, and why not.
     pub state: DriveState,
-    /// Requests that are not answered.
+    /// Requests in flight.
     pub in_flight: u64,
-    /// What went over the host interface, and what the flash did for it.
+    /// Counters of the host interface and of the flash.
     pub counters: DeviceCounters,
     /// Flash bytes programmed ÷ host bytes written; `null` where nothing was written.
     pub write_amplification: Option<f64>,
-    /// The same by cause; the parts add up to it, but for what is still in the write buffer.
+    /// Write amplification by cause; the parts add up to the whole, except for data still in the write buffer.
     pub write_amplification_by_cause: Option<WriteCauses>,
-    /// What is on the drive and the room that it takes; `null` for a drive that stores everything as it comes.
+    /// Data on the drive and its space; `null` for a drive that stores all data unmodified.
     pub space: Option<SpaceUse>,
     /// How busy channels, chips, dies and planes were.
     pub utilisation: Utilisation,
     /// How long requests took on the drive's clock.
     pub latency: KindLatencies,
-    /// Requests that were answered with an error.
+    /// Requests that failed.
     pub failed: u64,
-    /// How late the answers were; `null` where they come at once.
+    /// Delays of the completions; `null` if they are sent at once.
     pub pacing: Option<Pacing>,
     /// How often its power was cut on demand.
     pub power_cuts: u64,
-    /// What goes wrong on demand.
+    /// Injected faults.
     pub faults: FaultState,
 }
 
@@ -71,6 +71,6 @@ pub struct DriveState {
 pub enum ReadOnlyCause {
     /// It has run out of spare blocks.
     EndOfLife,
-    /// It was told to.
+    /// By an injected fault.
     Fault,
 }

@@ -40,14 +40,13 @@ impl IoBuffer {
         buffer
     }
 
-    /// Bytes of memory behind a buffer of a length: a power of two, so that buffers can be used again for lengths
-    /// alike.
+    /// Bytes allocated for a buffer of a length: a power of two, so that buffers of similar lengths can be reused.
     pub fn allocation_size(length: usize) -> usize {
         length.max(ALIGNMENT).checked_next_power_of_two().unwrap_or(usize::MAX)
     }
 
-    /// Changes the length within the same [allocation](Self::allocation_size); the bytes stay what they were. `false`,
-    /// and the length is as before, where there is not.
+    /// Changes the length within the same [allocation](Self::allocation_size); the bytes are kept. `false`, with the
+    /// length unchanged, if the allocation is too small.
     pub fn set_length(&mut self, length: usize) -> bool {
         let fits = Self::allocation_size(length) == Self::allocation_size(self.length);
         if fits {
@@ -65,8 +64,8 @@ impl IoBuffer {
 
 impl Drop for IoBuffer {
     fn drop(&mut self) {
-        // SAFETY: `start` came from `alloc_zeroed` with this very layout, which a change of length keeps, and nobody
-        // else owns it.
+        // SAFETY: `start` came from `alloc_zeroed` with this very layout, which a change of length keeps, and has no
+        // other owner.
         unsafe { dealloc(self.start.as_ptr(), Self::layout(self.length)) }
     }
 }

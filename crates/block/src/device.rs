@@ -14,7 +14,7 @@ pub enum Clock {
     Wall,
 }
 
-/// What a device tells about itself; the same things that an operating system knows of a drive.
+/// Properties of a device, the same that an operating system knows of a drive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceInfo {
     /// Model or path, for people.
@@ -31,7 +31,7 @@ pub struct DeviceInfo {
     pub clock: Clock,
 }
 
-/// What went over the host interface and, where the device tells, what the flash did for it.
+/// Counters of the host interface and, if the device reports them, of the flash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceCounters {
     /// Completed read requests.
@@ -52,11 +52,11 @@ pub struct DeviceCounters {
     /// Bytes of completed writes of zeros; they are not among the bytes written, because none crossed the link.
     #[serde(default)]
     pub bytes_zeroed: ByteSize,
-    /// The flash side; `None` where the device does not tell.
+    /// The flash side; `None` if the device does not report it.
     pub flash: Option<FlashCounters>,
 }
 
-/// What the flash did, in the terms of a drive's own log page.
+/// Counters of the flash, in the terms of a drive's own log page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlashCounters {
     /// Bytes programmed into flash for any reason, padding included.
@@ -101,7 +101,7 @@ pub struct FlashCounters {
     /// Bytes of host writes that were replaced or trimmed while still in the write cache or the write buffer; the flash
     /// never saw them.
     pub absorbed_bytes: ByteSize,
-    /// Logical pages that the host read although nobody had written them.
+    /// Logical pages that the host read although they had never been written.
     pub unwritten_pages_read: u64,
 }
 
@@ -124,13 +124,13 @@ impl DeviceCounters {
         }
     }
 
-    /// What happened since `earlier`.
+    /// The difference since `earlier`.
     pub fn since(&self, earlier: &Self) -> Self {
         let flash = self.flash.map(|now| now.since(&earlier.flash.unwrap_or_default()));
         Self { flash, ..self.joined(earlier, |now, then| now - then) }
     }
 
-    /// What two devices, or one in two times, have counted together; of the flash, what those that tell did.
+    /// The sum of two devices' counters, or of one device's at two times; of the flash, the sum of those reported.
     pub fn and(&self, other: &Self) -> Self {
         let flash = self.flash.into_iter().chain(other.flash).reduce(|a, b| a.and(&b));
         Self { flash, ..self.joined(other, |a, b| a + b) }
@@ -152,7 +152,7 @@ impl DeviceCounters {
         }
     }
 
-    /// Write amplification: flash bytes programmed ÷ host bytes written; `None` where the device does not tell or
+    /// Write amplification: flash bytes programmed ÷ host bytes written; `None` if the device does not report it or
     /// nothing was written.
     pub fn write_amplification(&self) -> Option<f64> {
         let flash = self.flash?;
@@ -161,12 +161,12 @@ impl DeviceCounters {
 }
 
 impl FlashCounters {
-    /// What happened since `earlier`.
+    /// The difference since `earlier`.
     pub fn since(&self, earlier: &Self) -> Self {
         self.joined(earlier, |now, then| now - then)
     }
 
-    /// What two devices, or one in two times, have counted together.
+    /// The sum of two devices' counters, or of one device's at two times.
     pub fn and(&self, other: &Self) -> Self {
         self.joined(other, |a, b| a + b)
     }
@@ -200,20 +200,20 @@ impl FlashCounters {
 ///
 /// Completions come in the order in which the device finishes, not in the order of submission.
 pub trait BlockDevice {
-    /// What the device tells about itself.
+    /// Properties of the device.
     fn info(&self) -> &DeviceInfo;
 
     /// The device's clock.
     fn now(&self) -> Nanos;
 
-    /// Hands one request to the device.
+    /// Submits one request to the device.
     ///
     /// # Errors
-    /// A request that breaks the rules of [`Request`] or reaches behind the device is refused here; what goes wrong
-    /// later is told in its [`Completion`].
+    /// A request that breaks the rules of [`Request`] or ends beyond the device is refused here; a later failure is in
+    /// its [`Completion`].
     fn submit(&mut self, request: Request) -> Result<(), BlockError>;
 
-    /// Waits for the next completion; `None` when nothing is outstanding. On a virtual clock this is what moves time.
+    /// Waits for the next completion; `None` when nothing is outstanding. On a virtual clock, this advances time.
     ///
     /// # Errors
     /// When the device is lost as a whole; the failure of one request is in its [`Completion`].
@@ -222,7 +222,7 @@ pub trait BlockDevice {
     /// Requests submitted and not yet given back by [`BlockDevice::wait`].
     fn outstanding(&self) -> usize;
 
-    /// Lets `duration` pass without waiting for a completion (think time; work in the background goes on).
+    /// Lets `duration` pass without waiting for a completion (think time; background work continues).
     ///
     /// # Errors
     /// When the device is lost.
@@ -231,16 +231,16 @@ pub trait BlockDevice {
     /// Everything since the device came up.
     fn counters(&self) -> DeviceCounters;
 
-    /// How many bytes from the start on may be written, trimmed and made zeros; 0 for a device that is only read. What
-    /// reaches behind that is refused with [`BlockError::Refused`].
+    /// Bytes from the start that may be written, trimmed and zeroed; 0 for a device that is only read. Requests beyond
+    /// them are refused with [`BlockError::Refused`].
     fn writable(&self) -> ByteSize {
         self.info().capacity
     }
 
-    /// Where the device's bytes lie on the drive below it: for a drive itself, simulated or raw, where they are.
+    /// Where the device's bytes are on the drive below it. A drive, simulated or raw, is mapped to itself.
     ///
     /// # Errors
-    /// [`PlacementUnknown`] with the reason where that is not known.
+    /// [`PlacementUnknown`] with the reason.
     fn extents(&self) -> Result<ExtentMap, PlacementUnknown> {
         let info = self.info();
         Ok(ExtentMap::whole(info.name.clone(), ByteSize(0), info.capacity))
@@ -257,7 +257,7 @@ pub trait BlockDevice {
 }
 
 impl DeviceInfo {
-    /// Checks a request against what the device tells about itself.
+    /// Checks a request against the properties of the device.
     ///
     /// # Errors
     /// [`BlockError::InvalidRequest`] with the reason.
@@ -277,11 +277,11 @@ impl DeviceInfo {
             return fail(format!("offset and length must be multiples of {}", self.logical_block));
         }
         if request.operation != Operation::Trim && request.length > self.max_transfer {
-            return fail(format!("the device takes at most {} at once", self.max_transfer));
+            return fail(format!("the device accepts at most {} at once", self.max_transfer));
         }
         match request.end() {
             Some(end) if end <= self.capacity => {}
-            _ => return fail(format!("it reaches behind the device's {}", self.capacity)),
+            _ => return fail(format!("it ends beyond the device's {}", self.capacity)),
         }
         match &request.buffer {
             Some(buffer) if buffer.len() as u64 != request.length.0 => {
@@ -298,7 +298,7 @@ impl DeviceInfo {
 /// When the request is refused or fails.
 ///
 /// # Panics
-/// Never; a device that completes another request first is told as [`BlockError::Protocol`].
+/// Never; a device that completes another request first is reported as [`BlockError::Protocol`].
 pub fn execute(device: &mut dyn BlockDevice, request: Request) -> Result<Completion, BlockError> {
     if device.outstanding() != 0 {
         return Err(BlockError::Protocol("a request at depth one was made while others were outstanding"));

@@ -1,4 +1,4 @@
-//! What can go wrong between a caller and a drive.
+//! Errors between a caller and a drive.
 
 use crate::{ByteSize, Nanos, Operation};
 
@@ -8,29 +8,29 @@ pub enum BlockError {
     /// The request itself makes no sense for this device.
     #[error("{operation:?} of {length} at byte {}: {reason}", offset.0)]
     InvalidRequest {
-        /// What was asked.
+        /// The operation.
         operation: Operation,
         /// Where.
         offset: ByteSize,
         /// How much.
         length: ByteSize,
-        /// What is wrong with it.
+        /// The violated rule.
         reason: String,
     },
     /// The operating system refused or failed.
     #[error("{context}: {message}")]
     Os {
-        /// What was being done, with the path.
+        /// The failed operation, with the path.
         context: String,
         /// The system's own words.
         message: String,
-        /// `errno`, 0 where there is none.
+        /// `errno`, or 0 if unknown.
         errno: i32,
     },
     /// The medium cannot give the data back.
-    #[error("{operation:?} of {length} at byte {}: more wrong bits than the drive's error correction restores", offset.0)]
+    #[error("{operation:?} of {length} at byte {}: more bit errors than the drive's error correction can correct", offset.0)]
     Uncorrectable {
-        /// What was asked.
+        /// The operation.
         operation: Operation,
         /// Where.
         offset: ByteSize,
@@ -40,20 +40,20 @@ pub enum BlockError {
     /// The drive serves reads only.
     #[error("the drive is read-only: it has no spare blocks left")]
     ReadOnly,
-    /// The drive offers more than it has room for, and has none for what was written.
+    /// A drive that compresses or deduplicates has no physical space left for the written data.
     #[error(
-        "the drive has no physical space left for what was written; trim what is not needed, or overwrite it with data \
-         that takes less"
+        "the drive has no physical space left for the written data; trim unused data, or overwrite it with data that \
+         needs less space"
     )]
     NoSpace,
     /// More drives of an array have failed than its level survives.
     #[error(
-        "{operation:?} of {length} at byte {}: more drives of the array have failed than its level survives; what lies \
-         on the others can still be read",
+        "{operation:?} of {length} at byte {}: more drives of the array have failed than its level survives; data on \
+         the other drives can still be read",
         offset.0
     )]
     ArrayFailed {
-        /// What was asked.
+        /// The operation.
         operation: Operation,
         /// Where.
         offset: ByteSize,
@@ -62,8 +62,8 @@ pub enum BlockError {
     },
     /// A request did not come back; the device is given up.
     #[error(
-        "{device}: a request did not come back within {limit}; the drive hangs or is gone: see the kernel log (dmesg), \
-         and open a new device when it answers again"
+        "{device}: a request did not complete within {limit}; the drive hangs or is gone: see the kernel log (dmesg), \
+         and open the device again when the drive responds"
     )]
     TimedOut {
         /// The device.
@@ -83,7 +83,7 @@ pub enum BlockError {
 }
 
 impl BlockError {
-    /// An operating-system error with what was being done.
+    /// An error of the operating system, with the failed operation.
     pub fn os(context: impl Into<String>, error: &std::io::Error) -> Self {
         Self::Os { context: context.into(), message: error.to_string(), errno: error.raw_os_error().unwrap_or(0) }
     }

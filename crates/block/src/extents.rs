@@ -1,14 +1,13 @@
-//! Where the bytes of a device lie on the drive below it.
+//! Where the bytes of a device are on the drive below it.
 //!
-//! A probe sees periods of the drive: chunks, stripes, hot locations. Through a scratch file it sees them relative to
-//! the file, and the file begins somewhere on the drive. The extents of the file tell where:
+//! A probe finds periods of the drive: chunks, stripes, hot locations. Through a scratch file it finds them relative to
+//! the file, which starts anywhere on the drive. The extents of the file say where:
 //!
 //! ```text
 //!   offset in the file ──▶ extent ──▶ offset in the partition ── + start of the partition ──▶ offset on the drive
 //! ```
 //!
-//! The answer is used as knowledge, so everything that makes it less than that is an [`PlacementUnknown`] with its
-//! reason.
+//! Callers rely on the result, so any doubt is a [`PlacementUnknown`] with its reason.
 
 use std::fmt;
 
@@ -38,7 +37,7 @@ pub struct ExtentMap {
     extents: Vec<Extent>,
 }
 
-/// Why it is not known where a device lies on its drive.
+/// Why the place of a device on its drive is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{0}")]
 pub struct PlacementUnknown(pub String);
@@ -47,14 +46,15 @@ pub struct PlacementUnknown(pub String);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Alignment {
-    /// A position on the drive is that on the device plus this, modulo what was asked for; everywhere on the device.
+    /// A position on the drive is the position on the device plus this, modulo the requested value, everywhere on the
+    /// device.
     Known(ByteSize),
     /// It is not the same everywhere, or not known, and why.
     Unknown(String),
 }
 
 impl ExtentMap {
-    /// A device that is the drive itself, or `start` bytes behind its beginning.
+    /// A device that is the drive itself, or starts `start` bytes into it.
     pub fn whole(drive: impl Into<String>, start: ByteSize, capacity: ByteSize) -> Self {
         let extent = Extent { offset: ByteSize(0), drive_offset: start, length: capacity };
         Self { drive: drive.into(), extents: vec![extent] }
@@ -69,7 +69,7 @@ impl ExtentMap {
         for Extent { offset, drive_offset, length } in &extents {
             let fits = offset.0.checked_add(length.0).is_some() && drive_offset.0.checked_add(length.0).is_some();
             if offset.0 != next || length.0 == 0 || !fits {
-                return Err(PlacementUnknown(format!("its extents leave byte {next} open")));
+                return Err(PlacementUnknown(format!("its extents do not cover byte {next}")));
             }
             next += length.0;
         }
@@ -89,7 +89,7 @@ impl ExtentMap {
         &self.extents
     }
 
-    /// Where a byte of the device lies on the drive; `None` behind the end.
+    /// Where a byte of the device is on the drive; `None` beyond the end.
     pub fn to_drive(&self, offset: ByteSize) -> Option<ByteSize> {
         let index = self.extents.partition_point(|extent| extent.offset <= offset).checked_sub(1)?;
         let extent = self.extents[index];
@@ -97,7 +97,7 @@ impl ExtentMap {
         (inside < extent.length).then(|| extent.drive_offset + inside)
     }
 
-    /// Which byte of the device lies there on the drive; `None` where none does.
+    /// Which byte of the device is there on the drive; `None` if none is.
     pub fn to_device(&self, drive_offset: ByteSize) -> Option<ByteSize> {
         self.extents.iter().find_map(|extent| {
             let inside = ByteSize(drive_offset.0.checked_sub(extent.drive_offset.0)?);
@@ -109,7 +109,7 @@ impl ExtentMap {
     /// device.
     pub fn alignment(&self, modulus: ByteSize) -> Alignment {
         if modulus.0 == 0 {
-            return Alignment::Unknown("nothing is aligned to 0 bytes".into());
+            return Alignment::Unknown("an alignment to 0 bytes is not possible".into());
         }
         let shift = |extent: &Extent| {
             let (drive, device) = (extent.drive_offset.0 % modulus.0, extent.offset.0 % modulus.0);
@@ -193,7 +193,7 @@ mod tests {
             reversed in any::<bool>(),
             modulus in 1..100u64,
         ) {
-            // Places on the drive one behind the other, given to the extents in order or backwards.
+            // Consecutive places on the drive, assigned to the extents in order or backwards.
             let mut places = Vec::new();
             let mut free = 7;
             for (length, gap) in lengths.iter().zip(&gaps) {

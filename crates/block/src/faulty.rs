@@ -1,13 +1,13 @@
-//! A drive that fails as it is told, for tests of everything that has to survive one.
+//! A drive with injected faults, for tests of everything that must survive a failing drive.
 //!
 //! ```text
 //!   submit ─▶ the n-th? ─▶ fails · hangs · is late · the drive shrinks · the drive is gone
 //!                     └──▶ the drive itself
 //! ```
 //!
-//! Requests are counted from 1 in the order of submission, so a sweep over n meets every place at which a caller can be
-//! hit, and the same n meets the same place again. Nothing depends on a clock but the lateness of a late request, and
-//! that one is on the device's own.
+//! Requests are counted from 1 in the order of submission, so a sweep over n reaches every place where a caller can be
+//! hit, and the same n reaches the same place again. Only the delay of a late request depends on a clock, the device's
+//! own.
 
 use std::collections::VecDeque;
 
@@ -16,26 +16,27 @@ use crate::{
     PlacementUnknown, Request,
 };
 
-/// What goes wrong.
+/// The injected fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The request completes with this `errno`, and the drive has not done it.
     Fail(i32),
-    /// The request completes so much later than the drive does it.
+    /// The request completes this much later than on the drive.
     Delay(Nanos),
     /// The request never completes. When nothing else is left to wait for, the drive counts as lost, after
     /// [`crate::FileDevice::TIME_LIMIT`] on its clock.
     Hang,
-    /// From this request on the drive ends here. [`DeviceInfo::capacity`] still tells the old size, as a drive's does.
+    /// From this request on, the drive ends here. [`DeviceInfo::capacity`] still reports the old size, as a real drive
+    /// does.
     Shrink(ByteSize),
-    /// From this request on the drive is gone, with everything that is in flight.
+    /// From this request on, the drive is gone, with all requests in flight.
     Disconnect,
 }
 
 /// When it goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Plan {
-    /// The `nth` request of this kind; of any kind where there is none.
+    /// The `nth` request of this kind, or of any kind if `None`.
     operation: Option<Operation>,
     nth: u64,
     fault: Fault,
@@ -66,7 +67,7 @@ pub struct FaultyDevice<D> {
     /// Requests so far: of any kind, and of each.
     submitted: u64,
     submitted_of: [u64; 5],
-    /// What the drive has, under tags of ours: several requests may have the caller's same.
+    /// Requests on the drive, under tags of this device: several requests may have the same tag from the caller.
     in_flight: Vec<InFlight>,
     /// Completed, to be given back at this time.
     held: VecDeque<Completion>,
@@ -114,7 +115,7 @@ impl<D: BlockDevice> FaultyDevice<D> {
         self.drive
     }
 
-    /// Counts a request and tells what it meets.
+    /// Counts a request and returns the fault that it meets.
     fn count(&mut self, operation: Operation) -> Option<Fault> {
         let of_kind = &mut self.submitted_of[operation as usize];
         *of_kind += 1;
@@ -140,7 +141,7 @@ impl<D: BlockDevice> FaultyDevice<D> {
         self.hold(Completion { tag, operation, submitted_at: now, started_at: now, completed_at: now, result, buffer });
     }
 
-    /// Takes one completion from the drive, as late as it is told to be.
+    /// Takes one completion from the drive, delayed if its fault says so.
     fn collect(&mut self) -> Result<(), BlockError> {
         let Some(mut completion) = self.drive.wait()? else { return Ok(()) };
         if let Some(index) = self.in_flight.iter().position(|flight| flight.ours == completion.tag) {
@@ -186,7 +187,7 @@ impl<D: BlockDevice> BlockDevice for FaultyDevice<D> {
         let mut delay = Nanos(0);
         match self.count(request.operation) {
             Some(Fault::Fail(errno)) => {
-                self.fail(request, errno, "told to fail");
+                self.fail(request, errno, "injected fault");
                 return Ok(());
             }
             Some(Fault::Delay(by)) => delay = by,
@@ -202,7 +203,7 @@ impl<D: BlockDevice> BlockDevice for FaultyDevice<D> {
             None => {}
         }
         if request.operation != Operation::Flush && request.end().is_none_or(|end| end > self.capacity) {
-            let why = format!("the drive has shrunk to {}; nothing behind that is there", self.capacity);
+            let why = format!("the drive has shrunk to {}; the bytes beyond that are gone", self.capacity);
             self.fail(request, libc::EIO, &why);
             return Ok(());
         }

@@ -1,8 +1,8 @@
-//! Files of the user's that are read: what must be a regular file is known to be one before anything waits for it, and
-//! a text is never longer than a text of its kind can be.
+//! Input files of the user. A file that must be regular is checked before anything waits for it, and text files have a
+//! limit.
 //!
-//! A named pipe that nobody writes to blocks whoever opens it, and some devices never end. A text that is read once,
-//! such as a profile, may come through a pipe; a database, an image or a table that is read in several places may not.
+//! Opening a named pipe without a writer blocks, and some devices never end. A text that is read once, such as a
+//! profile, may come through a pipe; a database, an image or a table that is read in several places may not.
 //!
 //! Source: `open(2)` on `O_NONBLOCK`, `fifo(7)`.
 
@@ -16,10 +16,10 @@ use rustix::fs::OFlags;
 /// The longest configuration, profile or list of statements that is read, bytes.
 pub const TEXT_MAX: u64 = 256 << 20;
 
-/// Opens a file to read, which must be a regular one; through a link too.
+/// Opens a regular file for reading; also through a link.
 ///
 /// # Errors
-/// When it is no regular file, which the message says, or cannot be opened. Neither waits.
+/// When it is not a regular file, with its kind in the message, or cannot be opened. Neither case blocks.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     // Without waiting for a writer of a pipe or for a terminal's line; of no meaning for a regular file.
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC).bits().cast_signed();
@@ -32,10 +32,10 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Fails where a path is no regular file, for a file that somebody else opens by name.
+/// Fails if a path is not a regular file, for a file that other code opens by name.
 ///
 /// # Errors
-/// When it is no regular file, which the message says, or is absent.
+/// When it is not a regular file, with its kind in the message, or does not exist.
 pub fn check_regular(path: &Path) -> io::Result<()> {
     match kind(std::fs::metadata(path)?.file_type()) {
         None => Ok(()),
@@ -44,10 +44,10 @@ pub fn check_regular(path: &Path) -> io::Result<()> {
 }
 
 fn not_regular(what: &str) -> io::Error {
-    io::Error::new(ErrorKind::InvalidInput, format!("it is {what}, and a regular file is needed"))
+    io::Error::new(ErrorKind::InvalidInput, format!("it is {what}; give a regular file"))
 }
 
-/// What a file is, where it is not a regular one.
+/// The kind of a file that is not regular.
 fn kind(kind: FileType) -> Option<&'static str> {
     match kind {
         _ if kind.is_file() => None,
@@ -60,10 +60,10 @@ fn kind(kind: FileType) -> Option<&'static str> {
     }
 }
 
-/// Reads a text of at most [`TEXT_MAX`] bytes: a file, or what comes through a pipe.
+/// Reads a text of at most [`TEXT_MAX`] bytes, from a file or a pipe.
 ///
 /// # Errors
-/// When it cannot be read, is a block device, a directory or a socket, is longer or is no UTF-8.
+/// When it cannot be read, is a block device, a directory or a socket, is too long or is not UTF-8.
 pub fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
     read_text_of(path.as_ref(), TEXT_MAX)
 }
@@ -76,7 +76,7 @@ fn read_text_of(path: &Path, most: u64) -> io::Result<String> {
     let mut text = Vec::new();
     File::open(path)?.take(most.saturating_add(1)).read_to_end(&mut text)?;
     if text.len() as u64 > most {
-        let message = format!("it is longer than {} MiB, which no text that is read here is", most >> 20);
+        let message = format!("it is longer than {} MiB, the limit for text files", most >> 20);
         return Err(io::Error::new(ErrorKind::InvalidData, message));
     }
     String::from_utf8(text).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8 text"))
@@ -101,7 +101,7 @@ mod tests {
         ] {
             for refused in [open_regular(path).map(drop), check_regular(path)] {
                 let words = refused.unwrap_err().to_string();
-                assert_eq!(words, format!("it is {what}, and a regular file is needed"));
+                assert_eq!(words, format!("it is {what}; give a regular file"));
             }
         }
         assert_eq!(open_regular(&folder.path().join("none")).unwrap_err().kind(), ErrorKind::NotFound);
@@ -119,6 +119,6 @@ mod tests {
         assert_eq!(read_text(&pipe).unwrap(), "a profile");
         writer.join().unwrap();
         let endless = read_text_of(Path::new("/dev/zero"), 1 << 20).unwrap_err().to_string();
-        assert_eq!(endless, "it is longer than 1 MiB, which no text that is read here is");
+        assert_eq!(endless, "it is longer than 1 MiB, the limit for text files");
     }
 }

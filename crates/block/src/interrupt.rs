@@ -1,7 +1,8 @@
-//! Whether the user wants the program to stop, for work that no [`Progress`](crate::Progress) reaches: a statement
-//! inside SQLite, a thread of a pool.
+//! Whether the user wants the program to stop, for work without a [`Progress`](crate::Progress): a statement inside
+//! SQLite, a thread of a pool.
 //!
-//! The program sets it (Ctrl-C, SIGTERM), long work asks for it. A library that nobody interrupts never sees it set.
+//! The program sets the flag (Ctrl-C, SIGTERM), long work checks it. In a library that is not interrupted it is never
+//! set.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,7 +20,7 @@ pub fn is_requested() -> bool {
     REQUESTED.load(Ordering::Acquire)
 }
 
-/// Goes on unless work is to stop.
+/// Fails if work is to stop.
 ///
 /// # Errors
 /// [`BlockError::Interrupted`].
@@ -27,8 +28,8 @@ pub fn check() -> Result<(), BlockError> {
     if is_requested() { Err(BlockError::Interrupted) } else { Ok(()) }
 }
 
-/// Lets `install` install handlers of signals, and has SIGHUP ignored afterwards where it was before: under `nohup` the
-/// program goes on when its terminal is closed.
+/// Lets `install` install signal handlers, and then ignores SIGHUP if it was ignored before: under `nohup` the program
+/// continues when its terminal is closed.
 pub fn install_but_keep_nohup(install: impl FnOnce()) {
     let was_ignored = is_hangup_ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
     install();
@@ -38,7 +39,7 @@ pub fn install_but_keep_nohup(install: impl FnOnce()) {
     }
 }
 
-/// Whether `/proc/PID/status` says that the first signal, SIGHUP, is ignored.
+/// Whether `/proc/PID/status` shows the first signal, SIGHUP, as ignored.
 fn is_hangup_ignored(status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)

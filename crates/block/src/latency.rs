@@ -48,8 +48,8 @@ impl LatencySummary {
         Self { histogram: Histogram::new(3).expect("three significant digits are allowed") }
     }
 
-    /// An empty summary with room for every latency up to `longest`: noting one of these takes no memory. Longer ones
-    /// are noted too.
+    /// An empty summary with space for every latency up to `longest`: recording one of these allocates no memory.
+    /// Longer ones are recorded too.
     pub fn up_to(longest: Nanos) -> Self {
         let histogram = Histogram::new_with_bounds(1, longest.0.max(2), 3);
         histogram.map_or_else(
@@ -71,7 +71,7 @@ impl LatencySummary {
 
     /// Adds all latencies of another summary.
     pub fn merge(&mut self, other: &Self) {
-        // It fails only where the other one holds what this one may not grow to, and both grow alike.
+        // It fails only if the other one has a value beyond the limit of this one, and both have the same limit.
         let _ = self.histogram.add(&other.histogram);
     }
 
@@ -80,7 +80,7 @@ impl LatencySummary {
         self.histogram.len()
     }
 
-    /// The latency that `percent` of all do not exceed; zero when there is none.
+    /// The latency that `percent` of all do not exceed; zero if there are none.
     pub fn percentile(&self, percent: f64) -> Nanos {
         Nanos(self.histogram.value_at_quantile(percent / 100.0))
     }

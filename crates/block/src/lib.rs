@@ -1,16 +1,16 @@
-//! What everything in flashwise speaks: requests, completions, block devices, clocks and units.
+//! The vocabulary of flashwise: requests, completions, block devices, clocks and units.
 //!
-//! A [`BlockDevice`] has a submission side and a completion side, as NVMe and io_uring have. Whether it is simulated
-//! (virtual time) or real (wall-clock time) is not visible behind the trait: a probe, a buffer pool or a VFS submits
-//! [`Request`]s, waits for [`Completion`]s and reads the device's own clock.
+//! A [`BlockDevice`] has a submission side and a completion side, like NVMe and io_uring. The trait hides whether the
+//! device is simulated (virtual time) or real (wall-clock time): a probe, a buffer pool or a VFS submits [`Request`]s,
+//! waits for [`Completion`]s and reads the device's own clock.
 //!
 //! ```text
 //!   probe · VFS · pool ── Request ──▶ BlockDevice::submit
 //!                      ◀─ Completion ─ BlockDevice::wait        clock: BlockDevice::now
 //! ```
 //!
-//! What it is not: a block layer. There is no merging, no scheduler and no cache here; what is submitted is what the
-//! drive sees.
+//! It is not a block layer: it has no merging, no scheduler and no cache. The drive sees exactly the submitted
+//! requests.
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]
@@ -24,6 +24,7 @@ mod file;
 pub mod input;
 pub mod interrupt;
 mod latency;
+pub mod names;
 pub mod output;
 mod partitions;
 mod progress;

@@ -1,4 +1,4 @@
-//! The partitions of a drive or of an image of one, read and never written.
+//! The partitions of a drive or of a disk image, which is only read.
 //!
 //! ```text
 //!   block 0   boot record: 4 entries of 16 bytes at byte 446, 55 AA at byte 510
@@ -9,9 +9,9 @@
 //!             entry: 0 type, 16 bytes, 0 for none · 32 first block u64 · 40 last block u64
 //! ```
 //!
-//! What a record says is believed only within bounds: a partition must lie on the drive, no chain has more than
-//! [`LINKS_MAX`] links. Checksums are not looked at: where a partition begins is wanted also of a table that needs
-//! repair. Source: UEFI Specification 2.10, chapter 5; for chains, the layout that fdisk(8) and the kernel keep.
+//! The records are trusted only within bounds: a partition must be on the drive, and a chain has at most [`LINKS_MAX`]
+//! links. Checksums are not checked, since the start of a partition is also useful in a table that needs repair.
+//! Source: UEFI Specification 2.10, chapter 5; for chains, the layout used by fdisk(8) and the kernel.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
@@ -67,7 +67,7 @@ pub struct Partition {
     pub length: ByteSize,
 }
 
-/// The partition table of a block device or of an image of one; `None` where there is none.
+/// The partition table of a block device or of a disk image; `None` if it has none.
 ///
 /// # Errors
 /// When it is neither, or cannot be read.
@@ -75,7 +75,7 @@ pub fn partition_table(path: &Path) -> io::Result<Option<PartitionTable>> {
     let mut file = File::open(path)?;
     let kind = file.metadata()?.file_type();
     if !kind.is_file() && !kind.is_block_device() {
-        return Err(io::Error::other("it is neither an image nor a block device"));
+        return Err(io::Error::other("it is neither a disk image nor a block device"));
     }
     read_partitions(&mut file)
 }
@@ -145,14 +145,14 @@ impl Entry {
     }
 }
 
-/// The partition of so many blocks, if it lies on the drive.
+/// The partition with that many blocks, if it is on the drive.
 fn partition(number: u32, first: u64, blocks: u64, block: u64, size: u64) -> Option<Partition> {
     let (start, length) = (first.checked_mul(block)?, blocks.checked_mul(block)?);
     let is_there = start > 0 && length > 0 && start.checked_add(length)? <= size;
     is_there.then_some(Partition { number, start: ByteSize(start), length: ByteSize(length) })
 }
 
-/// Partitions of a boot record and of the chains that it begins. Its blocks are of 512 bytes: larger ones come with a
+/// Partitions of a boot record and of the chains that start there. Its blocks have 512 bytes: larger ones come with a
 /// GUID partition table.
 fn boot_record(drive: &mut (impl Read + Seek), entries: &[Entry; 4], size: u64) -> io::Result<Vec<Partition>> {
     let block = BLOCKS[0];
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn neither_folders_nor_pipes_have_partitions() {
         assert!(partition_table(Path::new("/")).is_err());
-        assert!(partition_table(Path::new("/dev/null")).unwrap_err().to_string().contains("neither an image"));
+        assert!(partition_table(Path::new("/dev/null")).unwrap_err().to_string().contains("neither a disk image"));
         assert_eq!(partition_table(Path::new("/no/such")).unwrap_err().kind(), ErrorKind::NotFound);
     }
 

@@ -1,4 +1,4 @@
-//! How long work tells how far it is, and hears that it should stop.
+//! How long work reports its progress, and learns that it should stop.
 
 use crate::BlockError;
 
@@ -6,7 +6,7 @@ use crate::BlockError;
 ///
 /// Work that takes longer than a moment calls [`Progress::advance`] a few times a second and returns its error.
 pub trait Progress {
-    /// Told: `stage` is `fraction` (0 to 1) done.
+    /// Called with `stage` and the fraction of it that is done, 0 to 1.
     ///
     /// # Errors
     /// [`BlockError::Interrupted`] when the user wants the work to stop.

@@ -1,10 +1,10 @@
-//! One command to a drive, and its answer.
+//! One command to a drive, and its completion.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{BlockError, ByteSize, IoBuffer, Nanos};
 
-/// What a request asks for.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
@@ -12,7 +12,7 @@ pub enum Operation {
     Read,
     /// Write bytes; durable after the next completed [`Operation::Flush`], or at completion with `fua`.
     Write,
-    /// Tell the drive that the bytes are no longer needed (deallocate, discard). They read as zeros afterwards.
+    /// The bytes are no longer needed (deallocate, discard). They read as zeros afterwards.
     Trim,
     /// Make the bytes zeros without sending any (NVMe's Write Zeroes); durable like a write.
     #[serde(rename = "write_zeroes")]
@@ -37,7 +37,7 @@ impl Operation {
 pub struct Request {
     /// The caller's own mark; handed back untouched.
     pub tag: u64,
-    /// What to do.
+    /// The operation.
     pub operation: Operation,
     /// First byte on the device.
     pub offset: ByteSize,
@@ -47,8 +47,8 @@ pub struct Request {
     pub fua: bool,
     /// The submission queue that the host puts it in; a device with fewer queues takes this modulo their number.
     pub queue: u16,
-    /// For a write, the stream that its data belongs to, 0 for none (NVMe's Streams directive): what is overwritten at
-    /// the same time had better be of one stream. A device without streams takes no notice of it.
+    /// For a write, the stream of its data, 0 for none (NVMe's Streams directive): data that is overwritten at the same
+    /// time should be in one stream. A device without streams ignores it.
     pub stream: u16,
     /// Payload; if present, of exactly `length` bytes.
     pub buffer: Option<IoBuffer>,
@@ -115,18 +115,18 @@ impl Request {
         self
     }
 
-    /// First byte behind the request, or `None` where the addition overflows.
+    /// First byte after the request, or `None` if the addition overflows.
     pub fn end(&self) -> Option<ByteSize> {
         self.offset.0.checked_add(self.length.0).map(ByteSize)
     }
 }
 
-/// The answer to one request.
+/// The completion of one request.
 #[derive(Debug)]
 pub struct Completion {
     /// The request's mark.
     pub tag: u64,
-    /// What was asked.
+    /// The request.
     pub operation: Operation,
     /// When it was submitted, on the device's clock.
     pub submitted_at: Nanos,

@@ -1,9 +1,9 @@
-//! Foreign text as people are shown it: its control characters are visible and do nothing.
+//! Foreign text for display: its control characters are visible and have no effect.
 //!
-//! A drive's name, a file's, a line of SQL or of a trace may hold anything. Sent to a terminal as it is, it moves the
-//! cursor, sets the window's title or makes the terminal answer; in a file it makes a line of its own out of half of a
-//! comment; with marks for the direction of writing it looks like something else. Each such character is shown as Rust
-//! and most other languages write it: `\u{1b}`, `\n`.
+//! The name of a drive or a file, or a line of SQL or of a trace, may contain anything. Sent to a terminal unmodified,
+//! it moves the cursor, sets the window's title or makes the terminal reply; in a file it turns half of a comment into
+//! a line of its own; marks for the direction of writing make it look like something else. Each such character is shown
+//! as Rust and most other languages write it: `\u{1b}`, `\n`.
 //!
 //! Source: ECMA-48; Unicode Technical Report 36, section 2.10; Boucher and Anderson, *Trojan Source*, 2021.
 
@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 /// Whether a character does something else than to be seen.
 fn is_control(c: char) -> bool {
-    // Separators of lines and paragraphs, and what turns the direction of writing.
+    // Separators of lines and paragraphs, and characters that change the direction of writing.
     let formats = ['\u{61c}', '\u{200e}', '\u{200f}', '\u{2028}', '\u{2029}', '\u{feff}'];
     c.is_control()
         || formats.contains(&c)
@@ -45,7 +45,7 @@ pub fn lines(text: &str) -> Cow<'_, str> {
     escaped_but(text, |c| c == '\n', as_rust)
 }
 
-/// A JSON document, in which the same characters have an escape of JSON's; its value stays what it is.
+/// A JSON document, where the same characters have a JSON escape; its value does not change.
 pub fn json(document: &str) -> Cow<'_, str> {
     escaped_but(
         document,

@@ -1,15 +1,14 @@
-//! Folders that stand only while the program works: gone at its end, gone when it is interrupted, and swept by the next
-//! run where it was killed.
+//! Temporary folders: deleted when the work ends or is interrupted, and after a kill by the next run.
 //!
 //! ```text
-//!   create ─▶ sweep what dead processes left here ─▶ mkdir 0700 ─▶ lock ─▶ … work … ─▶ drop: removed
+//!   create ─▶ delete leftovers of dead processes here ─▶ mkdir 0700 ─▶ lock ─▶ … work … ─▶ drop: deleted
 //!                                                                    │
-//!                                              killed: the kernel releases the lock, the next run may sweep
+//!                                              killed: the kernel releases the lock, the next run may delete it
 //! ```
 //!
-//! The name has the process's number, the folder a file that is locked (`flock`) for as long as the process lives. Only
-//! a folder of this user's with such a name, whose process is not to be seen and whose lock is free, is ever swept:
-//! another container that shares the folder has other process numbers, but the same locks.
+//! The name contains the process's number, and the folder a file that is locked (`flock`) for as long as the process
+//! lives. Only a folder of this user's with such a name, whose process does not exist and whose lock is free, is
+//! deleted: another container that shares the folder has other process numbers, but the same locks.
 //!
 //! Source: `flock(2)`.
 
@@ -28,7 +27,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
-/// The file whose lock says that a folder is in use.
+/// The file whose lock marks a folder as in use.
 const LOCK: &str = ".in-use";
 
 /// The folders of this process that are to be removed.
@@ -53,12 +52,12 @@ pub struct TemporaryFolder {
 }
 
 impl TemporaryFolder {
-    /// A new folder in `parent`; its name starts with `prefix`, which is `flashwise-` or `.flashwise-` and may go on.
+    /// A new folder in `parent`; its name starts with `prefix`, which starts with `flashwise-` or `.flashwise-`.
     ///
-    /// What dead processes left in `parent` under such names is swept first.
+    /// Leftovers of dead processes in `parent` with such names are deleted first.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When it cannot be created.
     pub fn create_in(parent: &Path, prefix: &str) -> io::Result<Self> {
         sweep(parent, prefix);
         loop {
@@ -138,7 +137,7 @@ fn lock(path: &Path, is_new: bool) -> io::Result<File> {
     options.read(true).write(true).create_new(is_new).mode(0o600).custom_flags(flags);
     let file = options.open(path)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        // A file system without locks: nobody sweeps there either.
+        // A file system without locks: leftovers are not deleted there either.
         Err(Errno::NOSYS | Errno::NOLCK | Errno::OPNOTSUPP) if is_new => Ok(file),
         locked => locked.map(|()| file).map_err(Into::into),
     }
@@ -225,7 +224,8 @@ mod tests {
         let left = make(&format!("flashwise-{dead}-{random}"), true);
         fs::write(left.join("fit.db"), "of the dead").unwrap();
         make(&format!("flashwise-{dead}-1123456789abcdef"), false);
-        // What stays: of somebody alive, locked, with content but no lock, of another name, and no folder.
+        // Kept are folders of a live process, locked ones, ones with content but no lock, ones with another name, and
+        // files.
         let alive = format!("flashwise-{}-{random}", std::process::id());
         make(&alive, true);
         let held = format!("flashwise-{dead}-2123456789abcdef");

@@ -35,7 +35,7 @@ pub struct Nanos(pub u64);
 
 /// Why a size or a time could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' is no {what}: {hint}")]
+#[error("'{text}' is not a {what}: {hint}")]
 pub struct ParseUnitError {
     text: String,
     what: &'static str,
@@ -148,7 +148,7 @@ fn split_number(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim())
 }
 
-/// `number × scale` as a whole number, or `None` where it is no number, not whole or too large.
+/// `number × scale` as a whole number, or `None` if it is not a number, not whole or too large.
 fn scaled(number: &str, scale: u64) -> Option<u64> {
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(scale);
@@ -170,7 +170,7 @@ impl FromStr for ByteSize {
             "g" | "gi" | "gib" => 30,
             "t" | "ti" | "tib" => 40,
             "kb" | "mb" | "gb" | "tb" => {
-                return Err(fail("kB, MB and GB mean two things; write 4k or 4KiB for 4096 bytes"));
+                return Err(fail("kB, MB and GB are ambiguous; write 4k or 4KiB for 4096 bytes"));
             }
             _ => return Err(fail("write a number of bytes, or 4k, 16M, 2GiB")),
         };

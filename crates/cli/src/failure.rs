@@ -11,7 +11,7 @@ pub const ERROR: u8 = 1;
 pub const USAGE: u8 = 2;
 /// Exit code: an audit found violations.
 pub const VIOLATIONS: u8 = 3;
-/// Exit code: not every figure could be told.
+/// Exit code: a parameter is inconclusive, or a cost is unknown.
 pub const INCONCLUSIVE: u8 = 4;
 /// Exit code: refused for safety.
 pub const REFUSED: u8 = 5;
@@ -21,7 +21,7 @@ pub const INTERRUPTED: u8 = 130;
 /// A failure with its exit code.
 #[derive(Debug)]
 pub struct Failure {
-    /// One line: what, where, what to do.
+    /// One line: what is wrong, where, and what to do.
     pub message: String,
     /// The exit code.
     pub code: u8,
@@ -45,7 +45,7 @@ impl Failure {
 
     /// A file that could not be read or written.
     pub fn file(path: &std::path::Path, error: &std::io::Error) -> Self {
-        // Behind it come the number and, for a file that was to be made beside it, that one's name.
+        // The message ends with the error number and, for a new file, with the name of its temporary file.
         let words = error.to_string();
         let words = words.split(" (os error").next().unwrap_or_default();
         Self::error(format!("{}: {words}", path.display()))

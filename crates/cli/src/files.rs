@@ -1,7 +1,7 @@
-//! Files that the user asked for by name: complete or absent, and never in the place of something else.
+//! Output files named by the user: they are complete or absent, and never replace a file of another kind.
 //!
-//! All of them go through `flashwise_block::output`. What is added here: which earlier file may be replaced
-//! ([`OwnFile`], by a mark that is parsed), and that an output is not also an input of the same command.
+//! All files are written through `flashwise_block::output`. This module decides which earlier file may be replaced
+//! ([`OwnFile`], recognised by its content), and refuses an output that is also an input of the same command.
 
 use std::any::TypeId;
 use std::ffi::OsStr;
@@ -22,9 +22,9 @@ use crate::failure::Failure;
 /// A file to be written at the end of long work; known from the start to be writable.
 #[derive(Debug)]
 pub struct Wanted {
-    /// As it was given, for messages.
+    /// As the user gave it, for messages.
     named: PathBuf,
-    /// Behind links.
+    /// With links resolved.
     path: PathBuf,
     place: Place,
 }
@@ -32,7 +32,7 @@ pub struct Wanted {
 /// Where it goes.
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    /// A pipe or a terminal is written to as it is.
+    /// A pipe or a terminal, which is written to directly.
     Stream,
     /// A file is replaced as a whole, an earlier one of this kind.
     File(OwnFile),
@@ -45,14 +45,14 @@ impl Wanted {
         let wanted = Self::prepare_updated(path, kind)?;
         if matches!(wanted.place, Place::File(_)) && named_arguments(&wanted.path) > 1 {
             return Err(Failure::refused(format!(
-                "{}: it is named twice by this command, which would overwrite what it reads; name another file",
+                "{}: this command names it twice and would overwrite its own input; name another file",
                 path.display()
             )));
         }
         Ok(wanted)
     }
 
-    /// The same for a file that the command may read and then replace by what it made of it.
+    /// The same for a file that the command may read and then replace with an updated version.
     pub fn prepare_updated(path: &Path, kind: OwnFile) -> Result<Self, Failure> {
         let failed = |e: io::Error| Failure::file(path, &e);
         let existing = match fs::metadata(path) {
@@ -67,7 +67,7 @@ impl Wanted {
             Some(file) if !file.is_file() => return Ok(Self::stream(path)),
             _ => {}
         }
-        // Behind a link, the file that it means is replaced.
+        // Through a link, its target is replaced.
         let behind = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let wanted = Self { named: path.to_owned(), path: behind, place: Place::File(kind) };
         wanted.stage(kind).map(drop)?;
@@ -110,15 +110,15 @@ fn not_replaced(path: &Path, kind: OwnFile, error: &io::Error) -> Failure {
     match error.kind() {
         ErrorKind::AlreadyExists => {
             let (path, kind) = (path.display(), kind.name());
-            Failure::refused(format!("{path}: exists and is no {kind} of flashwise; it is not replaced"))
+            Failure::refused(format!("{path}: exists and is not a flashwise {kind}; it is not replaced"))
         }
         _ => Failure::file(path, error),
     }
 }
 
-/// How many values of the command line mean this file, by whatever name. An option or argument says of its value
-/// whether it is a file. The name of a preset is none, even where a file has the same name; that of a workload is none
-/// as long as no file has it.
+/// How many values on the command line name this file, in any form. The type of an option or argument shows whether its
+/// values are files. The name of a preset is not a file, even if a file has that name; the name of a workload is a file
+/// only if that exists.
 fn named_arguments(file: &Path) -> usize {
     let mut command = Arguments::command();
     let Ok(mut matches) = command.try_get_matches_from_mut(command_line()) else { return 0 };
@@ -151,7 +151,7 @@ fn named_file<'a>(option: &clap::Arg, value: &'a OsStr) -> Option<&'a Path> {
     (kind == TypeId::of::<PathBuf>() && !is_workload).then_some(path)
 }
 
-/// What a name means: an existing file by device and inode, another one by its directory and name.
+/// Identity of a path: device and inode of an existing file; directory and name otherwise.
 #[derive(PartialEq, Eq)]
 enum Identity {
     File(u64, u64),
@@ -193,15 +193,15 @@ pub fn create<T>(path: &Path, write: impl FnOnce(&mut File) -> Result<T, Failure
     Ok(written)
 }
 
-/// Lets `write` make a file by a name of its own, as SQLite wants it, of a user's file `source`, whose owner and mode
-/// the new one gets. It gets its own name when it is complete; Ctrl-C meanwhile leaves nothing behind.
+/// Lets `write` create a file under a temporary name, as SQLite needs it; the file gets the owner and mode of `source`,
+/// and its final name when it is complete. After Ctrl-C nothing is left.
 pub fn create_from<T>(
     source: &Path,
     path: &Path,
     write: impl FnOnce(&Path) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     check_new(path)?;
-    // What is absent is reported by who opens it.
+    // An absent source is reported by the code that opens it.
     let access = match Access::of(source) {
         Err(e) if e.kind() == ErrorKind::NotFound => Access::Usual,
         access => access.map_err(|e| Failure::file(source, &e))?,
@@ -239,7 +239,7 @@ pub fn copy_new(from: &Path, to: &Path) -> Result<(), Failure> {
     new.publish().map(drop).map_err(|e| not_published(to, &e))
 }
 
-/// A new file that is written as it comes, so that what it got stays whatever happens.
+/// A new file that is written incrementally: written data is kept if the program is interrupted.
 pub fn grow(path: &Path) -> Result<File, Failure> {
     create_growing(path).map_err(|e| not_published(path, &e))
 }

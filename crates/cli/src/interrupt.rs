@@ -1,12 +1,12 @@
-//! Ctrl-C, SIGTERM and SIGHUP: whatever the program is doing, it ends within two seconds and leaves nothing.
+//! Ctrl-C, SIGTERM and SIGHUP: the program ends within two seconds and leaves no temporary files.
 //!
 //! ```text
 //!   signal ─▶ interrupt requested (flashwise_block::interrupt)   ─▶ it returns, destructors run, exit code 130
 //!               └─ grace ─▶ or a second signal ─▶ temporary folders are removed, one error is printed, exit code 130
 //! ```
 //!
-//! A verb that ends something of its own first, a captured command or an attached drive, says with [`handle_with`] how,
-//! and until when nobody else may end the program.
+//! A command that must first end something of its own, such as a captured program or an attached drive, registers that
+//! with [`handle_with`], and until when the program may not be ended.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,10 +21,10 @@ use crate::output::Output;
 
 /// How long work has to end by itself.
 const GRACE: Duration = Duration::from_millis(1500);
-/// How long threads that still write into a temporary folder, or a reader who does not read, may delay the end.
+/// Most time that threads still writing to a temporary folder, or a reader that does not read, may delay the end.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// What a verb does at a signal, and whether the program may be ended without it.
+/// What a command does at a signal, and whether the program may be ended without it.
 struct Handler {
     on_signal: Box<dyn Fn() + Send>,
     may_end: Box<dyn Fn() -> bool + Send>,
@@ -59,7 +59,7 @@ pub fn listen(output: Output) {
                 end_now(output);
             }
         };
-        // Where there is no thread to be had, nobody would end work that does not end by itself.
+        // Without this thread, work that does not stop by itself would never end.
         if thread::Builder::new().spawn(watch).is_err() {
             end_now(output);
         }
@@ -76,7 +76,7 @@ pub fn handle_with(on_signal: impl Fn() + Send + 'static, may_end: impl Fn() -> 
 /// Ends the program from beside its work.
 fn end_now(output: Output) -> ! {
     temporary::remove_all(PATIENCE);
-    // Beside this thread: nobody may be reading a pipe that is full.
+    // In another thread: a full pipe may have no reader.
     let (done, printed) = mpsc::channel();
     let print = move || {
         output.fail_at_once(&failure("interrupted"));
@@ -119,8 +119,8 @@ impl Listener {
             return Ok(());
         }
         Err(failure(&match kept {
-            Some(path) => format!("interrupted; what was captured until then is in {}", path.display()),
-            None => "interrupted; what was captured until then is dropped, --save-trace FILE keeps it".to_owned(),
+            Some(path) => format!("interrupted; the trace captured so far is in {}", path.display()),
+            None => "interrupted; the captured trace is discarded (--save-trace FILE would keep it)".to_owned(),
         }))
     }
 }

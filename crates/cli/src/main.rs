@@ -1,6 +1,6 @@
-//! The `flashwise` program: arguments in, a verb called, a report out. No logic of its own.
+//! The `flashwise` program: parses the arguments, calls a crate, prints a report. It has no logic of its own.
 //!
-//! Results go to stdout, everything else to stderr. With `-o json` stdout holds exactly one document, also on failure.
+//! Results go to stdout, everything else to stderr. With `-o json`, stdout holds exactly one document, also on failure.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]
 
@@ -10,6 +10,7 @@ mod files;
 mod interrupt;
 mod output;
 mod progress;
+mod start;
 mod traces;
 mod verbs;
 
@@ -23,18 +24,22 @@ use failure::Failure;
 use output::{Format, Output};
 
 fn main() -> ExitCode {
+    if std::env::args_os().len() <= 1 {
+        let printed = Output::new(Format::Text).print(&(), |_| start::screen());
+        return if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(failure::ERROR) };
+    }
     let arguments = match Arguments::try_parse_from(arguments::command_line()) {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
     };
     let output = Output::new(arguments.output);
-    // The process that watches over a mounted drive ends after it, whatever ends that one.
+    // The watchdog of a mounted drive must outlive the drive's process, however that ends.
     if !matches!(arguments.verb, Verb::AttachWatchdog) {
         interrupt::listen(output);
     }
     match run(arguments, &output) {
         Ok(code) => code,
-        // What fails because the user wants the program to stop is no failure of its own.
+        // An error caused by the interruption is reported as the interruption.
         Err(failure) if flashwise_block::interrupt::is_requested() && failure.code != failure::INTERRUPTED => {
             output.fail(&interrupt::failure("interrupted"))
         }
@@ -42,7 +47,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What clap has to say: help and versions are no failures; of the rest, one line.
+/// Prints clap's help and version in full, and an error in one line.
 fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         let _ = error.print();
@@ -57,11 +62,11 @@ fn usage(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::from(failure::USAGE);
     }
-    let message = if lacks_command { "a command is missing; see --help".into() } else { one_line(&error.to_string()) };
+    let message = if lacks_command { "give a command; see --help".into() } else { one_line(&error.to_string()) };
     Output::new(format).fail(&Failure::usage(message))
 }
 
-/// What is wrong and what to do, without the rest of clap's page.
+/// What is wrong and what to do, without the usage that clap prints after it.
 fn one_line(page: &str) -> String {
     let (what, rest) = page.split_once("\n\nUsage: ").unwrap_or((page, ""));
     let what = what.split("\n\nFor more information").next().unwrap_or_default().trim_start_matches("error: ");

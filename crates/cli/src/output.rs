@@ -13,22 +13,22 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// Form of the result.
+/// Format of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For people
+    /// Text for people
     Text,
     /// One JSON document
     Json,
 }
 
-/// Stdout, in the form that was asked for.
+/// Stdout, in the requested format.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
     format: Format,
 }
 
-/// Whether the arguments ask for JSON, as far as that can be told of arguments that do not parse.
+/// Whether the arguments request JSON; also works for arguments that do not parse.
 pub fn asks_for_json(arguments: impl Iterator<Item = OsString>) -> bool {
     let arguments: Vec<String> = arguments.map(|a| a.to_string_lossy().into_owned()).collect();
     let pair = arguments.windows(2).any(|w| ["-o", "--output", "--output-format"].contains(&&*w[0]) && w[1] == "json");
@@ -42,7 +42,7 @@ impl Output {
         Self { format }
     }
 
-    /// Whether a JSON document is asked for.
+    /// Whether a JSON document is requested.
     pub fn is_json(&self) -> bool {
         self.format == Format::Json
     }
@@ -55,7 +55,7 @@ impl Output {
         Style { color, width: columns.unwrap_or(80).clamp(60, 200) }
     }
 
-    /// Prints a JSON Schema: as it is, or inside a document of our own where one is asked for.
+    /// Prints a JSON Schema: directly, or inside a document of flashwise's own with `-o json`.
     pub fn print_json_schema(&self, json_schema: &serde_json::Value) -> Result<(), Failure> {
         let document = serde_json::json!({
             "schema": "flashwise.json-schema",
@@ -81,8 +81,7 @@ impl Output {
         }
     }
 
-    /// Prints one result of several, in a line of its own where documents are asked for; `false` once nobody reads any
-    /// more.
+    /// Prints one result of a series, with `-o json` as a document on its own line; `false` when the reader has gone.
     pub fn print_look(&self, document: &impl Serialize, text: impl FnOnce(Style) -> Printed) -> Result<bool, Failure> {
         let result = match self.format {
             Format::Json => Printed::own(flashwise_report::to_json_line(document)?),
@@ -101,7 +100,7 @@ impl Output {
         ExitCode::from(failure.code)
     }
 
-    /// The same from beside the work, which may be writing to stdout for as long as nobody reads there.
+    /// The same from another thread, while the main thread may be blocked writing to stdout.
     pub fn fail_at_once(&self, failure: &Failure) {
         for _ in 0..20 {
             if let Ok(mut document) = DOCUMENT.try_lock() {
@@ -123,7 +122,7 @@ impl Output {
     }
 }
 
-/// Says something on stderr, in a line. Where nobody listens nothing is lost.
+/// Prints a line on stderr. It is not an error if stderr is closed.
 pub fn note(words: &str) {
     let _ = writeln!(std::io::stderr(), "flashwise: {}", shown::line(words));
 }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use flashwise_block::names::choices;
 use flashwise_trace::workload::{Workload, WorkloadError};
 use flashwise_trace::{CompressedWriter, Compression, ReadOptions, TraceError, TraceFormat, TraceReader, TraceWriter};
 
@@ -15,7 +16,7 @@ use crate::output::Output;
 /// Bytes that are written at a time.
 const BUFFER: usize = 256 << 10;
 
-/// Requests of a workload by name where nothing says how many.
+/// Default number of requests of a workload given by name.
 pub const NAMED_REQUESTS: u64 = 100_000;
 
 /// A workload by name, or from a file.
@@ -24,8 +25,8 @@ pub fn read_workload(name: &str, requests: Option<u64>) -> Result<Workload, Fail
         return Ok(workload);
     }
     if !name.ends_with(".toml") {
-        let names = Workload::NAMES.join(", ");
-        return Err(Failure::usage(format!("'{name}' is no workload: give a file NAME.toml or one of {names}")));
+        let names = choices(name, Workload::NAMES.iter().copied());
+        return Err(Failure::usage(format!("unknown workload '{name}': give a file NAME.toml, or a name; {names}")));
     }
     let mut workload = Workload::read(name)?;
     workload.flows.iter_mut().for_each(|flow| flow.requests = requests.or(flow.requests));
@@ -43,16 +44,14 @@ pub fn write<T>(
         return files::create(path, |new| compressed(new, path, write)).map(Some);
     }
     if output.is_json() {
-        return Err(Failure::usage(
-            "standard output holds the trace; write it to a file to have a document with -o json",
-        ));
+        return Err(Failure::usage("standard output is the trace; with -o json, write the trace to a file"));
     }
     let mut out = BufWriter::with_capacity(BUFFER, io::stdout());
     write(&mut out)?;
     Ok(None)
 }
 
-/// Writes a new file, compressed as the name says that it will get.
+/// Writes a new file, compressed according to its final name.
 fn compressed<T>(
     new: &mut File,
     named: &Path,
@@ -80,7 +79,7 @@ pub fn written_format(path: &Path, to: Option<TraceFormat>) -> Result<TraceForma
         _ => {
             let names: Vec<_> = TraceWriter::FORMATS.iter().map(|format| format.name()).collect();
             let names = names.join(", ");
-            Err(Failure::usage(format!("{name}: the name does not tell the form; add --to, one of {names}")))
+            Err(Failure::usage(format!("{name}: the extension does not name a format; add --to with one of {names}")))
         }
     }
 }

@@ -403,7 +403,7 @@ instantiate [ ours ] as OURS
     #[test]
     fn what_cannot_be_imported_is_refused_with_its_line() {
         for (from, to, words) in [
-            ("Page size", "Page sise", "line 6: 'Page sise' is unknown in ssdmodel_ssd; is 'Page size' meant?"),
+            ("Page size", "Page sise", "line 6: 'Page sise' is unknown in ssdmodel_ssd; did you mean 'Page size'?"),
             ("Cleaning policy = 3", "Cleaning policy = 1", "line 4: 'Cleaning policy' = 1"),
             ("Max queue length = 10", "Write policy = 1", "only 2 can be imported"),
             ("percentage = 20", "percentage = 4", "cleaning never ends"),

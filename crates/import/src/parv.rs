@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::ImportError;
 use super::figure::floor;
 use super::notes::Notes;
-use flashwise_ssd::config::{edit_distance, nearest};
+use flashwise_block::names::{edit_distance, nearest};
 
 /// One block with its entries.
 #[derive(Clone, Debug, PartialEq)]
@@ -264,6 +264,6 @@ mod tests {
         assert!(block.count("f", "Z", 0).unwrap_err().to_string().contains("whole number"));
         let mut notes = Notes::default();
         assert!(block.note_unknown("f", &["x", "Z"], &mut notes).unwrap_err().to_string().contains("is repeated"));
-        assert!(block.note_unknown("f", &["X"], &mut notes).unwrap_err().to_string().contains("is 'X' meant?"));
+        assert!(block.note_unknown("f", &["X"], &mut notes).unwrap_err().to_string().contains("did you mean 'X'?"));
     }
 }

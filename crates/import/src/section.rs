@@ -10,7 +10,7 @@ use std::str::FromStr;
 use roxmltree::{Document, Node, ParsingOptions};
 
 use super::{ImportError, Notes};
-use flashwise_ssd::config::nearest;
+use flashwise_block::names::nearest;
 
 /// The largest whole number of a file, which is TOML's largest too.
 pub(super) const COUNT_MAX: u64 = i64::MAX as u64;

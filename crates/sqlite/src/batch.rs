@@ -1,39 +1,40 @@
-//! Transactions that reach the database whole, without a rollback journal: the batch log.
+//! Atomic transactions without a rollback journal: the batch log.
 //!
-//! SQLite hands all pages of a transaction on between `SQLITE_FCNTL_BEGIN_ATOMIC_WRITE` and `…COMMIT_ATOMIC_WRITE`,
-//! where a file promises `SQLITE_IOCAP_BATCH_ATOMIC`, and writes no journal. Such a batch goes to a log beside the
-//! database first, as one durable write, and then to its places in the database, which nobody has to wait for:
+//! If a file promises `SQLITE_IOCAP_BATCH_ATOMIC`, SQLite writes all pages of a transaction between
+//! `SQLITE_FCNTL_BEGIN_ATOMIC_WRITE` and `…COMMIT_ATOMIC_WRITE`, and no journal. Such a batch goes to a log beside the
+//! database first, as one durable write, and then to its places in the database, which no one waits for:
 //!
 //! ```text
-//!   batch ──▶ NAME-fwbatch: one write, durable ──▶ database: page cache, synced when the log is begun anew
+//!   batch ──▶ NAME-fwbatch: one write, durable ──▶ database: page cache, synced when the log is restarted
 //! ```
 //!
-//! A commit costs one flush of the drive, where a rollback journal costs three or four.
+//! A commit costs one flush of the drive; a rollback journal costs three or four.
 //!
-//! **The log** is a block of marks and batches behind it, each of whole blocks, numbered from 0 under a generation that
-//! is drawn anew whenever the log begins anew. A batch counts if it matches its checksum, follows the one before, and
-//! is of its generation and its database. `docs/formats/sqlite-layout.md` draws it.
+//! **The log** consists of a block of marks and the batches after it, each of whole blocks, numbered from 0 under a
+//! generation that is drawn again whenever the log is restarted. A batch is valid if it matches its checksum, follows
+//! the one before, and is of the log's generation and database. `docs/formats/sqlite-layout.md` draws it.
 //!
-//! **Rules**, of which every one is needed:
+//! **Rules**, all of them necessary:
 //!
-//! 1. A batch is durable before the first of its pages is written to the database, but for pages behind the end of the
-//!    file, where nobody looks.
-//! 2. The log begins anew only when all that the database has is durable in it, and its batches were made void,
-//!    durably: a write that is torn may leave the first of them and destroy the next, and the first alone is the past.
-//! 3. What reaches the database in any other way (a journalled transaction, a checkpoint) comes after the log was made
-//!    void, durably: its batches would undo it otherwise.
-//! 4. Whoever opens the database while nobody else has it open plays all batches back: the power may have been cut. He
-//!    believes no mark. That is so whatever the locking mode: with `nolock=1`, where SQLite takes no lock at which this
-//!    could be done, it is done before the first byte is read.
-//! 5. Whoever takes a SHARED lock looks at the marks: where more was begun than is in the database, a process has died
-//!    in between, and he plays back. Nobody can write then, and two who play back write the same bytes.
-//! 6. Whoever may only read (`mode=ro`) changes neither the log nor the database. He reads a database whose log has
-//!    nothing that is not in it, or that others have open who keep it so, and fails with `SQLITE_READONLY_ROLLBACK`
-//!    otherwise, as SQLite does beside a hot journal.
+//! 1. A batch is durable before the first of its pages is written to the database, except for pages beyond the end of
+//!    the file, which are not read.
+//! 2. The log is restarted only when everything in the database is durable in it, and the old batches were made void,
+//!    durably: a torn write may keep the first of them and destroy the next, and the first alone is an old state.
+//! 3. Any other write to the database (a journalled transaction, a checkpoint) comes after the log was made void,
+//!    durably: its batches would otherwise undo that write.
+//! 4. Whoever opens the database while nobody else has it open replays all batches, ignoring the marks: the power may
+//!    have been cut. That holds in every locking mode: with `nolock=1`, where SQLite takes no lock at which this could
+//!    be done, it is done before the first byte is read.
+//! 5. Whoever takes a SHARED lock checks the marks: if more batches were started than are in the database, a process
+//!    has died in between, and the batches are replayed. Nobody can write then, and two that replay write the same
+//!    bytes.
+//! 6. A read-only connection (`mode=ro`) changes neither the log nor the database. It reads a database whose log has
+//!    nothing missing from it, or that others have open and keep so, and otherwise fails with
+//!    `SQLITE_READONLY_ROLLBACK`, as SQLite does beside a hot journal.
 //!
-//! **What is in the log is checked before it is believed**, as in any file that may come from elsewhere: no length is
-//! longer than a batch can be or than the file is, nothing is allocated before that is known, and no run lies in front
-//! of the database's first page or behind the end of the longest database.
+//! **The content of the log is checked before it is used**, as it may come from elsewhere: no length exceeds that of a
+//! batch or the file, nothing is allocated before that is known, and no run starts before the database's first page or
+//! ends beyond the longest database.
 //!
 //! Source: SQLite's documentation of `SQLITE_IOCAP_BATCH_ATOMIC`; write-ahead redo logging as in Mohan et al., "ARIES",
 //! TODS 17(1), 1992, of pages as they are after the transaction.
@@ -47,11 +48,11 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::error::Failure;
 use crate::store::{Cut, Store};
 
-/// What a log's name has behind the database's.
+/// Suffix of a log's name.
 pub(crate) const SUFFIX: &str = "-fwbatch";
 /// Batches start where blocks do, so that a later one tears none that was acknowledged.
 const BLOCK: u64 = 4096;
-/// Behind so many bytes the log begins anew; in unit tests after a few transactions, so that power cuts fall on it.
+/// Length at which the log is restarted; in unit tests after a few transactions, so that power cuts hit the restart.
 const LONGEST_LOG: u64 = if cfg!(test) { 96 << 10 } else { 4 << 20 };
 /// Most bytes of pages in a batch; a longer transaction gets a journal.
 pub(crate) const LONGEST_BATCH: usize = 32 << 20;
@@ -64,21 +65,21 @@ const ENTRY: usize = 16;
 const SMALLEST_PAGE: usize = 512;
 /// Longest batch that is ever written, its table of runs included.
 const LONGEST_IN_LOG: u64 = (HEAD + LONGEST_BATCH / SMALLEST_PAGE * ENTRY + LONGEST_BATCH) as u64;
-/// Where the longest database ends: 2^32 pages of 64 KiB, and what we put in front of them.
+/// The end of the longest database: 2^32 pages of 64 KiB, and our header.
 const LONGEST_DATABASE: u64 = (1 << 48) + (2 << 20);
 
 /// Pages of a batch: runs of adjacent bytes of the stored file.
 pub(crate) type Runs = Vec<(u64, Vec<u8>)>;
 
-/// What those who have a database open tell each other. It is believed only while one of them lives.
+/// Shared data of the connections to a database. It is valid only while one of them is open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Marks {
     pub generation: u64,
     /// Batches in the log.
     pub count: u64,
-    /// Where the next one goes; at most a block where there is none.
+    /// The place of the next batch; at most one block if there is none.
     pub end: u64,
-    /// Batches that were begun since the first of them opened the database.
+    /// Batches started since the first connection opened the database.
     pub begun: u64,
     /// Batches of those that are in the database.
     pub applied: u64,
@@ -110,36 +111,35 @@ impl Marks {
     }
 }
 
-/// What somebody finds who may only read.
+/// The state found by a read-only connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peeked {
-    /// Others have the database open, and the marks tell what is in it.
+    /// Others have the database open, and the marks say what is in it.
     InUse,
-    /// Whoever left the log is gone.
+    /// The last writer has gone.
     Left,
 }
 
-/// Where a log is kept, and who else has its database open.
+/// The place of a log, and the other connections to its database.
 pub(crate) trait BatchPlace: Send {
-    /// Joins those who have the database open; tells whether there is nobody else. Then the next one waits until
-    /// [`BatchPlace::settled`]. Fails with `SQLITE_READONLY_DIRECTORY` where there is no log and none can be made, with
-    /// `SQLITE_BUSY` where somebody is coming or going.
+    /// Joins the connections to the database; returns whether there are no others. Then the next one waits until
+    /// [`BatchPlace::settled`]. Fails with `SQLITE_READONLY_DIRECTORY` if there is no log and none can be created, and
+    /// with `SQLITE_BUSY` if another connection is being opened or closed.
     fn join(&mut self) -> Result<bool, Failure>;
-    /// Opens the log for reading, where there is one, so that nobody hears of it.
+    /// Opens an existing log for reading, without joining.
     fn peek(&mut self) -> Result<Option<Peeked>, Failure>;
     /// All batches are in the database.
     fn settled(&mut self, marks: Marks) -> Result<(), Failure>;
-    /// Leaves them, or begins to: tells whether there is nobody else. Then the next one waits until
-    /// [`BatchPlace::left`].
+    /// Starts to leave; returns whether there are no others. Then the next one waits until [`BatchPlace::left`].
     fn leave(&mut self) -> Result<bool, Failure>;
-    /// Is gone; `removes` the log.
+    /// Has left; `removes` the log.
     fn left(&mut self, removes: bool);
     fn marks(&mut self) -> Result<Marks, Failure>;
     fn set_marks(&mut self, marks: Marks) -> Result<(), Failure>;
     /// Bytes of the log.
     fn size(&mut self) -> Result<u64, Failure>;
     fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<usize, Failure>;
-    /// Makes room: a later write up to `end` finds the drive not full.
+    /// Allocates space: a later write up to `end` cannot find the drive full.
     fn reserve(&mut self, end: u64) -> Result<(), Failure>;
     /// Writes; on return the bytes are on the medium, where they are to be `durable`.
     fn write(&mut self, offset: u64, data: &[u8], durable: bool) -> Result<(), Failure>;
@@ -152,7 +152,7 @@ pub(crate) struct Logged(Marks);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Owner {
     pub identity: u64,
-    /// Where its first page begins in the stored file.
+    /// Where its first page starts in the stored file.
     pub first: u64,
 }
 
@@ -161,9 +161,9 @@ pub(crate) struct BatchLog {
     place: Box<dyn BatchPlace>,
     owner: Owner,
     joined: bool,
-    /// The length and the first bytes of a log that was left, all of which was found in the database.
+    /// The length and the first bytes of an abandoned log whose batches are all in the database.
     found_in_database: Option<(u64, [u8; Marks::BYTES])>,
-    /// As they are under the lock that is held now: nobody else commits a batch while it is.
+    /// As of the lock that is held now: no other connection commits a batch meanwhile.
     marks: Marks,
 }
 
@@ -172,7 +172,7 @@ impl BatchLog {
         Self { place, owner, joined: false, found_in_database: None, marks: Marks::default() }
     }
 
-    /// A lock is held from here on: what the log has is in the database on return.
+    /// A lock is held from here on: when this returns, all batches are in the database.
     pub(crate) fn enter<S: Store>(&mut self, database: &mut S, how: Cut) -> Result<(), Failure> {
         if !self.joined {
             self.join(database, how)?;
@@ -186,7 +186,7 @@ impl BatchLog {
         self.set_marks(Marks { begun, applied: begun, ..fresh })
     }
 
-    /// The same for one who may only read: fails where the log has what is not in the database.
+    /// The same for a read-only connection: fails if the log has batches that are not in the database.
     pub(crate) fn look<S: Store>(&mut self, database: &mut S) -> Result<(), Failure> {
         let Some(peeked) = self.place.peek()? else { return Ok(()) };
         let (size, mut first) = (self.place.size()?, [0; Marks::BYTES]);
@@ -200,7 +200,7 @@ impl BatchLog {
         }
         if !self.is_in_database(database)? {
             let why = format!(
-                "{}: its log of batches holds transactions that are not in it; open it for writing once",
+                "{}: its batch log contains transactions that are not yet in the database; open it once for writing",
                 database.name()
             );
             return Err(Failure::new(sqlite::SQLITE_READONLY_ROLLBACK, why));
@@ -237,11 +237,11 @@ impl BatchLog {
         Ok(true)
     }
 
-    /// Nothing is written before what there was is played back.
+    /// Nothing is written before the existing batches are replayed.
     fn check_joined(&self) -> Result<(), Failure> {
         match self.joined {
             true => Ok(()),
-            false => Err(Failure::new(sqlite::SQLITE_IOERR, "the log of batches is not open")),
+            false => Err(Failure::new(sqlite::SQLITE_IOERR, "the batch log is not open")),
         }
     }
 
@@ -282,8 +282,8 @@ impl BatchLog {
         self.place.write(BLOCK, &[0; BLOCK as usize], true)
     }
 
-    /// The same while others may commit. Where it fails, the first batch may be gone, and none that follows would
-    /// count: the log counts as full.
+    /// The same while others may commit. On failure, the first batch may be lost, and then no later one is valid: the
+    /// log counts as full.
     fn void_before_others(&mut self) -> Result<(), Failure> {
         self.void().inspect_err(|_| {
             let end = self.marks.end.max(LONGEST_LOG);
@@ -304,7 +304,7 @@ impl BatchLog {
         debug_assert_eq!(marks.begun, marks.applied, "the batch before is in the database, or was taken back");
         let mut batch = encode(marks.generation, marks.count, self.owner.identity, runs);
         if marks.count == 0 || marks.end + batch.len() as u64 > LONGEST_LOG {
-            // Also what somebody else wrote past the log, and did not sync.
+            // Including writes of others past the log that are not synced.
             database.sync(sqlite::SQLITE_SYNC_NORMAL)?;
             if marks.count > 0 {
                 self.void_before_others()?;
@@ -332,16 +332,16 @@ impl BatchLog {
 
     /// The batch that could not be written has failed for everybody.
     fn take_back(&mut self, marks: Marks) {
-        // Where this fails too, the batch is there whole or it does not count.
+        // If this fails too, the batch is either complete or not valid.
         let _ = self.place.write(marks.end, &[0; HEAD], false);
         //
-        // Where the log began anew with it, the medium may still have the batches of before, which must not come back:
-        // the log counts as full, so that whatever comes next begins it anew or voids it.
+        // If the log was restarted with it, the medium may still have the earlier batches, which must not come back:
+        // the log counts as full, so that the next operation restarts or voids it.
         let (count, end) = (marks.count.max(1), marks.end.max(LONGEST_LOG));
         let _ = self.set_marks(Marks { count, end, applied: marks.begun, ..marks });
     }
 
-    /// What comes next goes to the database past the log.
+    /// Later writes go to the database past the log.
     pub(crate) fn retire<S: Store>(&mut self, database: &mut S) -> Result<(), Failure> {
         self.check_joined()?;
         let marks = self.marks;
@@ -380,7 +380,7 @@ fn finish<S: Store>(marks: Marks, database: &mut S) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// A batch as it stands in the log, filled up to whole blocks.
+/// A batch in the log's format, padded to whole blocks.
 fn encode(generation: u64, number: u64, identity: u64, runs: &Runs) -> Vec<u8> {
     let bytes: usize = runs.iter().map(|(_, data)| data.len()).sum();
     let length = HEAD + runs.len() * ENTRY + bytes;
@@ -438,19 +438,20 @@ impl<'a> Reader<'a> {
         if !follows || identity != self.owner.identity {
             return Ok(None);
         }
-        // The log has room for a batch, durably, before its head is written: no power cut leaves one that is too long.
+        // Space for a batch is allocated, durably, before its head is written: no power cut leaves a batch that is too
+        // long.
         let table = (HEAD as u64).checked_add(count.saturating_mul(ENTRY as u64));
         if length > LONGEST_IN_LOG.min(rest) || table.is_none_or(|table| table > length) {
             let why = format!(
-                "a log of batches is damaged: batch {number} has a length of {length} bytes and {count} runs, but {rest} bytes \
-                 are left and none is longer than {LONGEST_IN_LOG}; restore the database and its -fwbatch file \
-                 from a backup, or move that file away and lose the transactions in it"
+                "the batch log is damaged: batch {number} has a length of {length} bytes and {count} runs, but {rest} \
+                 bytes are left and the limit is {LONGEST_IN_LOG}; restore the database and its -fwbatch file from a \
+                 backup, or move that file away and lose its transactions"
             );
             return Err(Failure::new(sqlite::SQLITE_CORRUPT, why));
         }
-        // Whoever looks for all of them keeps all of them in memory.
+        // The search for all batches keeps all of them in memory.
         if self.next.is_some() && self.at + length.next_multiple_of(BLOCK) > LONGEST_LOG {
-            let why = format!("a log of batches is damaged: batch {number} ends beyond {LONGEST_LOG} bytes");
+            let why = format!("the batch log is damaged: batch {number} ends beyond {LONGEST_LOG} bytes");
             return Err(Failure::new(sqlite::SQLITE_CORRUPT, why));
         }
         let mut batch = zeros(length as usize)?;
@@ -459,8 +460,7 @@ impl<'a> Reader<'a> {
         }
         let Some(runs) = decode(&batch)? else { return Ok(None) };
         if let Some((start, _)) = runs.iter().find(|(start, data)| !self.owner.has(*start, data.len())) {
-            let why =
-                format!("a log of batches is damaged: batch {number} has bytes for {start}, where no page can be");
+            let why = format!("the batch log is damaged: batch {number} has bytes for {start}, where no page can be");
             return Err(Failure::new(sqlite::SQLITE_CORRUPT, why));
         }
         self.next = Some((generation, number + 1));
@@ -470,7 +470,7 @@ impl<'a> Reader<'a> {
 }
 
 impl Owner {
-    /// Whether its pages can lie there.
+    /// Whether its pages can be there.
     fn has(&self, start: u64, length: usize) -> bool {
         let end = start.checked_add(length as u64);
         start >= self.first && end.is_some_and(|end| end <= LONGEST_DATABASE)
@@ -486,7 +486,7 @@ fn zeros(length: usize) -> Result<Vec<u8>, Failure> {
 }
 
 fn no_memory(length: usize) -> Failure {
-    Failure::new(sqlite::SQLITE_NOMEM, format!("no memory for {length} bytes of a log of batches"))
+    Failure::new(sqlite::SQLITE_NOMEM, format!("no memory for {length} bytes of the batch log"))
 }
 
 /// The runs of a batch whose checksum matches; still checked, for a batch can be forged.
@@ -523,7 +523,7 @@ mod tests {
     #[derive(Clone, Debug, Default)]
     struct Memory {
         log: Vec<u8>,
-        /// Writes of the log, each of which is durable before the next.
+        /// Writes of the log, each durable before the next.
         writes: Vec<(usize, Vec<u8>)>,
         database: Vec<u8>,
         marks: Option<Marks>,
@@ -589,7 +589,7 @@ mod tests {
             memory.put(offset as usize, data);
             memory.writes.push((offset as usize, data.to_vec()));
             match memory.fails && data.starts_with(MAGIC) {
-                true => Err(Failure::new(sqlite::SQLITE_IOERR_WRITE, "told to fail")),
+                true => Err(Failure::new(sqlite::SQLITE_IOERR_WRITE, "injected fault")),
                 false => Ok(()),
             }
         }
@@ -673,7 +673,7 @@ mod tests {
         assert!(log.log(&mut database, &page(1, 2)).is_err());
         shared.0.lock().unwrap().fails = false;
         let (_, _) = entered(&shared);
-        // Everybody is gone at once.
+        // All connections disappear at once.
         shared.0.lock().unwrap().members = 0;
         entered(&shared);
         assert_eq!(shared.0.lock().unwrap().database, [1; 4096]);
@@ -690,7 +690,7 @@ mod tests {
         }
         shared.0.lock().unwrap().fails = true;
         assert!(log.log(&mut database, &page(1, 2)).is_err());
-        // Nothing of the failed write, nor of what took it back, is on the medium.
+        // Neither the failed write nor its undo is on the medium.
         shared.0.lock().unwrap().log[..before.len()].copy_from_slice(&before);
         shared.0.lock().unwrap().fails = false;
         log.retire(&mut database).unwrap();
@@ -700,8 +700,8 @@ mod tests {
         assert_eq!(shared.0.lock().unwrap().database, [9; 4096]);
     }
 
-    /// A power cut lost two acknowledged transactions: of the batch that began the log anew the medium had all but the
-    /// beginning, and so the first of the old batches and not the next.
+    /// A power cut lost two acknowledged transactions: of the batch that restarted the log, the medium had all but the
+    /// start, and so the first of the old batches but not the next.
     #[test]
     fn a_batch_that_begins_the_log_anew_and_is_torn_leaves_nothing_of_the_old_one_to_play_back() {
         let shared = Shared::default();
@@ -774,7 +774,7 @@ mod tests {
             (length_at, 8),
             (runs_at, u64::MAX),
             (runs_at, whole),
-            // Over our header, and behind any database.
+            // Over our header, and beyond any database.
             (start_at, 0),
             (start_at, u64::MAX - 100),
             (start_at, 1 << 50),
@@ -856,7 +856,7 @@ mod tests {
         ) {
             let shared = Shared::default();
             let (mut log, mut database) = entered(&shared);
-            // After a sync the medium has the database whole, before it as it was then.
+            // After a sync the medium has the complete database, before it the state of the last sync.
             let (mut states, mut syncs, mut medium) = (Vec::new(), 0, Vec::new());
             for runs in &batches {
                 let before = shared.0.lock().unwrap().database.clone();
@@ -880,7 +880,7 @@ mod tests {
             let mut damaged = whole;
             let at = flipped.index(damaged.len());
             damaged[at] ^= 1;
-            // A length that no batch can have is refused, whatever it was.
+            // An impossible length is refused, whatever its value.
             match cut(damaged) {
                 Ok(database) => prop_assert!(states.contains(&database), "byte {} of the log", at),
                 Err(code) => {

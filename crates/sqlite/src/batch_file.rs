@@ -1,21 +1,21 @@
-//! The log of batches of a database in a directory: a file beside it.
+//! The batch log of a database in a directory: a file beside it.
 //!
 //! Two bytes of it are locked, for an open file and not for a process, so that connections of one process count as well
-//! (`F_OFD_SETLK`, fcntl(2)): byte 0 shared by all who have the database open; byte 1 by the one who is coming or
-//! going. They lie behind the end of any log. The last one removes the file, so that a database that is closed is one
-//! file.
+//! (`F_OFD_SETLK`, fcntl(2)): byte 0, shared, by all connections to the database; byte 1 by the one that is being
+//! opened or closed. They are beyond the end of any log. The last connection deletes the file, so that a closed
+//! database is one file.
 //!
 //! **No wait is unbounded.** A connection that opens tries for 10 ms, then returns `SQLITE_BUSY`, so that SQLite
-//! retries by its own `busy_timeout`; one that closes leaves the log to the next. No lock outlives its holder in a
+//! retries with its own `busy_timeout`; one that closes leaves the log to the next. No lock outlives its holder in a
 //! forked child ([`OwnFile`]).
 //!
-//! **Who may only read** (`mode=ro`, a file that may not be written) changes nothing: it takes no lock, and looks
-//! whether others hold one.
+//! **A read-only connection** (`mode=ro`, a file without write permission) changes nothing: it takes no lock, and
+//! checks whether others hold one.
 //!
-//! **`nolock=1`** takes no lock either: the user has said that nobody else is there.
+//! **`nolock=1`** takes no lock either: the user guarantees that there is no other connection.
 //!
-//! The file may have come from anywhere; what is opened here is checked first (`crate::companion`), and nothing is
-//! written to a file that does not begin as a log does.
+//! The file may have come from anywhere; it is checked before it is opened (`crate::companion`), and a file that does
+//! not start like a log is not written to.
 
 use std::ffi::c_int;
 use std::fs::{File, OpenOptions};
@@ -38,21 +38,21 @@ use crate::ffi::{MarksPage, OwnFile};
 /// The log grows by as much as it has, from the first to the second of these, so that most commits change nothing of
 /// the file but its bytes.
 const STEPS: std::ops::RangeInclusive<u64> = 64 << 10..=1 << 20;
-/// Where the bytes that are locked begin; SQLite's own lie in the database at 1 GiB.
+/// The first locked byte; SQLite's own are in the database at 1 GiB.
 const LOCKS_AT: i64 = 1 << 40;
 
-/// How often somebody else may remove the file between two steps of opening it.
+/// How often the file may be deleted by another process between two steps of opening it.
 const REMOVALS: u32 = 100;
-/// How long is waited for somebody who is coming or going, by one who comes: SQLite asks again.
+/// How long opening waits for another connection that is being opened or closed: SQLite retries.
 const COMING: Duration = Duration::from_millis(10);
-/// The same by one who goes, and is not asked again.
+/// The same for closing, which is not retried.
 const GOING: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy)]
 enum Lock {
-    /// Held by all who have the database open.
+    /// Held by all connections to the database.
     Member = 0,
-    /// Held by the one who is coming or going.
+    /// Held by the connection that is being opened or closed.
     Turn = 1,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct BatchFile {
     database: PathBuf,
     path: PathBuf,
     shown: String,
-    /// Whether others are there, of whom locks tell.
+    /// Whether there may be other connections, as locks show.
     locks: bool,
     file: Option<OwnFile>,
     /// The file's first bytes, where it can be mapped.
@@ -73,7 +73,7 @@ pub(crate) struct BatchFile {
 }
 
 impl BatchFile {
-    /// The log of a database; without `locks` nobody else has it open.
+    /// The log of a database; without `locks` there is no other connection.
     pub(crate) fn new(database: &Path, locks: bool) -> Self {
         let path = with_suffix(database, SUFFIX);
         let (database, shown) = (database.to_owned(), display(&path));
@@ -87,7 +87,7 @@ impl BatchFile {
     }
 
     fn busy(&self) -> Failure {
-        Failure::new(sqlite::SQLITE_BUSY, format!("{}: another connection is coming or going", self.shown))
+        Failure::new(sqlite::SQLITE_BUSY, format!("{}: another connection is being opened or closed", self.shown))
     }
 
     fn file(&self) -> Result<&File, Failure> {
@@ -101,7 +101,7 @@ impl BatchFile {
         let failed = |error| self.failed(sqlite::SQLITE_CANTOPEN, "opening it", error);
         let database = std::fs::metadata(&self.database).map_err(failed)?;
         let mode = database.permissions().mode() & 0o777;
-        // Somebody may remove it in between, and somebody else make it: both is over at once.
+        // It may be deleted and created again in between: both are quick.
         for _ in 0..REMOVALS {
             if let Some(file) = companion::open(&self.path, &self.database, true)? {
                 return Ok(file);
@@ -111,7 +111,7 @@ impl BatchFile {
             match options.open(&self.path) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
-                    return Err(self.failed(sqlite::SQLITE_READONLY_DIRECTORY, "it cannot be made", error));
+                    return Err(self.failed(sqlite::SQLITE_READONLY_DIRECTORY, "it cannot be created", error));
                 }
                 Err(error) => return Err(failed(error)),
                 Ok(file) => {
@@ -148,11 +148,11 @@ impl BatchFile {
     fn is_others(&self, file: &File, lock: Lock) -> Result<bool, Failure> {
         let mut range = range(lock, libc::F_WRLCK);
         let asked = fcntl(file, FcntlArg::F_OFD_GETLK(&mut range));
-        asked.map_err(|error| self.failed(sqlite::SQLITE_IOERR_LOCK, "looking at its locks", error))?;
+        asked.map_err(|error| self.failed(sqlite::SQLITE_IOERR_LOCK, "examining its locks", error))?;
         Ok(range.l_type != libc::F_UNLCK as libc::c_short)
     }
 
-    /// Takes the turn of the one who is coming or going; `false` where another one has it for longer than `wait`.
+    /// Takes the lock for opening or closing; `false` if another connection has it for longer than `wait`.
     fn take_turn(&self, file: &File, wait: Duration) -> Result<bool, Failure> {
         let began = Instant::now();
         while !self.lock(file, Lock::Turn, libc::F_WRLCK)? {
@@ -179,11 +179,12 @@ impl BatchFile {
     }
 
     fn is_removed(&self, file: &File) -> Result<bool, Failure> {
-        let there = file.metadata().map_err(|error| self.failed(sqlite::SQLITE_IOERR_FSTAT, "looking at it", error))?;
+        let there = file.metadata().map_err(|error| self.failed(sqlite::SQLITE_IOERR_FSTAT, "examining it", error))?;
         Ok(there.nlink() == 0)
     }
 
-    /// What begins otherwise than a log is somebody else's file. The marks themselves need not survive a power cut.
+    /// A file that starts otherwise than a log belongs to somebody else. The marks themselves need not survive a power
+    /// cut.
     fn check_begin(&self, file: &File) -> Result<(), Failure> {
         let mut first = [0; MAGIC.len()];
         let read = file.read_at(&mut first, 0);
@@ -191,7 +192,7 @@ impl BatchFile {
         if read == 0 || first == [0; MAGIC.len()] || first == *MAGIC {
             return Ok(());
         }
-        let why = format!("{}: is no log of batches; move it away if nobody put it there on purpose", self.shown);
+        let why = format!("{}: not a batch log; move it away if it is not there on purpose", self.shown);
         Err(Failure::new(sqlite::SQLITE_CORRUPT, why))
     }
 
@@ -207,7 +208,7 @@ impl BatchFile {
         Ok(())
     }
 
-    /// From here on the marks are looked at in memory, where the file can be mapped.
+    /// From here on the marks are read in memory, if the file can be mapped.
     fn share(&mut self) {
         // A mapping keeps its open file, and a forked child keeps the mapping: it is of one without locks.
         let again = self.file.as_ref().and_then(|file| File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok());
@@ -284,10 +285,10 @@ impl BatchPlace for BatchFile {
     fn leave(&mut self) -> Result<bool, Failure> {
         let file = self.file()?;
         match self.locks {
-            // Who stands still in his turn leaves the log to whoever comes next.
+            // A connection that is stopped while closing leaves the log to the next one.
             true if !self.take_turn(file, GOING)? => Ok(false),
             true => self.lock(file, Lock::Member, libc::F_WRLCK),
-            // Others who did take locks need the log for as long as they are there; where there are no locks, it stays.
+            // Connections with locks need the log as long as they are open; without locks, it stays.
             false => Ok(self.is_others(file, Lock::Member).is_ok_and(|others| !others)),
         }
     }
@@ -295,7 +296,7 @@ impl BatchPlace for BatchFile {
     #[allow(clippy::disallowed_methods, reason = "the log of batches is the database's own, and opened as such")]
     fn left(&mut self, removes: bool) {
         if removes && self.has_its_name() {
-            // What is left behind is a log whose batches are in the database: playing them back changes nothing.
+            // The batches of a leftover log are in the database: replaying them changes nothing.
             let _ = std::fs::remove_file(&self.path);
         }
         // With the file go its locks.
@@ -349,7 +350,7 @@ impl BatchPlace for BatchFile {
             let zeros = vec![0; (grown - self.room) as usize];
             let file = self.file()?;
             let written = file.write_all_at(&zeros, self.room).and_then(|()| file.sync_all());
-            written.map_err(|error| self.failed(sqlite::SQLITE_IOERR_WRITE, "making room", error))?;
+            written.map_err(|error| self.failed(sqlite::SQLITE_IOERR_WRITE, "allocating space", error))?;
             self.room = grown;
         }
         self.publish()

@@ -8,11 +8,11 @@ use crate::drive::{Drive, DriveStore, OpenMode, SharedDrive, lock};
 use crate::error::Failure;
 use crate::store::{Cut, Store};
 
-/// Those who have a database open.
+/// The connections to a database.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Members {
     count: usize,
-    /// `None` until the first of them has played back what there is.
+    /// `None` until the first of them has replayed existing batches.
     marks: Option<Marks>,
 }
 
@@ -33,7 +33,7 @@ impl BatchVolume {
     }
 
     fn store(&mut self) -> Result<&mut DriveStore, Failure> {
-        let closed = || Failure::new(sqlite::SQLITE_IOERR, "a log of batches is not open");
+        let closed = || Failure::new(sqlite::SQLITE_IOERR, "the batch log is not open");
         self.store.as_mut().ok_or_else(closed)
     }
 
@@ -50,7 +50,7 @@ impl BatchPlace for BatchVolume {
             Members { marks: None, .. } => None,
         })?;
         let Some(is_first) = is_first else {
-            let why = format!("{}: another connection plays its batches back", self.database);
+            let why = format!("{}: another connection is replaying its batch log", self.database);
             return Err(Failure::new(sqlite::SQLITE_BUSY, why));
         };
         let mode = OpenMode { role: FileRole::Journal, create: true, exclusive: false };
@@ -89,13 +89,13 @@ impl BatchPlace for BatchVolume {
             }
         }
         if removes {
-            // What is left behind is a log whose batches are in the database: playing them back changes nothing.
+            // The batches of a leftover log are in the database: replaying them changes nothing.
             let _ = drive.delete(&self.log_name());
         }
     }
 
     fn marks(&mut self) -> Result<Marks, Failure> {
-        let unknown = || Failure::new(sqlite::SQLITE_IOERR, "a log of batches has no marks");
+        let unknown = || Failure::new(sqlite::SQLITE_IOERR, "the batch log has no marks");
         self.with_members(|members| members.marks)?.ok_or_else(unknown)
     }
 

@@ -5,11 +5,11 @@
 //!   type +0 · cells +3 · right-most child +8 ──▶ +12: 2 bytes a cell ──▶ child page: 4 bytes, then the key
 //! ```
 //!
-//! The bytes are anybody's: a page that is not as SQLite writes it has no children here.
+//! The bytes are not trusted: a page that is not in SQLite's format has no children here.
 //!
 //! Source: SQLite, "Database File Format", section 1.6.
 
-/// Where the header of page 1 begins, behind that of the file.
+/// Start of the header of page 1, after that of the file.
 const FILE_HEADER: usize = 100;
 /// How long the header of an interior page is.
 const HEADER: usize = 12;
@@ -30,7 +30,7 @@ fn be32(page: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(*bytes))
 }
 
-/// Whether the page says of itself that it is an interior one.
+/// Whether the page is marked as an interior one.
 pub(crate) fn is_interior(number: u32, page: &[u8]) -> bool {
     matches!(page.get(header_at(number)), Some(&(INTERIOR_INDEX | INTERIOR_TABLE)))
 }
@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// What SQLite itself tells of its pages: those of a table and an index, the parents' children by the tree's paths.
+    /// SQLite's own view of its pages: those of a table and an index, the parents' children by the tree's paths.
     #[test]
     fn the_children_in_a_database_of_sqlite_are_those_that_it_tells() {
         let dir = tempfile::tempdir().unwrap();

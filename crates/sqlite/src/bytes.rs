@@ -1,4 +1,4 @@
-//! What both forms of a stored file have: SQLite's own, and the one behind our header.
+//! Fields common to both forms of a stored file: SQLite's own, and the one after our header.
 
 /// The first 16 bytes of a plain SQLite file.
 pub(crate) const SQLITE_MAGIC: &[u8; 16] = b"SQLite format 3\0";

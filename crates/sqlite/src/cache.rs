@@ -1,8 +1,8 @@
-//! The modelled page cache of the operating system, for everything but the database itself.
+//! A model of the operating system's page cache, for all files except the database.
 //!
 //! Journals, WAL and temporary files are written through the page cache on every operating system: a write costs
-//! nothing until a sync, and what was written is read back from memory. Here as there, data sits in blocks of 4 KiB;
-//! clean blocks leave in the order in which they came once [`CAPACITY_BLOCKS`] are exceeded.
+//! nothing until a sync, and written data is read back from memory. Here too, data is in blocks of 4 KiB; clean blocks
+//! are evicted in the order of their arrival when there are more than [`CAPACITY_BLOCKS`].
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,7 +12,7 @@ use crate::volume::FileId;
 pub(crate) const BLOCK: u64 = 4096;
 /// Clean and dirty blocks of all files, 256 MiB.
 const CAPACITY_BLOCKS: usize = 65_536;
-/// Dirty blocks of all files, 64 MiB; more are written before anybody syncs.
+/// Most dirty blocks of all files, 64 MiB; further ones are written before a sync.
 pub(crate) const DIRTY_LIMIT_BLOCKS: usize = 16_384;
 
 type Block = Box<[u8; BLOCK as usize]>;

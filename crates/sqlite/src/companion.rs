@@ -1,11 +1,11 @@
-//! Checks files beside a database whose names the user did not choose: who put them there?
+//! Checks files beside a database whose names the user did not choose.
 //!
-//! A database may come from anywhere, and its directory may be writable for others. A companion is therefore followed
-//! nowhere and believed only where it could have been written by somebody who may write the database itself:
+//! A database may come from anywhere, and its directory may be writable for others. A companion is therefore used only
+//! if it could have been written by somebody who may write the database itself:
 //!
-//! - no symbolic link, pipe or device: a regular file, opened with `O_NOFOLLOW` and `O_NONBLOCK`;
-//! - owned by the owner of the database, by the user of this process, or by root; by anybody where others than the
-//!   owner may write the database.
+//! - a regular file, opened with `O_NOFOLLOW` and `O_NONBLOCK`: no symbolic link, pipe or device;
+//! - owned by the owner of the database, by the user of this process, or by root; by anybody if others than the owner
+//!   may write the database.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::ErrorKind;
@@ -20,13 +20,13 @@ use crate::error::{Failure, display};
 /// Group or everybody.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// Checks what a companion is; `why` it is none.
+/// Checks a companion; `why` it is refused.
 fn check(companion: &Metadata, database: &Metadata) -> Result<(), String> {
     if companion.file_type().is_symlink() {
         return Err("it is a symbolic link, which is not followed".to_owned());
     }
     if !companion.is_file() {
-        return Err("it is no regular file".to_owned());
+        return Err("it is not a regular file".to_owned());
     }
     let owner = companion.uid();
     let is_trusted = [0, database.uid(), rustix::process::geteuid().as_raw()].contains(&owner);
@@ -37,23 +37,23 @@ fn check(companion: &Metadata, database: &Metadata) -> Result<(), String> {
 }
 
 fn refused(path: &Path, why: &str) -> Failure {
-    let text = format!("{}: {why}; move it away if nobody put it there on purpose", display(path));
+    let text = format!("{}: {why}; move it away if it is not there on purpose", display(path));
     Failure::new(sqlite::SQLITE_CANTOPEN, text)
 }
 
-/// Checks a companion that somebody else is about to open by its name, where there is one.
+/// Checks an existing companion that other code is about to open by its name.
 pub(crate) fn examine(companion: &Path, database: &Path) -> Result<(), Failure> {
     let found = match std::fs::symlink_metadata(companion) {
         Ok(found) => found,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(refused(companion, &format!("it cannot be examined: {error}"))),
     };
-    // A database that is gone has no owner to compare with.
+    // A deleted database has no owner to compare with.
     let database = std::fs::metadata(database).unwrap_or_else(|_| found.clone());
     check(&found, &database).map_err(|why| refused(companion, &why))
 }
 
-/// Opens a companion that exists; `None` where there is none.
+/// Opens an existing companion; `None` if there is none.
 pub(crate) fn open(companion: &Path, database: &Path, writes: bool) -> Result<Option<File>, Failure> {
     // Opening a device can have effects of its own.
     examine(companion, database)?;
@@ -97,7 +97,7 @@ mod tests {
         symlink(dir.path().join("nothing"), &companion).unwrap();
         refuses("symbolic link");
         nix::unistd::mkfifo(&companion, nix::sys::stat::Mode::S_IRUSR).unwrap();
-        refuses("no regular file");
+        refuses("not a regular file");
         std::fs::write(&companion, b"").unwrap();
         assert!(open(&companion, &database, true).unwrap().is_some());
         if chown(&companion, Some(4242), None).is_err() {

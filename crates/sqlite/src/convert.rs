@@ -1,4 +1,4 @@
-//! Between layouts: import, export, and what is in a file.
+//! Conversion between layouts: import, export, and information about a file.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -28,7 +28,7 @@ use crate::log_layout::LogLayout;
 use crate::options::VfsOptions;
 use crate::store::{Cut, Store};
 
-/// What an export wrote.
+/// Result of an export.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ExportSummary {
     /// Layout that the database had.
@@ -41,7 +41,7 @@ pub struct ExportSummary {
     pub pages: u64,
 }
 
-/// What an import wrote.
+/// Result of an import.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ImportSummary {
     /// Layout of the copy.
@@ -58,12 +58,12 @@ pub struct ImportSummary {
     pub pages: u64,
     /// Whether every page starts at a hot location: the layout has them, and a page is one chunk long.
     pub pages_are_hot: bool,
-    /// Pages that begin at hot locations of the drive, by the extents of the file; `None` where its file system does
-    /// not tell them, and for other layouts.
+    /// Pages that start at hot locations of the drive, from the extents of the file; `None` if its file system does not
+    /// report them, and for other layouts.
     pub hot_pages: Option<u64>,
 }
 
-/// What a database file is.
+/// Properties of a database file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileInfo {
     /// `plain`, `headed` or `hot-locations`.
@@ -83,19 +83,18 @@ pub struct FileInfo {
     /// Hot location within a chunk, from the header.
     #[serde(rename = "offset_bytes")]
     pub offset: Option<ByteSize>,
-    /// Bytes of the file before the database; the hot location, unless the file does not begin where a chunk of the
-    /// drive does.
+    /// Bytes of the file before the database; the hot location, unless the file does not start at a chunk of the drive.
     #[serde(rename = "shift_bytes")]
     pub shift: Option<ByteSize>,
-    /// Pages that begin at hot locations of the drive, by the extents of the file; `None` where its file system does
-    /// not tell them, and for other layouts.
+    /// Pages that start at hot locations of the drive, from the extents of the file; `None` if its file system does not
+    /// report them, and for other layouts.
     pub hot_pages: Option<u64>,
     /// Page size that the header was written for.
     #[serde(rename = "layout_page_size_bytes")]
     pub layout_page_size: Option<ByteSize>,
     /// Whether the header matches its checksum; `None` in a plain file.
     pub header_checksum_ok: Option<bool>,
-    /// Page size that SQLite's own header tells; `None` in an empty or damaged database.
+    /// Page size in SQLite's own header; `None` in an empty or damaged database.
     #[serde(rename = "page_size_bytes")]
     pub page_size: Option<ByteSize>,
     /// Pages that the file holds.
@@ -200,7 +199,7 @@ pub(crate) fn open_plain(path: &Path) -> Result<PlainFile<'_>, SqliteError> {
     let head = read_head(&file, path)?;
     match detect(&head) {
         Ok(Detected::Plain) => {}
-        _ => return Err(not_a_database(path, "it has a flashwise layout already; export it first")),
+        _ => return Err(not_a_database(path, "it already has a flashwise layout; export it first")),
     }
     let Some(page_bytes) = page_size_of(&head) else {
         return Err(not_a_database(path, "it does not start with SQLite's header"));
@@ -209,13 +208,13 @@ pub(crate) fn open_plain(path: &Path) -> Result<PlainFile<'_>, SqliteError> {
     Ok(PlainFile { file, page_bytes, quiet })
 }
 
-/// What lies beside a database and belongs to it, by SQLite's names and by ours.
+/// Companions of a database, by SQLite's names and by ours.
 fn companions(path: &Path) -> impl Iterator<Item = PathBuf> {
     let suffixes = COMPANIONS.iter().flat_map(|&(theirs, ours)| [theirs, ours]).chain([batch::SUFFIX]);
     suffixes.map(|suffix| with_suffix(path, suffix))
 }
 
-/// What a name means, links not followed; `None` where it means nothing. What cannot be examined may be anything.
+/// An existing file, without following links; `None` if there is none. A file that cannot be examined may be anything.
 fn examine(path: &Path) -> Result<Option<Metadata>, SqliteError> {
     match std::fs::symlink_metadata(path) {
         Ok(found) => Ok(Some(found)),
@@ -250,7 +249,7 @@ fn check_companions(path: &Path) -> Result<(), SqliteError> {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
         let is_needed = match found.is_file() {
-            // Whatever it is, SQLite would look into it.
+            // Whatever it is, SQLite would read it.
             false => true,
             // Its first block is not made durable.
             true if companion == log_of_batches => found.len() > 0,
@@ -268,7 +267,7 @@ fn check_companions(path: &Path) -> Result<(), SqliteError> {
     Ok(())
 }
 
-/// A database that is to be copied, while nobody may write to it.
+/// A database to copy, while nobody may write to it.
 struct Quiet<'a> {
     path: &'a Path,
     before: Metadata,
@@ -291,14 +290,14 @@ impl<'a> Quiet<'a> {
         if let Err(nix::Error::EAGAIN | nix::Error::EACCES) = fcntl(file, FcntlArg::F_OFD_SETLK(&range)) {
             return Err(SqliteError::Writing(display(path)));
         }
-        let before = file.metadata().map_err(|error| SqliteError::os("looking at it", path, &error))?;
+        let before = file.metadata().map_err(|error| SqliteError::os("examining it", path, &error))?;
         check_companions(path)?;
         Ok(Self { path, before })
     }
 
-    /// Looks whether somebody wrote all the same: a database with a write-ahead log is written without that lock.
+    /// Checks whether it was written anyway: a database with a write-ahead log is written without that lock.
     fn end(&self) -> Result<(), SqliteError> {
-        let now = std::fs::metadata(self.path).map_err(|error| SqliteError::os("looking at it", self.path, &error))?;
+        let now = std::fs::metadata(self.path).map_err(|error| SqliteError::os("examining it", self.path, &error))?;
         let state = |file: &Metadata| {
             (file.dev(), file.ino(), file.len(), file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec())
         };
@@ -353,8 +352,8 @@ fn copy<A: Store, B: Store>(from: &mut Handle<A>, to: &mut Handle<B>) -> Result<
     }
 }
 
-/// Creates a file that must not exist, lets `write` fill it, and gives it its name when it is complete; whatever ends
-/// before leaves nothing.
+/// Creates a file that must not exist, lets `write` fill it, and gives it its name when it is complete; on any failure
+/// nothing is left.
 fn create_new<T>(
     path: &Path,
     access: Access,
@@ -371,10 +370,10 @@ fn create_new<T>(
 
 /// The access of a new file that is made from another one.
 fn access_of(path: &Path) -> Result<Access, SqliteError> {
-    Access::of(path).map_err(|error| SqliteError::os("looking at it", path, &error))
+    Access::of(path).map_err(|error| SqliteError::os("examining it", path, &error))
 }
 
-/// Writes what a database holds as a plain file, with the access of the file that has it, if one has.
+/// Writes the content of a database as a plain file, with the access rights of the stored file, if there is one.
 pub(crate) fn copy_out<S: Store>(
     from: &mut Handle<S>,
     name: &str,
@@ -386,7 +385,7 @@ pub(crate) fn copy_out<S: Store>(
     let length = from.read(0, &mut head)?;
     let page_bytes = page_size_of(&head[..length]);
     if length > 0 && page_bytes.is_none() {
-        let reason = "the bytes behind flashwise's header do not start with SQLite's".to_owned();
+        let reason = "flashwise's header is not followed by SQLite's".to_owned();
         return Err(SqliteError::NotADatabase { path: name.to_owned(), reason });
     }
     let layout = from.layout();
@@ -401,15 +400,15 @@ pub(crate) fn copy_out<S: Store>(
     Ok(ExportSummary { layout, bytes: ByteSize(bytes), page_size: page_bytes.map(ByteSize), pages })
 }
 
-/// Writes a database that has a flashwise layout as a plain SQLite file. `plain` must be new; it gets the owner and
-/// mode of the stored file.
+/// Converts a database with a flashwise layout to a plain SQLite file. `plain` must be new; it gets the owner and mode
+/// of the stored file.
 ///
 /// No connection of this process may have the database open: closing a file drops the locks that the process holds on
 /// it, by the rules of POSIX.
 ///
 /// # Errors
-/// When the file is plain already, its header is damaged, a journal or a WAL holds part of it, or somebody writes to
-/// it; when `plain` exists, or a journal or a log of its name; when I/O fails. Nothing is left of it then.
+/// When the file is plain already, its header is damaged, a journal or a WAL has part of its content, or another
+/// process writes to it; when `plain` exists, or a journal or a log of its name; when I/O fails. Then nothing is left.
 pub fn export(stored: &Path, plain: &Path) -> Result<ExportSummary, SqliteError> {
     let head = read_head(&open_read(stored)?, stored)?;
     match detect(&head).map_err(|error| header_error(stored, &error))? {
@@ -434,19 +433,20 @@ fn header_error(path: &Path, error: &HeaderError) -> SqliteError {
     SqliteError::Header { path: display(path), reason: error.to_string() }
 }
 
-/// Copies a plain SQLite file into a layout. `stored` must be new; it gets the owner and mode of the plain file.
+/// Converts a plain SQLite file to a layout. `stored` must be new; it gets the owner and mode of the plain file.
 ///
 /// # Errors
-/// When the file is no plain SQLite database, has a hot journal or a WAL, or somebody writes to it; when `stored`
-/// exists, or a journal or a log of its name; when the layout is impossible or I/O fails. Nothing is left of it then.
+/// When the file is not a plain SQLite database, has a hot journal or a WAL, or another process writes to it; when
+/// `stored` exists, or a journal or a log of its name; when the layout is impossible or I/O fails. Then nothing is
+/// left.
 pub fn import(plain: &Path, stored: &Path, options: &VfsOptions) -> Result<ImportSummary, SqliteError> {
     options.check()?;
     let from = open_plain(plain)?;
     let summary = create_new(stored, access_of(plain)?, |mut store| {
         if let Some(header) = options.header(from.page_bytes) {
-            let length = from.file.metadata().map_err(|error| SqliteError::os("looking at it", plain, &error))?.len();
+            let length = from.file.metadata().map_err(|error| SqliteError::os("examining it", plain, &error))?.len();
             let header = header.placed(place(&store.file, length, header.chunk));
-            // What was made room for behind the database is given back.
+            // Unused space after the database is freed.
             store.truncate(checked_end(header.offset, length)?)?;
             store.write(0, &header.block(), Cut::Whole)?;
         }
@@ -455,12 +455,12 @@ pub fn import(plain: &Path, stored: &Path, options: &VfsOptions) -> Result<Impor
     Ok(ImportSummary { hot_pages: info(stored)?.hot_pages, ..summary })
 }
 
-/// Makes room for a database of `length` bytes behind a header; tells where in the file the drive's chunks begin for
-/// most of it. 0, as if the file were the drive, where that cannot be told.
+/// Allocates space for a database of `length` bytes after a header; returns where in the file the drive's chunks start
+/// for most of it. 0, as if the file were the drive, if that is unknown.
 fn place(file: &File, length: u64, chunk: u64) -> u64 {
     let room = length.saturating_add(2 * chunk);
-    // Room that is made at once lies in few extents. Where there is no such call, or too little room, writing will
-    // tell.
+    // Space that is allocated at once has few extents. Without such a call, or with too little space, writing fails
+    // later.
     if rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, room).is_err() {
         return 0;
     }
@@ -469,21 +469,21 @@ fn place(file: &File, length: u64, chunk: u64) -> u64 {
     file_extents(&path).map_or(0, |extents| border(&extents, chunk))
 }
 
-/// Where in most of a file's bytes chunks of the drive begin, modulo the chunk.
+/// Where the drive's chunks start in most of a file's bytes, modulo the chunk.
 fn border(extents: &ExtentMap, chunk: u64) -> u64 {
     let mut bytes_of: BTreeMap<u64, u64> = BTreeMap::new();
     for Extent { offset, drive_offset, length } in extents.extents() {
         let border = (offset.0 % chunk + chunk - drive_offset.0 % chunk) % chunk;
         *bytes_of.entry(border).or_default() += length.0;
     }
-    // Of two that are as common the smaller one: the file itself begins a chunk, if that is one of them.
+    // Of two equally common ones the smaller one: a file that starts at a chunk is preferred.
     bytes_of
         .into_iter()
         .max_by_key(|&(border, bytes)| (bytes, std::cmp::Reverse(border)))
         .map_or(0, |(border, _)| border)
 }
 
-/// The pages of a database that begin at hot locations of the drive.
+/// The pages of a database that start at hot locations of the drive.
 fn hot_pages(extents: &ExtentMap, header: &Header, page: u64, pages: u64) -> Option<u64> {
     let Layout::HotLocations { chunk, offset } = header.layout() else { return None };
     let is_hot = |page_start: u64| {
@@ -493,15 +493,15 @@ fn hot_pages(extents: &ExtentMap, header: &Header, page: u64, pages: u64) -> Opt
     Some((0..pages).filter(|number| is_hot(header.offset + number * page)).count() as u64)
 }
 
-/// Tells what a database file is; changes nothing.
+/// Examines a database file; changes nothing.
 ///
 /// # Errors
-/// When the file cannot be read, is no database of either kind, or has a header that cannot be read at all. A header
-/// whose checksum alone is wrong is told in [`FileInfo::header_checksum_ok`].
+/// When the file cannot be read, is not a database of either kind, or has an unreadable header. A header with only a
+/// wrong checksum is reported in [`FileInfo::header_checksum_ok`].
 pub fn info(path: &Path) -> Result<FileInfo, SqliteError> {
     let file = open_read(path)?;
     let head = read_head(&file, path)?;
-    let stored_bytes = file.metadata().map_err(|error| SqliteError::os("looking at it", path, &error))?.len();
+    let stored_bytes = file.metadata().map_err(|error| SqliteError::os("examining it", path, &error))?.len();
     let (header, checksum_ok) = match detect(&head) {
         Ok(Detected::Shifted(header)) => (Some(header), Some(true)),
         Ok(Detected::Plain) => (None, None),

@@ -1,11 +1,11 @@
 //! Files in an ordinary directory, through SQLite's own VFS.
 //!
-//! SQLite's default VFS ("unix") opens, locks, maps shared memory and syncs; this module records what passes, with
-//! its wall-clock latency, and names the companions of shifted databases.
+//! SQLite's default VFS ("unix") opens, locks, maps shared memory and syncs; this module records the requests with
+//! their wall-clock latencies, and names the companions of shifted databases.
 //!
 //! **Companions.** A plain SQLite that opens a shifted database with a journal or a WAL beside it would write the
-//! journal's pages to where they are in a *plain* file before it looks at the database's first bytes, and so destroy
-//! it. Journal and WAL of a shifted database are therefore called `NAME-fwjournal` and `NAME-fwwal`, which plain SQLite
+//! journal's pages to their places in a *plain* file before it reads the database's first bytes, and so destroy it.
+//! Journal and WAL of a shifted database are therefore called `NAME-fwjournal` and `NAME-fwwal`, which plain SQLite
 //! does not look for.
 
 use std::collections::BTreeMap;
@@ -41,17 +41,17 @@ use crate::vfs::Opened;
 
 /// SQLite's suffixes and those of a shifted database.
 pub(crate) const COMPANIONS: [(&str, &str); 2] = [("-journal", "-fwjournal"), (LOG_SUFFIX, "-fwwal")];
-/// What a log's name has behind the database's.
+/// Suffix of a log's name.
 const LOG_SUFFIX: &str = "-wal";
 
-/// What is known of a database that was opened.
+/// Facts about an opened database.
 #[derive(Debug, Default)]
 struct KnownDatabase {
     /// Files of ours that are open on it.
     handles: usize,
-    /// What it becomes if it is new.
+    /// Its layout if it is new.
     options: VfsOptions,
-    /// Whether somebody whom we do not see any more may make it a plain one.
+    /// Whether another process may turn it into a plain one unnoticed.
     left_alone: bool,
     /// `None` while the file is empty.
     found: Option<Found>,
@@ -59,7 +59,7 @@ struct KnownDatabase {
     companions: [Option<Arc<FileName>>; COMPANIONS.len()],
 }
 
-/// What a database's first bytes say.
+/// The form of a database, from its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Found {
     shifted: bool,
@@ -74,7 +74,7 @@ impl Found {
         }
     }
 
-    /// What an empty database will be.
+    /// The future form of an empty database.
     fn wanted(options: &VfsOptions) -> Self {
         Self { shifted: options.is_converting(), log: options.log }
     }
@@ -100,7 +100,7 @@ pub(crate) struct Directory {
     /// Whether requests are counted and timed.
     observed: bool,
     began: Instant,
-    /// Pages that the kernel was asked for ahead.
+    /// Pages read ahead by the kernel.
     pub asked_ahead: AtomicU64,
     state: Mutex<State>,
 }
@@ -113,7 +113,7 @@ impl Directory {
         Self { parent, options, observed, began, asked_ahead, state: Mutex::new(state) }
     }
 
-    /// Every change under this lock is a single assignment or addition: what a panic leaves is sound.
+    /// Every change under this lock is a single assignment or addition: the state is sound after a panic.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -188,7 +188,7 @@ impl Directory {
         rights: Rights,
     ) -> Result<Opened, Failure> {
         let path: Vec<u8> = name.as_ref().map_or_else(Vec::new, |name| name.bytes().to_vec());
-        // What cannot be looked at is opened, and fails there with SQLite's own reason.
+        // A file that cannot be examined is opened, and fails there with SQLite's own reason.
         let found = self.look(&path, options).unwrap_or(None);
         if !self.observed && options.is_plain() && found.is_none_or(|found| !found.shifted) {
             self.remember(path, options, found, 0);
@@ -232,7 +232,7 @@ impl Directory {
         Ok(Opened::Ours(file, granted))
     }
 
-    /// Whether those who have the database of a log open want its frames handed on together.
+    /// Whether a connection to the log's database wants its frames gathered.
     fn gathers(&self, log: &[u8]) -> bool {
         let database = log.strip_suffix(LOG_SUFFIX.as_bytes());
         let state = self.state();
@@ -265,8 +265,8 @@ impl Directory {
         }
     }
 
-    /// Notes what a database is; tells the options that hold for it, which are those of the connections that have it
-    /// open while it is new.
+    /// Records the form of a database; returns the options that apply to it, which for a new database are those of the
+    /// connections that have it open.
     fn remember(&self, path: Vec<u8>, options: VfsOptions, found: Option<Found>, handles: usize) -> VfsOptions {
         let mut state = self.state();
         if state.known.len() >= REMEMBERED {
@@ -289,7 +289,7 @@ impl Directory {
         options
     }
 
-    /// What is stored in the place of a journal or WAL of a shifted database; `None` where the name stays.
+    /// The stored name of a journal or WAL of a shifted database; `None` if the name is unchanged.
     pub(crate) fn companion(self: &Arc<Self>, name: &[u8]) -> Result<Option<Companion>, Failure> {
         if let Some(known) = self.known_companion(name) {
             return Ok(known);
@@ -306,7 +306,7 @@ impl Directory {
         Ok(Some(Companion { name, log: found.log }))
     }
 
-    /// The same as far as it is known, and holds until [`memo::changed`]; `None` where somebody has to look.
+    /// The same as far as it is known, valid until [`memo::changed`]; `None` if the file must be examined.
     pub(crate) fn known_companion(&self, name: &[u8]) -> Option<Option<Companion>> {
         let (kind, database) = companion_of(name)?;
         let state = self.state();
@@ -319,7 +319,7 @@ impl Directory {
         }
     }
 
-    /// What a database is, or will be once it is written.
+    /// The form of a database, now or after its first write.
     fn find(self: &Arc<Self>, database: &[u8]) -> Result<Found, Failure> {
         let options = match self.state().known.get(database) {
             Some(KnownDatabase { found: Some(found), .. }) => return Ok(*found),
@@ -338,8 +338,8 @@ impl Directory {
         memo::changed();
     }
 
-    /// Looks at a database's first bytes, through the parent VFS: closing a descriptor of our own would drop every
-    /// POSIX lock that this process holds on the file. `None` where there is no file, or an empty one.
+    /// Reads a database's first bytes, through the parent VFS: closing a descriptor of our own would drop every POSIX
+    /// lock that this process holds on the file. `None` if there is no file, or an empty one.
     fn look(self: &Arc<Self>, database: &[u8], options: VfsOptions) -> Result<Option<Found>, Failure> {
         let shown = String::from_utf8_lossy(database).into_owned();
         let there = self.parent.access(&FileName::owned(database), sqlite::SQLITE_ACCESS_EXISTS);
@@ -352,7 +352,7 @@ impl Directory {
         let store = self.store(parent, role, shown, None);
         match Handle::database(store, options) {
             Ok(handle) => Ok(handle.mapping().map(Found::of)),
-            // A damaged header is no plain file; opening it tells why.
+            // A damaged header does not make a file plain; opening it reports why.
             Err(failure) if failure.code == sqlite::SQLITE_CORRUPT => {
                 Ok(Some(Found { shifted: true, log: LogLayout::Plain }))
             }
@@ -407,7 +407,7 @@ pub(crate) struct DirectoryStore {
     /// Of a journal under a name of ours.
     renamed: Option<Renamed>,
     direct: Direct,
-    /// Batches since the last sync. Where nobody syncs, the page cache is what a writer waits for, and not the drive.
+    /// Batches since the last sync. Without syncs, a writer waits for the page cache and not for the drive.
     unsynced_batches: u32,
     pause: Pause,
 }
@@ -415,17 +415,17 @@ pub(crate) struct DirectoryStore {
 /// Batches between two syncs of a long transaction, at most.
 const MOST_UNSYNCED: u32 = 256;
 
-/// The database's file once more, for what SQLite's own VFS cannot do: to have the drive begin, to read ahead, and
-/// holes.
+/// A second handle to the database's file, for operations that SQLite's own VFS lacks: starting write-back, reading
+/// ahead, and punching holes.
 enum Direct {
-    /// Nobody needed it yet.
+    /// Not needed yet.
     Unused,
     Open(Box<RegisteredFile>),
     /// The kernel, the file system or the file's name does not allow it.
     Impossible,
 }
 
-/// How long nothing is asked for ahead. Where the page cache has it all, asking would cost as much as reading.
+/// How long reading ahead is suspended. If the page cache has everything, it would cost as much as reading.
 #[derive(Default)]
 struct Pause {
     length: usize,
@@ -436,7 +436,7 @@ impl Pause {
     /// Pages of the first pause, and of the longest.
     const PAGES: [usize; 2] = [64, 1024];
 
-    /// Whether so many pages may be asked for.
+    /// Whether that many pages may be read ahead.
     fn is_over(&mut self, pages: usize) -> bool {
         let is_over = self.left == 0;
         self.left = self.left.saturating_sub(pages);
@@ -540,9 +540,9 @@ impl Store for DirectoryStore {
         }
     }
 
-    /// SQLite itself deletes the journal and the log of an empty database, as leftovers of an earlier one, but here
-    /// it asks for them by our names. Left where they are, SQLite without this VFS would play a hot journal back over
-    /// the new database. The exclusive lock is held: nobody else has a transaction.
+    /// SQLite itself deletes the journal and the log of an empty database, as leftovers of an earlier one, but here it
+    /// uses our names for them. If they stayed, SQLite without this VFS would replay a hot journal over the new
+    /// database. The exclusive lock is held: there is no other transaction.
     fn clear_leftovers(&mut self, is_empty: bool) -> Result<(), Failure> {
         let Some(database) = self.registered.as_deref() else { return Ok(()) };
         let parent = &self.directory.parent;
@@ -552,8 +552,8 @@ impl Store for DirectoryStore {
                 let exists = parent.access(&FileName::owned(&path), sqlite::SQLITE_ACCESS_EXISTS);
                 if exists.map_err(|code| Failure::new(code, format!("{}{theirs}: access", self.name)))? {
                     let why = format!(
-                        "{}{theirs}: may hold the pages of this database, which are blank; open it once without \
-                         flashwise, or move that file away",
+                        "{}{theirs}: may contain the pages of this database, which are blank; open the database once \
+                         without flashwise, or move that file away",
                         self.name
                     );
                     return Err(Failure::new(sqlite::SQLITE_CANTOPEN, why));
@@ -599,7 +599,7 @@ impl Store for DirectoryStore {
         self.unsynced_batches = self.unsynced_batches.saturating_add(1);
         let waits_for_drive = self.role == FileRole::Database && self.unsynced_batches <= MOST_UNSYNCED;
         if waits_for_drive && let Some(file) = self.direct() {
-            // It makes nothing durable, so that nothing is lost where it fails: the sync writes what is left.
+            // It makes nothing durable, so a failure loses nothing: the sync writes the rest.
             let _ = file.start_write_back(ByteSize(batch.start), ByteSize(batch.length));
         }
     }

@@ -1,16 +1,16 @@
-//! discard: which pages of a database are free for good, so that their space can be given back to the drive.
+//! discard: which pages of a database are free for good, so that their space can be trimmed.
 //!
-//! SQLite keeps free pages in a list: trunk pages with the numbers of leaf pages, whose content nobody reads again. It
-//! never tells the file system. Giving back the space of a leaf is safe when no state that can come back uses the page:
+//! SQLite keeps free pages in a list: trunk pages with the numbers of leaf pages, whose content is never read again. It
+//! does not inform the file system. Trimming a leaf is safe if no state that can come back uses the page:
 //!
-//! - **With a rollback journal**, the state before the last transaction can come back for as long as the deletion of
-//!   its journal is not durable, and a page that the transaction freed need not be in the journal. By the end of the
-//!   *next* transaction the journal is gone for good, for that one's own was synced in its place. So a leaf is given
-//!   back when it was free before a transaction and is free after it. That nobody else came in between is told by the
-//!   change counter, which each transaction raises by one.
+//! - **With a rollback journal**, the state before the last transaction can come back as long as the deletion of its
+//!   journal is not durable, and a page that the transaction freed need not be in the journal. By the end of the *next*
+//!   transaction the journal is gone for good, since the next one's journal was synced in its place. So a leaf is
+//!   trimmed if it was free before a transaction and is free after it. The change counter, which each transaction
+//!   raises by one, shows that no other transaction came in between.
 //! - **With a write-ahead log**, the database file changes at checkpoints only. After one that copied the whole log and
-//!   was synced, the file is the newest state; whatever a later state writes to the page is in the log, and no reader
-//!   looks at an older one. SQLite cuts the file to its length in such a checkpoint, and in no other.
+//!   was synced, the file is the newest state; later writes of the page are in the log, and no reader uses an older
+//!   state. SQLite truncates the file to its length in such a checkpoint, and in no other.
 //!
 //! Sources: <https://www.sqlite.org/fileformat2.html> 1.3 (header) and 1.5 (free list); SQLite's `pager.c` and `wal.c`
 //! for the order of writes, syncs and file controls.
@@ -23,13 +23,13 @@ use crate::error::Failure;
 /// Reads bytes of the database as SQLite sees it; fewer only at its end.
 pub(crate) type Read<'a> = dyn FnMut(u64, &mut [u8]) -> Result<usize, Failure> + 'a;
 
-/// What a drive gives back in one piece at least; a shorter hole only costs.
+/// Smallest piece worth trimming; a shorter hole only costs.
 const BLOCK: u64 = 4096;
 
-/// What SQLite's checksum VFS (`cksumvfs`) keeps at the end of each page.
+/// Bytes that SQLite's checksum VFS (`cksumvfs`) keeps at the end of each page.
 const CHECKSUM_BYTES: u8 = 8;
 
-/// The free list as it stands in the file.
+/// The free list in the file.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct FreeList {
     page: u64,
@@ -38,7 +38,7 @@ struct FreeList {
     leaves: BTreeSet<u32>,
 }
 
-/// What is known of a database's free pages.
+/// Facts about a database's free pages.
 #[derive(Debug, Default)]
 pub(crate) struct FreePages {
     /// The list after the last transaction.
@@ -85,7 +85,7 @@ impl FreePages {
         }
     }
 
-    /// The file was synced; tells what can be given back, if that ended a checkpoint.
+    /// The file was synced; returns what can be trimmed, if that ended a checkpoint.
     pub(crate) fn synced(&mut self, read: &mut Read) -> Result<Vec<Span>, Failure> {
         if std::mem::take(&mut self.checkpoint) != Checkpoint::Whole {
             return Ok(Vec::new());
@@ -94,12 +94,12 @@ impl FreePages {
         Ok(list.map_or_else(Vec::new, |list| self.give_back(&list.leaves, list.page)))
     }
 
-    /// A transaction has ended, its journal with it; tells what can be given back.
+    /// A transaction and its journal have ended; returns what can be trimmed.
     pub(crate) fn committed(&mut self, read: &mut Read) -> Result<Vec<Span>, Failure> {
         let before = self.before.take();
         let Some(list) = self.read(read)?.filter(|list| !list.in_log_mode) else { return Ok(Vec::new()) };
         let spans = match before {
-            // With an exclusive lock the counter is raised once, and nobody else can have come in between.
+            // With an exclusive lock the counter is raised once, and no other transaction can come in between.
             Some(before)
                 if list.page == before.page && list.change_counter.wrapping_sub(before.change_counter) <= 1 =>
             {
@@ -112,7 +112,7 @@ impl FreePages {
         Ok(spans)
     }
 
-    /// The blocks of leaves that lie together.
+    /// The blocks of adjacent leaves.
     fn give_back(&mut self, leaves: &BTreeSet<u32>, page: u64) -> Vec<Span> {
         if self.page != page {
             (self.page, self.given_back) = (page, BTreeSet::new());
@@ -141,8 +141,8 @@ impl FreePages {
             return Ok(None);
         }
         let Some(page) = page_size_of(&header) else { return Ok(None) };
-        // A SQLite that encrypts pages can leave the first bytes of the file as they are, and keeps what it needs at
-        // the end of each page: no number in them is what it says.
+        // A SQLite that encrypts pages can leave the first bytes of the file unencrypted, and keeps its own data at the
+        // end of each page: then no other number in the pages is valid.
         if ![0, CHECKSUM_BYTES].contains(&header[20]) {
             return Ok(None);
         }

@@ -14,7 +14,8 @@ pub(crate) struct Disk {
     device: Option<Box<dyn BlockDevice + Send>>,
     info: DeviceInfo,
     pub ledger: Ledger,
-    /// Why no request can be made any more: after a device was lost, answers to old requests could be taken for new.
+    /// Why no request can be made any more: after a device was lost, completions of old requests could be confused with
+    /// new ones.
     lost: Option<String>,
 }
 
@@ -25,7 +26,7 @@ struct Asked {
 }
 
 impl Disk {
-    /// Takes a device after a look at what it tells about itself.
+    /// Accepts a device after checking its properties.
     pub(crate) fn new(device: Box<dyn BlockDevice + Send>, recording: bool) -> Result<Self, SqliteError> {
         let info = device.info().clone();
         let refuse = |reason: String| Err(SqliteError::Drive { name: info.name.clone(), reason });
@@ -61,8 +62,8 @@ impl Disk {
 
     /// Submits all requests, up to the device's queue depth at once, and waits for all of them.
     ///
-    /// The answer holds one buffer a request, in the order of the requests. After a failure nothing more is submitted,
-    /// what is in flight is awaited, and the first failure is told.
+    /// The result has one buffer per request, in the order of the requests. After a failure nothing more is submitted,
+    /// requests in flight are awaited, and the first failure is returned.
     pub(crate) fn run(&mut self, role: FileRole, requests: Vec<Request>) -> Result<Vec<Option<IoBuffer>>, Failure> {
         if let Some(reason) = &self.lost {
             return Err(Failure::new(sqlite::SQLITE_IOERR, reason.clone()));
@@ -98,7 +99,7 @@ impl Disk {
             };
             let answer = answer.and_then(|completion| match usize::try_from(completion.tag) {
                 Ok(tag) if tag < asked.len() => Ok((tag, completion)),
-                _ => Err(BlockError::Protocol("the device completed a request that nobody made")),
+                _ => Err(BlockError::Protocol("the device completed a request that was not submitted")),
             });
             match answer {
                 Ok((tag, completion)) => {

@@ -38,7 +38,7 @@ struct OpenFile {
     wal_index: WalIndex,
     /// Something was written to the device since the last flush.
     unflushed: bool,
-    /// Counts what may have changed the file's bytes, through any handle.
+    /// Counts possible changes of the file's bytes, through any handle.
     changes: u64,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Drive {
     open: BTreeMap<FileId, OpenFile>,
     /// Layouts of the logs of databases that were opened, where they are not plain.
     logs: BTreeMap<String, LogLayout>,
-    /// Those who have databases with logs of batches open, by the database's name.
+    /// Connections to databases with batch logs, by the database's name.
     pub members: BTreeMap<String, Members>,
     next_handle: u64,
     /// Pages that were read ahead.
@@ -176,7 +176,7 @@ impl Drive {
         }
     }
 
-    /// Takes a file's name away and, once nobody has it open, its space.
+    /// Removes a file's name and, when no handle has it open, its space.
     pub(crate) fn delete(&mut self, name: &str) -> Result<(), Failure> {
         let Some(id) = self.volume.unlink(name) else {
             return Err(Failure::new(sqlite::SQLITE_IOERR_DELETE_NOENT, format!("{name}: no such file on the drive")));
@@ -195,7 +195,7 @@ impl Drive {
         self.trim(unused, role);
     }
 
-    /// Tells the drive what is no longer needed. Advice only: a drive that fails a trim has lost nothing.
+    /// Trims unused space. This is advice only: a failed trim loses nothing.
     fn trim(&mut self, unused: Vec<Span>, role: FileRole) {
         for span in unused {
             let _ = self.disk.run(role, vec![Request::trim(ByteSize(span.start), ByteSize(span.length))]);
@@ -271,7 +271,7 @@ impl Drive {
         Ok(gathered.collect())
     }
 
-    /// Reads of a database, and with it what is wanted ahead, unless it was read already.
+    /// Reads of a database, together with wanted pages ahead, unless they were read already.
     fn read_with(&mut self, id: FileId, offset: u64, into: &mut [u8], ahead: &mut Ahead) -> Result<(), Failure> {
         let span = Span { start: offset, length: into.len() as u64 };
         let changes = self.open.get(&id).map_or(0, |file| file.changes);
@@ -289,11 +289,11 @@ impl Drive {
             ahead.keep(&spans[1..], pages, changes);
             return Ok(());
         }
-        // What fails of the others is no failure of this one.
+        // A failure of the other reads is not a failure of this one.
         self.read_direct(id, offset, into)
     }
 
-    /// What was read ahead of a file is not what it has any more.
+    /// Pages that were read ahead may be outdated.
     fn note_change(&mut self, id: FileId) {
         if let Some(file) = self.open.get_mut(&id) {
             file.changes += 1;
@@ -314,7 +314,7 @@ impl Drive {
         let partial_first = span.start != whole.start;
         let partial_last = span.end() != whole.end() && (last != first || !partial_first);
         for (partial, edge) in [(partial_first, first), (partial_last, last)] {
-            // Behind the end of the file there is nothing worth reading.
+            // Beyond the end of the file there is nothing to read.
             if partial && edge.start < self.volume.size(id) {
                 let at = (edge.start - whole.start) as usize;
                 self.read_direct(id, edge.start, &mut bytes[at..at + block as usize])?;
@@ -350,8 +350,8 @@ impl Drive {
     fn write_direct_all(&mut self, id: FileId, runs: &[(u64, Vec<u8>)], how: Cut) -> Result<(), Failure> {
         let longest = self.disk.info().max_transfer.0;
         let mut requests = Vec::new();
-        // A logical block that two runs share is read and written for each: one after the other. What the first one
-        // brings behind the end of the file is part of it when the second one reads the block.
+        // A logical block shared by two runs is read and written for each, one after the other. The first one's data
+        // beyond the end of the file is part of it when the second one reads the block.
         let (mut taken, mut end) = (0, 0);
         for (start, data) in runs {
             let whole = self.rounded(Span { start: *start, length: data.len() as u64 });
@@ -456,7 +456,7 @@ impl Drive {
         Ok(())
     }
 
-    /// Writes a file's dirty blocks, adjacent ones together. What could not be written stays dirty.
+    /// Writes a file's dirty blocks, adjacent ones together. Blocks that could not be written stay dirty.
     fn write_back(&mut self, id: FileId, role: FileRole) -> Result<(), Failure> {
         let runs = self.cache.dirty_runs(id, LONGEST_RUN);
         for batch in runs.chunks((BATCH_BYTES / BLOCK / LONGEST_RUN) as usize) {
@@ -477,7 +477,7 @@ impl Drive {
         Ok(())
     }
 
-    /// The machine's memory is gone, with it what was not written; the directory is as it was.
+    /// The machine's memory is lost, with unwritten data; the directory is unchanged.
     #[cfg(test)]
     pub(crate) fn power_cut(&mut self) {
         self.cache = PageCache::default();
@@ -496,7 +496,7 @@ impl Drive {
     }
 }
 
-/// Puts what was read into one piece, without the bytes before it.
+/// Joins the pieces of a read, without the bytes before it.
 fn gather(buffers: &[IoBuffer], mut skip: usize, into: &mut [u8]) {
     let mut filled = 0;
     for buffer in buffers {
@@ -524,7 +524,7 @@ fn blocks_of(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, st
     })
 }
 
-/// What a file is by its name, where nobody has opened it yet.
+/// The kind of a file by its name, if no handle has it open.
 pub(crate) fn role_of_name(name: &str) -> FileRole {
     match name {
         _ if name.ends_with("-wal") => FileRole::WriteAheadLog,
@@ -543,7 +543,7 @@ struct Ahead {
 }
 
 impl Ahead {
-    /// Pages that are kept, at most; who asks asks for no more.
+    /// Most pages that are kept; callers request no more.
     const MOST: usize = 64;
 
     fn take(&mut self, span: Span, changes: u64) -> Option<Vec<u8>> {
@@ -589,7 +589,7 @@ impl DriveStore {
         self.role == FileRole::Database
     }
 
-    /// Does something with the index of the database's log; the answer of a broken drive is an error.
+    /// Runs an operation on the index of the database's log; on a broken drive the result is an error.
     fn with_wal_index<T>(&self, work: impl FnOnce(&mut WalIndex) -> T) -> Option<T> {
         let mut drive = lock(&self.drive).ok()?;
         drive.open.get_mut(&self.id).map(|file| work(&mut file.wal_index))
@@ -642,7 +642,7 @@ impl SharedMemory for DriveStore {
     }
 
     fn unmap(&mut self, _delete: bool) -> c_int {
-        // With the last connection it is gone anyway.
+        // With the last connection it is deleted anyway.
         _ = self.with_wal_index(|index| index.unmap(self.handle));
         sqlite::SQLITE_OK
     }

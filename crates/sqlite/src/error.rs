@@ -1,4 +1,4 @@
-//! What can go wrong, for the caller of this crate and for SQLite.
+//! Errors for the caller of this crate and for SQLite.
 
 use std::ffi::c_int;
 use std::path::{Path, PathBuf};
@@ -12,25 +12,25 @@ pub enum SqliteError {
     /// A layout that no drive can have.
     #[error("layout: {0}")]
     Layout(String),
-    /// A technique or its figure, or the profile that should tell it.
+    /// A technique or its value, or the profile for it.
     #[error("{0}")]
     Options(String),
     /// A VFS name that SQLite cannot take.
     #[error("VFS name '{0}': use a non-empty name without NUL characters")]
     Name(String),
     /// The name is taken.
-    #[error("VFS name '{0}' is registered already: choose another one, or drop the VFS that has it")]
+    #[error("the VFS name '{0}' is already registered: choose another name, or drop the VFS that has it")]
     NameTaken(String),
     /// SQLite's own VFS is missing.
     #[error(
-        "this SQLite has no VFS '{0}', which does the work below flashwise's: use a SQLite for Unix, or name another of \
-         its own with parent=NAME"
+        "this SQLite has no VFS '{0}' for flashwise's VFS to use: use a SQLite for Unix, or name another VFS with \
+         parent=NAME"
     )]
     NoParent(&'static str),
     /// SQLite itself refused.
     #[error("SQLite refused to {what}: result code {code}")]
     Sqlite {
-        /// What was asked of it.
+        /// The refused operation.
         what: &'static str,
         /// SQLite's result code.
         code: i32,
@@ -40,13 +40,13 @@ pub enum SqliteError {
     Drive {
         /// The drive's own name.
         name: String,
-        /// What is missing.
+        /// The missing property.
         reason: String,
     },
     /// A request to the drive failed.
     #[error("{context}: {message}")]
     Io {
-        /// What was being done, with the file.
+        /// The failed operation, with the file.
         context: String,
         /// Why it failed.
         message: String,
@@ -60,10 +60,10 @@ pub enum SqliteError {
         reason: String,
     },
     /// There is nothing to export.
-    #[error("{0}: is a plain SQLite file already; copy it with any tool, or open it with plain SQLite")]
+    #[error("{0}: already a plain SQLite file; copy it with any tool, or open it with plain SQLite")]
     AlreadyPlain(String),
     /// Not a database.
-    #[error("{path}: is no SQLite database: {reason}")]
+    #[error("{path}: not a SQLite database: {reason}")]
     NotADatabase {
         /// The file.
         path: String,
@@ -71,11 +71,11 @@ pub enum SqliteError {
         reason: String,
     },
     /// Nothing is ever overwritten.
-    #[error("{0}: exists already; nothing is overwritten, choose a new name or remove it first")]
+    #[error("{0}: exists and is not overwritten; choose a new name, or remove it first")]
     Exists(String),
-    /// What an earlier database of the name left would be played into a new one.
+    /// Companions of an earlier database of that name would be replayed into a new one.
     #[error(
-        "{path}: '{companion}' exists, and would be taken for part of the new database; remove it if its own database is \
+        "{path}: '{companion}' exists and would be read as part of the new database; remove it if its own database is \
          gone, or choose a new name"
     )]
     Leftover {
@@ -85,13 +85,13 @@ pub enum SqliteError {
         companion: String,
     },
     /// The database changes while it is copied.
-    #[error("{0}: somebody writes to it; copy it when nobody does")]
+    #[error("{0}: another process is writing to it; copy it when no process writes")]
     Writing(String),
-    /// No such file.
+    /// The file does not exist.
     #[error("{0}: no such file")]
     NotFound(String),
     /// A journal or WAL holds part of the database.
-    #[error("{path}: '{companion}' holds changes that are not in the file yet; open the database once and close it")]
+    #[error("{path}: '{companion}' contains changes that are not yet in the file; open and close the database once")]
     Unfinished {
         /// The database.
         path: String,
@@ -107,12 +107,12 @@ pub enum SqliteError {
         handles: usize,
     },
     /// The VFS stands on a directory.
-    #[error("the VFS '{0}' stores its files in a directory: there is no device to give back")]
+    #[error("the VFS '{0}' stores its files in a directory: it has no device to return")]
     NoDevice(String),
 }
 
 impl SqliteError {
-    /// An operating-system error with what was being done to which file.
+    /// An operating-system error with the failed operation and the file.
     pub(crate) fn os(what: &str, path: &Path, error: &std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::AlreadyExists => Self::Exists(display(path)),
@@ -140,12 +140,12 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// What goes back to SQLite: a result code, and for people what was behind it.
+/// The failure for SQLite: a result code, and the reason for people.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     /// SQLite's result code.
     pub code: c_int,
-    /// What failed, where, and why.
+    /// The failed operation, where, and why.
     pub message: String,
 }
 
@@ -167,7 +167,7 @@ impl Failure {
         Self::new(code, format!("drive: {error}"))
     }
 
-    /// The lock around shared state was held by somebody who panicked.
+    /// A thread panicked while it held the lock around shared state.
     pub(crate) fn broken_lock() -> Self {
         Self::new(sqlite::SQLITE_IOERR, "an earlier panic left the VFS in an unknown state")
     }
@@ -178,10 +178,9 @@ pub(crate) fn offset(value: i64) -> Result<u64, Failure> {
     u64::try_from(value).map_err(|_| Failure::new(sqlite::SQLITE_IOERR, format!("negative file offset {value}")))
 }
 
-/// `a + b` where a file could be told to end behind the address space.
+/// `a + b`, for a file whose end could lie beyond the address space.
 pub(crate) fn checked_end(start: u64, length: u64) -> Result<u64, Failure> {
-    start
-        .checked_add(length)
-        .filter(|&end| i64::try_from(end).is_ok())
-        .ok_or_else(|| Failure::new(sqlite::SQLITE_FULL, format!("{length} bytes at {start} reach behind any file")))
+    start.checked_add(length).filter(|&end| i64::try_from(end).is_ok()).ok_or_else(|| {
+        Failure::new(sqlite::SQLITE_FULL, format!("{length} bytes at {start} end beyond any possible file"))
+    })
 }

@@ -1,4 +1,4 @@
-//! What the C side calls on an open file, in safe terms.
+//! The interface of an open file for the C side, in safe terms.
 
 use std::ffi::{c_int, c_void};
 
@@ -24,7 +24,7 @@ const ATOMIC_WRITES: c_int = sqlite::SQLITE_IOCAP_ATOMIC
     | sqlite::SQLITE_IOCAP_ATOMIC64K
     | sqlite::SQLITE_IOCAP_BATCH_ATOMIC;
 
-/// What a store offers beyond bytes.
+/// Features of a store beyond bytes.
 pub(crate) trait FileStore: Store + Send {
     /// Raises the lock to one of SQLite's levels.
     fn lock(&mut self, level: c_int) -> Result<(), Failure>;
@@ -56,9 +56,9 @@ pub(crate) trait SqliteFile: Send {
     fn characteristics(&mut self) -> c_int;
     fn parent(&mut self) -> Option<&mut ParentFile>;
     fn shared_memory(&mut self) -> Option<&mut dyn SharedMemory>;
-    /// Writes what is held back, SQLite hearing of a failure.
+    /// Writes held-back data, with failures reported to SQLite.
     fn write_out(&mut self) -> Result<(), Failure>;
-    /// Writes what is held back where SQLite does not hear.
+    /// Writes held-back data where SQLite ignores failures.
     fn write_out_unheard(&mut self) -> Result<(), Failure>;
     /// The file is about to be closed; SQLite does not hear of a failure.
     fn close(&mut self) -> Result<(), Failure> {
@@ -68,7 +68,7 @@ pub(crate) trait SqliteFile: Send {
     fn takes_batches(&self) -> bool {
         false
     }
-    /// SQLite begins to hand on a transaction as a batch; `false` where the file does not take that.
+    /// SQLite starts to write a transaction as a batch; `false` if the file does not support that.
     fn begin_batch(&mut self) -> Result<bool, Failure> {
         Ok(false)
     }
@@ -82,21 +82,21 @@ pub(crate) trait SqliteFile: Send {
     fn copied(&mut self) -> Result<(), Failure> {
         Ok(())
     }
-    /// A transaction has ended, and its journal is gone.
+    /// A transaction and its journal have ended.
     fn committed(&mut self) {}
-    /// Whether SQLite's bytes lie elsewhere in the stored file.
+    /// Whether SQLite's bytes have other places in the stored file.
     fn is_mapped(&self) -> bool;
     /// How long the stored file is, where SQLite's is to have `size` bytes.
     fn stored_size(&self, size: u64) -> u64;
-    /// Where a span lies in the memory of the process, if SQLite's own VFS maps the stored file and may be asked.
+    /// Where a span is in the memory of the process, if SQLite's own VFS maps the stored file and may be used.
     fn fetch(&mut self, _offset: u64, _length: usize) -> Result<*mut c_void, Failure> {
         Ok(std::ptr::null_mut())
     }
-    /// Where in the parent's file a span lies, if the parent may be asked for it as it is.
+    /// Where in the parent's file a span is, if the parent can be called directly.
     fn straight(&mut self, _offset: u64, _length: usize) -> Result<Option<u64>, Failure> {
         Ok(None)
     }
-    /// Hears what the parent read from there, where the file is to see it.
+    /// Called with the bytes that the parent read from there, if the file is to see them.
     fn went_straight(&mut self, _offset: u64, _bytes: &[u8]) {}
     fn poison(&mut self, why: &str);
 }
@@ -127,7 +127,7 @@ impl<S: FileStore> SqliteFile for Handle<S> {
         if level == sqlite::SQLITE_LOCK_SHARED
             && let Err(failure) = self.enter()
         {
-            // The failure that made it impossible is the one to tell.
+            // The failure that made it impossible is the one to report.
             let _ = self.store().unlock(sqlite::SQLITE_LOCK_NONE);
             return Err(failure);
         }
@@ -209,7 +209,7 @@ impl<S: FileStore> SqliteFile for Handle<S> {
 
     fn fetch(&mut self, offset: u64, length: usize) -> Result<*mut c_void, Failure> {
         self.enter_unlocked()?;
-        // A mapping shows the file, not what is held back.
+        // A mapping shows the file, without held-back data.
         if self.mapping().is_none() || self.is_held(offset, length) {
             return Ok(std::ptr::null_mut());
         }
@@ -260,7 +260,7 @@ impl FileStore for DriveStore {
     }
 
     fn characteristics(&mut self) -> c_int {
-        // A block that is written in part is written whole with what it held before.
+        // A partly written block is written whole with its earlier content.
         sqlite::SQLITE_IOCAP_POWERSAFE_OVERWRITE
     }
 

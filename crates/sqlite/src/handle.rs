@@ -1,22 +1,21 @@
-//! One open file as SQLite sees it, whatever stores it: the layout, the coalescing of writes, and what happens after a
+//! One open file as SQLite sees it, on any store: the layout, the coalescing of writes, and the behaviour after a
 //! failure.
 //!
 //! ```text
-//!   SQLite byte x ──▶ Handle ──▶ Plain:   byte x          ──▶ Store::write, as it comes
+//!   SQLite byte x ──▶ Handle ──▶ Plain:   byte x          ──▶ Store::write, unmodified
 //!                            └─▶ Shifted: byte offset + x ──▶ held back ──▶ Store::write_all, cut at chunk boundaries
 //! ```
 //!
-//! **concurrent-write-back** holds back the writes of a plain database as well, up to so many runs of adjacent pages as
-//! the drive programs together, and hands all of them on at once. What it does for the log is in `crate::log_gather`.
+//! **concurrent-write-back** holds back the writes of a plain database as well, up to as many runs of adjacent pages as
+//! the drive writes concurrently, and submits all of them at once. For the log, see `crate::log_gather`.
 //!
-//! **concurrent-read-ahead** looks at the pages that are read, and asks the place for those that a scan reads next.
+//! **concurrent-read-ahead** examines the pages that are read, and reads the next pages of a scan ahead.
 //!
-//! **After a failed sync the handle is poisoned**: nobody can know which of the writes since the last good sync are
-//! on the medium, so every later write, truncation and sync fails with `SQLITE_IOERR`. Opening the file again starts
-//! afresh, and SQLite then rolls back from its journal. The same holds for what is held back and cannot be written
-//! where SQLite does not listen (unlock, end of a checkpoint). What fails within a call whose result SQLite does
-//! heed is dropped instead: SQLite then takes all pages of the transaction from its journal, or the checkpoint's from
-//! the WAL.
+//! **After a failed sync the handle is poisoned**: it is unknown which of the writes since the last good sync are on
+//! the medium, so every later write, truncation and sync fails with `SQLITE_IOERR`. Opening the file again starts
+//! afresh, and SQLite then rolls back from its journal. The same holds for held-back data that cannot be written where
+//! SQLite ignores failures (unlock, end of a checkpoint). Data that fails within a call whose result SQLite checks is
+//! dropped instead: SQLite then takes all pages of the transaction from its journal, or the checkpoint's from the WAL.
 
 use std::ffi::c_int;
 
@@ -36,7 +35,7 @@ use crate::store::{Cut, Mapping, Store};
 /// One open file.
 pub(crate) struct Handle<S> {
     store: S,
-    /// What a new database takes, and how many writes go together.
+    /// The options for a new database, and how many writes are gathered.
     options: VfsOptions,
     /// `None` until the file is known to be one or the other; an empty file is neither.
     mapping: Option<Mapping>,
@@ -47,7 +46,7 @@ pub(crate) struct Handle<S> {
     batches: Option<BatchLog>,
     /// Whether no lock is to come at which that log would be brought into the database, and it has not been yet.
     enters_unlocked: bool,
-    /// Whether what is held back is a batch that SQLite has begun and not ended.
+    /// Whether the held-back data is a batch that SQLite has started and not ended.
     in_batch: bool,
     /// Whether something was written past the log of batches and not synced.
     is_unsynced: bool,
@@ -120,7 +119,7 @@ impl<S: Store> Handle<S> {
         }
     }
 
-    /// How far a byte of the database lies behind its place in a plain file.
+    /// The offset of the database's bytes from their place in a plain file.
     pub(crate) fn shift(&self) -> u64 {
         match self.mapping {
             Some(Mapping::Shifted(header)) => header.offset,
@@ -128,7 +127,7 @@ impl<S: Store> Handle<S> {
         }
     }
 
-    /// Whether writes may be held back, so that nobody else may promise that they are atomic.
+    /// Whether writes may be held back, so that no VFS below may promise atomic writes.
     pub(crate) fn holds_back(&self) -> bool {
         self.is_shifted() || self.options.write_back_depth > 1
     }
@@ -157,7 +156,7 @@ impl<S: Store> Handle<S> {
         }
     }
 
-    /// Looks at the first bytes of the file until it has some.
+    /// Reads the first bytes of the file until it has some.
     fn decide(&mut self) -> Result<Option<Mapping>, Failure> {
         if self.mapping.is_some() {
             return Ok(self.mapping);
@@ -226,7 +225,7 @@ impl<S: Store> Handle<S> {
         synced.inspect_err(|failure| self.poison(&failure.message))
     }
 
-    /// Reads; tells how many bytes there were.
+    /// Reads; returns the number of bytes read.
     pub(crate) fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<usize, Failure> {
         self.enter_unlocked()?;
         if self.decide()?.is_none() {
@@ -249,12 +248,12 @@ impl<S: Store> Handle<S> {
         self.look_ahead(offset, length, |ahead, page| ahead.before(page));
     }
 
-    /// Hears what was read.
+    /// Called with the bytes that were read.
     pub(crate) fn after_read(&mut self, offset: u64, bytes: &[u8]) {
         self.look_ahead(offset, bytes.len(), |ahead, page| ahead.after(page, bytes));
     }
 
-    /// Asks for the pages that `which` tells for a read of a page.
+    /// Reads ahead the pages that `which` returns for a read of a page.
     fn look_ahead(&mut self, offset: u64, length: usize, which: impl FnOnce(&mut ReadAhead, u32) -> &[u32]) {
         let shift = self.shift();
         let Some(ahead) = &mut self.ahead else { return };
@@ -287,13 +286,14 @@ impl<S: Store> Handle<S> {
             return self.store.write(offset, data, Cut::Whole);
         }
         let at = checked_end(self.shift(), offset)?;
-        // A full drive is told now, not when the run is written.
+        // A full drive is reported now, not when the run is written.
         self.store.reserve(checked_end(at, data.len() as u64)?)?;
         if self.in_batch {
             return self.add_to_batch(at, data);
         }
         if !self.held.take(at, data, most, RUN_LIMIT) {
-            // What is spilled is no use to begin with: each time it changes the drive would have to write it again.
+            // Write-back of spilled pages is not started early: each time they change, the drive would have to write
+            // them again.
             let batch = self.held.whole().filter(|_| most > 1 && !self.held.is_spill);
             self.write_out()?;
             if let Some(batch) = batch {
@@ -304,7 +304,7 @@ impl<S: Store> Handle<S> {
         Ok(())
     }
 
-    /// Writes what is held back, but for a batch. On failure it is dropped: the caller tells SQLite.
+    /// Writes held-back data, except a batch. On failure it is dropped: the caller reports that to SQLite.
     pub(crate) fn write_out(&mut self) -> Result<(), Failure> {
         if self.held.is_empty() || self.in_batch {
             return Ok(());
@@ -322,7 +322,7 @@ impl<S: Store> Handle<S> {
         }
     }
 
-    /// What comes next goes to the database without having been in its log of batches.
+    /// Later writes go to the database without having been in its batch log.
     fn write_past_batches(&mut self) -> Result<(), Failure> {
         if self.batches.is_none() && self.takes_batches() {
             self.enter()?;
@@ -334,7 +334,7 @@ impl<S: Store> Handle<S> {
         }
     }
 
-    /// Writes what is held back where SQLite does not listen to the result.
+    /// Writes held-back data where SQLite ignores the result.
     pub(crate) fn write_out_unheard(&mut self) -> Result<(), Failure> {
         self.drop_batch();
         let written = self.write_out();
@@ -344,7 +344,7 @@ impl<S: Store> Handle<S> {
     pub(crate) fn truncate(&mut self, size: u64) -> Result<(), Failure> {
         self.check_poison()?;
         if self.in_batch {
-            let why = format!("{}: a batch does not cut the file; SQLite takes a journal", self.store.name());
+            let why = format!("{}: a batch cannot truncate the file; SQLite uses a journal", self.store.name());
             return Err(Failure::new(sqlite::SQLITE_IOERR_TRUNCATE, why));
         }
         self.enter_unlocked()?;
@@ -372,7 +372,7 @@ impl<S: Store> Handle<S> {
         Ok(())
     }
 
-    /// A lock is held from here on: what the log of batches has is brought into the database.
+    /// A lock is held from here on: the batches of the log are brought into the database.
     pub(crate) fn enter(&mut self) -> Result<(), Failure> {
         let Some(Mapping::Shifted(header)) = self.decide()? else { return Ok(()) };
         let how = self.how();
@@ -412,15 +412,15 @@ impl<S: Store> Handle<S> {
         }
     }
 
-    /// SQLite begins to hand on all pages of a transaction; `false` where no batches are taken. After a failure it
-    /// takes a journal instead.
+    /// SQLite starts to write all pages of a transaction; `false` if batches are not supported. After a failure it uses
+    /// a journal instead.
     pub(crate) fn begin_batch(&mut self) -> Result<bool, Failure> {
         if !self.takes_batches() {
             return Ok(false);
         }
         self.check_poison()?;
         if self.batches.is_none() {
-            let why = format!("{}: has no log of batches", self.store.name());
+            let why = format!("{}: has no batch log", self.store.name());
             return Err(Failure::new(sqlite::SQLITE_IOERR_BEGIN_ATOMIC, why));
         }
         self.write_out()?;
@@ -433,7 +433,8 @@ impl<S: Store> Handle<S> {
         match self.held.take(at, data, usize::MAX, LONGEST_BATCH) {
             true => Ok(()),
             false => {
-                let why = format!("{}: the transaction is no batch of up to {LONGEST_BATCH} bytes", self.store.name());
+                let why =
+                    format!("{}: the transaction does not fit a batch of {LONGEST_BATCH} bytes", self.store.name());
                 Err(Failure::new(sqlite::SQLITE_IOERR_WRITE, why))
             }
         }
@@ -445,7 +446,7 @@ impl<S: Store> Handle<S> {
         let is_open = std::mem::take(&mut self.in_batch);
         let held = std::mem::take(&mut self.held);
         let Some(batches) = self.batches.as_mut().filter(|_| is_open) else {
-            let why = format!("{}: no batch was begun", self.store.name());
+            let why = format!("{}: no batch was started", self.store.name());
             return Err(Failure::new(sqlite::SQLITE_IOERR_COMMIT_ATOMIC, why));
         };
         if held.is_empty() {
@@ -454,8 +455,8 @@ impl<S: Store> Handle<S> {
         let runs: Runs = held.runs.into_iter().collect();
         let size = self.store.size()?;
         let (inside, behind) = split_at(&runs, size);
-        // SQLite looks at nothing behind the size that the first page tells. Where this finds the drive full, nothing
-        // has happened.
+        // SQLite reads nothing beyond the size in the first page. If the drive is found full here, nothing has
+        // happened.
         let room = self.store.write_all(&behind, how);
         let batch = room.and_then(|()| batches.log(&mut self.store, &runs)).map_err(|failure| {
             let why = format!("{} (as a batch, without a journal)", failure.message);
@@ -492,12 +493,12 @@ impl<S: Store> Handle<S> {
         self.write_out_unheard()
     }
 
-    /// A transaction has ended, and its journal is gone.
+    /// A transaction and its journal have ended.
     pub(crate) fn committed(&mut self) {
         self.give_back(FreePages::committed);
     }
 
-    /// Gives space back, if there is some. It is advice: what fails has lost nothing.
+    /// Trims free space. This is advice: a failure loses nothing.
     fn give_back(&mut self, which: impl FnOnce(&mut FreePages, &mut Read) -> Result<Vec<Span>, Failure>) {
         let Some(mut free) = self.free.take() else { return };
         let spans = which(&mut free, &mut |at, into| self.read(at, into));
@@ -553,7 +554,7 @@ mod tests {
         }
         fn write(&mut self, offset: u64, data: &[u8], how: Cut) -> Result<(), Failure> {
             if self.fail_write {
-                return Err(Failure::new(self.fail_code.unwrap_or(sqlite::SQLITE_IOERR_WRITE), "told to fail"));
+                return Err(Failure::new(self.fail_code.unwrap_or(sqlite::SQLITE_IOERR_WRITE), "injected fault"));
             }
             let end = offset as usize + data.len();
             self.bytes.resize(self.bytes.len().max(end), 0);
@@ -570,7 +571,7 @@ mod tests {
         }
         fn sync(&mut self, _flags: c_int) -> Result<(), Failure> {
             self.syncs += 1;
-            if self.fail_sync { Err(Failure::new(sqlite::SQLITE_IOERR_FSYNC, "told to fail")) } else { Ok(()) }
+            if self.fail_sync { Err(Failure::new(sqlite::SQLITE_IOERR_FSYNC, "injected fault")) } else { Ok(()) }
         }
     }
 
@@ -597,8 +598,8 @@ mod tests {
             (file.store.fail_write, file.store.fail_code) = (true, Some(sqlite::SQLITE_FULL));
             file
         };
-        // After a read that failed so SQLite may undo the statement alone, and what the transaction spilled would be
-        // gone.
+        // After such a failed read, SQLite may undo the statement alone, and the pages that the transaction spilled
+        // would be lost.
         let (mut file, mut page) = (full(), [0; 4096]);
         assert_eq!((file.read(0, &mut page).unwrap(), file.size().unwrap(), page), (4096, 4096, [7; 4096]));
         assert_eq!(file.sync(0).unwrap_err().code, sqlite::SQLITE_FULL);

@@ -1,6 +1,6 @@
-//! Writes of one file that are held back: runs of adjacent bytes, what a read sees of them, and where they are cut.
+//! Held-back writes of one file: runs of adjacent bytes, laid over reads, and cut for the drive.
 //!
-//! [`Handle`](crate::handle::Handle) adds writes to it, lays it over reads, and hands all of its runs to the store at
+//! [`Handle`](crate::handle::Handle) adds writes to it, lays it over reads, and submits all of its runs to the store at
 //! once.
 
 use std::collections::BTreeMap;
@@ -26,13 +26,13 @@ impl HeldBack {
         self.runs.is_empty()
     }
 
-    /// From the begin of the first run to the end of the last.
+    /// From the start of the first run to the end of the last.
     pub(crate) fn whole(&self) -> Option<Span> {
         let ((&start, _), (&last, bytes)) = (self.runs.first_key_value()?, self.runs.last_key_value()?);
         Some(Span { start, length: last + bytes.len() as u64 - start })
     }
 
-    /// The last run that begins at or before a byte, with its end.
+    /// The last run that starts at or before a byte, with its end.
     fn before(&self, at: u64) -> Option<(u64, u64)> {
         let (&start, bytes) = self.runs.range(..=at).next_back()?;
         Some((start, start + bytes.len() as u64))
@@ -48,8 +48,8 @@ impl HeldBack {
         self.whole().map_or(0, |whole| whole.end())
     }
 
-    /// Puts what is held back over a read at `at` of which the place had `there` bytes; tells how many there are with
-    /// it. What lies between the end of the file on the place and a run is zero.
+    /// Lays held-back data over a read at `at` that returned `there` bytes; returns the number of bytes with it. Bytes
+    /// between the end of the stored file and a run are zero.
     pub(crate) fn lay_over(&self, at: u64, into: &mut [u8], there: usize) -> usize {
         let length = into.len() as u64;
         let ends = self.end().saturating_sub(at).min(length) as usize;
@@ -67,8 +67,8 @@ impl HeldBack {
         there.max(ends)
     }
 
-    /// Takes a write if it touches a run or begins a new one of at most `most`, and `limit` bytes are not exceeded;
-    /// `false` if what is there must be written first.
+    /// Adds a write if it touches a run or starts a new one of at most `most`, and the total stays within `limit`
+    /// bytes; `false` if the held-back data must be written first.
     pub(crate) fn take(&mut self, start: u64, data: &[u8], most: usize, limit: usize) -> bool {
         if self.bytes + data.len() > limit && !self.is_empty() {
             return false;
@@ -90,7 +90,7 @@ impl HeldBack {
     }
 }
 
-/// What of runs lies before a byte, and what behind it.
+/// The parts of runs before a byte, and after it.
 pub(crate) fn split_at(runs: &Runs, at: u64) -> (Runs, Runs) {
     let (mut before, mut behind) = (Runs::new(), Runs::new());
     for (start, bytes) in runs {

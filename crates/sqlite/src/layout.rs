@@ -1,14 +1,14 @@
-//! Where a database's bytes lie in the stored file, and the header that says so.
+//! The layout of a database's bytes in the stored file, and the header that describes it.
 //!
 //! Some drives put consecutive chunks (64 KiB on the Samsung 960 EVO) on different channels; a chunk-long read that
 //! starts mid-chunk is served by two channels, half each, and is up to 1.7 times as fast as an aligned one. Such
 //! starting points are *hot locations*: `chunk·i + offset`. [`Layout::HotLocations`] shifts the whole database by
-//! `offset` bytes, so that with pages of one chunk every page starts at a hot location. The first `offset` bytes of
-//! the stored file hold a [`Header`]; `docs/formats/sqlite-layout.md` draws it.
+//! `offset` bytes, so that with pages of one chunk every page starts at a hot location. The first `offset` bytes of the
+//! stored file contain a [`Header`]; `docs/formats/sqlite-layout.md` draws it.
 //!
-//! The pattern belongs to how the data was *written*: such a drive cuts a write into chunk-long pieces from the
-//! write's own start, so one chunk-long write off alignment moves the pieces and the hot location is gone. [`cut`] is
-//! the rule that keeps it.
+//! The pattern depends on how the data was *written*: such a drive cuts a write into chunk-long pieces from the write's
+//! own start, so one misaligned chunk-long write moves the pieces and the hot location is lost. [`cut`] is the rule
+//! that keeps it.
 //!
 //! Source: Kakaraparthy, Patel, Park, Kroth, "Optimizing Databases by Learning Hidden Parameters of Solid State
 //! Drives", PVLDB 13(4), 2019.
@@ -31,14 +31,14 @@ pub enum Layout {
     /// As SQLite writes it.
     #[default]
     Plain,
-    /// Shifted by `offset` behind a header, so that pages of `chunk` bytes start at hot locations.
+    /// Shifted by `offset` after a header, so that pages of `chunk` bytes start at hot locations.
     HotLocations {
         /// The drive's chunk: a power of two, 4 KiB to 1 MiB.
         chunk: ByteSize,
         /// The hot location within a chunk: a multiple of 512 below `chunk`, not zero.
         offset: ByteSize,
     },
-    /// Behind a header of 64 KiB, so that pages keep their alignment: for a log that plain SQLite must not look for.
+    /// After a header of 64 KiB, so that pages keep their alignment: for a log that plain SQLite must not find.
     Headed,
 }
 
@@ -46,16 +46,16 @@ pub enum Layout {
 pub(crate) const MIN_CHUNK: u64 = 4 << 10;
 /// Largest chunk that a layout takes; the volume's extents are this long, so that chunks never straddle two.
 pub(crate) const MAX_CHUNK: u64 = 1 << 20;
-/// What a [`Layout::Headed`] database is shifted by: a multiple of every page size.
+/// The shift of a [`Layout::Headed`] database: a multiple of every page size.
 pub(crate) const HEADED: u64 = 64 << 10;
 
 /// The only version so far.
 pub(crate) const VERSION: u32 = 1;
-/// How files began before the first release.
+/// The start of files from before the first release.
 const FORMER_MAGIC: &[u8] = b"flashwise database layout ";
 const HOT_NAME: &str = "hot-locations";
 const HEADED_NAME: &str = "headed";
-/// Of the fields; in front of them and behind them is what SQLite's own VFS reads ([`plain_page`]).
+/// Bytes of the fields; the bytes around them are read by SQLite's own VFS ([`plain_page`]).
 const LAYOUT_NAME_AT: usize = 128;
 const LAYOUT_NAME_BYTES: usize = 32;
 const VERSION_AT: usize = 160;
@@ -91,7 +91,7 @@ impl Layout {
         }
     }
 
-    /// The layout for a database of which plain SQLite would not find all: a header has to say so.
+    /// The layout for a database that plain SQLite would read incompletely: it needs a header.
     fn with_header(self) -> Self {
         if self == Self::Plain { Self::Headed } else { self }
     }
@@ -114,18 +114,18 @@ impl Layout {
     }
 }
 
-/// What the first bytes of a shifted file say.
+/// Content of the first bytes of a shifted file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub chunk: u64,
-    /// What the database is shifted by.
+    /// The shift of the database.
     pub offset: u64,
-    /// The first byte of the file with which a chunk of the drive begins; 0 unless the file's extents told otherwise.
+    /// The first byte of the file at which a chunk of the drive starts; 0 unless the file's extents say otherwise.
     pub border: u64,
     /// SQLite's page size when the file was created; a later VACUUM can change the real one.
     pub page_bytes: u64,
     pub log: LogLayout,
-    /// What tells this database's log of batches from another's; 0 where it has none.
+    /// Identifies this database's batch log; 0 if it has none.
     pub identity: u64,
 }
 
@@ -134,11 +134,9 @@ pub(crate) struct Header {
 pub(crate) enum HeaderError {
     #[error("its flashwise header is cut off after {0} bytes; restore the file from a backup")]
     Short(usize),
-    #[error("its flashwise header is of version {0}, this program knows version {VERSION}; use a newer flashwise")]
+    #[error("its flashwise header has version {0}, but this program supports version {VERSION}; use a newer flashwise")]
     Version(u32),
-    #[error(
-        "its flashwise header is of a form from before the first release; export it with the flashwise that wrote it"
-    )]
+    #[error("its flashwise header is from before the first release; export it with the flashwise that wrote it")]
     Former,
     #[error(
         "its flashwise header does not match its checksum ({stored:016x} stored, {computed:016x} computed): the file \
@@ -149,14 +147,14 @@ pub(crate) enum HeaderError {
     Field(String),
 }
 
-/// What the first bytes of a non-empty file are.
+/// The kind of a non-empty file, from its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detected {
     Plain,
     Shifted(Header),
 }
 
-/// Tells a shifted file from any other by its first bytes (up to [`HEADER_BYTES`] of them).
+/// Recognises a shifted file by its first bytes (up to [`HEADER_BYTES`] of them).
 pub(crate) fn detect(head: &[u8]) -> Result<Detected, HeaderError> {
     if head.starts_with(FORMER_MAGIC) {
         return Err(HeaderError::Former);
@@ -176,8 +174,8 @@ impl Header {
         layout.shift().map(|(chunk, offset)| Self { chunk, offset, border: 0, page_bytes, log, identity })
     }
 
-    /// The same header for a file in which the drive's chunks begin at `border`: its pages lie at the drive's hot
-    /// locations. A layout that does not go by chunks stays as it is.
+    /// The same header for a file in which the drive's chunks start at `border`: its pages are at the drive's hot
+    /// locations. A layout that does not depend on chunks is unchanged.
     pub(crate) fn placed(self, border: u64) -> Self {
         match self.layout() {
             Layout::HotLocations { chunk, offset } if border < chunk.0 && border.is_multiple_of(512) => {
@@ -192,7 +190,7 @@ impl Header {
         Chunks { length: self.chunk, first: self.border }
     }
 
-    /// The header as it is stored.
+    /// The stored header.
     pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = plain_page::page();
         let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
@@ -229,7 +227,7 @@ impl Header {
         Self::fields(head)
     }
 
-    /// The fields behind a checksum that matches; still checked, for a header can be forged.
+    /// The fields of a header with a matching checksum; still checked, since a header can be forged.
     fn fields(head: &[u8]) -> Result<Self, HeaderError> {
         let field = |what: String| Err(HeaderError::Field(what));
         let (version, length) = (u32_at(head, VERSION_AT), u32_at(head, LENGTH_AT));
@@ -268,7 +266,7 @@ impl Header {
             _ => border == 0 && layout.shift() == Some((chunk, offset)),
         };
         if !is_consistent {
-            return field(format!("chunk {chunk}, offset {offset} and border {border} do not belong together"));
+            return field(format!("chunk {chunk}, offset {offset} and border {border} contradict each other"));
         }
         if !is_page_size(header.page_bytes) {
             return field(format!("its page size is {}", header.page_bytes));
@@ -296,7 +294,7 @@ impl Header {
         }
     }
 
-    /// What stands in front of the database: the header, then zeros up to the offset.
+    /// The bytes before the database: the header, then zeros up to the offset.
     pub(crate) fn block(&self) -> Vec<u8> {
         let mut bytes = self.encode().to_vec();
         bytes.resize(self.offset as usize, 0);
@@ -304,7 +302,7 @@ impl Header {
     }
 }
 
-/// The first byte behind the header that lies at a hot location of the drive.
+/// The first byte after the header that is at a hot location of the drive.
 fn shift_behind(border: u64, hot: u64, chunk: u64) -> u64 {
     let first = (border + hot) % chunk;
     if first < HEADER_BYTES as u64 { first + chunk } else { first }
@@ -316,16 +314,16 @@ fn text_at(bytes: &[u8], at: usize, length: usize) -> String {
     String::from_utf8_lossy(field).into_owned()
 }
 
-/// Where the chunks of a drive begin in a file.
+/// Where the chunks of a drive start in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chunks {
     pub length: u64,
-    /// The first byte of the file with which one begins; below `length`.
+    /// The first byte of the file at which one starts; below `length`.
     pub first: u64,
 }
 
-/// Cuts a write so that none of chunk length or longer starts off the begin of a chunk: up to the next chunk boundary,
-/// then whole chunks (as many as `max_transfer` takes at once), then the rest.
+/// Cuts a write so that no piece of chunk length or longer starts within a chunk: up to the next chunk boundary, then
+/// whole chunks (as many as `max_transfer` accepts at once), then the rest.
 pub(crate) fn cut(start: u64, length: u64, chunks: Chunks, max_transfer: u64) -> Vec<Span> {
     let Chunks { length: chunk, first } = chunks;
     let end = start + length;

@@ -1,4 +1,4 @@
-//! What was asked of the drive and how long it took.
+//! The requests to the drive and their latencies.
 
 use flashwise_block::Nanos;
 use flashwise_trace::{IoRecord, IoTrace};

@@ -1,9 +1,9 @@
-//! A SQLite VFS that knows the drive below it.
+//! A SQLite VFS that is tuned for the drive below it.
 //!
 //! Unmodified SQLite opens its files through a [`Vfs`]. It records every request for `flashwise audit`, and it applies
 //! techniques ([`TECHNIQUES`], [`VfsOptions`]): pages at the drive's *hot locations* ([`Layout::HotLocations`]), where
-//! a page is read by two channels at once; write-ahead logs that are laid out ([`LogLayout`]); write-back of several
-//! pages together; read-ahead along the B-tree; discard of freed pages; transactions without a rollback journal. As
+//! a page is read by two channels at once; aligned write-ahead logs ([`LogLayout`]); concurrent write-back of pages;
+//! read-ahead along the B-tree; discard of freed pages; transactions without a rollback journal. As
 //! `libflashwise_sqlite.so` it is a loadable extension (`ffi/extension.rs`).
 //!
 //! ```text
@@ -16,7 +16,7 @@
 //! - **Drive**: a [`flashwise_block::BlockDevice`], simulated or real, in its own time. The database is accessed
 //!   directly, as with `O_DIRECT`; journal, WAL and temporary files go through a modelled page cache.
 //! - **Directory**: an ordinary file system in wall-clock time. SQLite's own VFS `unix` does the work, so locks, shared
-//!   memory and file controls are SQLite's. That one is taken by its name, whatever the default VFS is ([`Parent`]).
+//!   memory and file controls are SQLite's. It is selected by its name, whatever the default VFS is ([`Parent`]).
 //!
 //! ```
 //! use flashwise_sqlite::{Backend, Layout, Vfs, VfsOptions};
@@ -36,59 +36,61 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # How data goes through
+//! # Data path
 //!
-//! *Plain databases*: each read of SQLite's is one request a contiguous piece, each write likewise, one at a time
-//! (queue depth 1). Requests that are no multiple of the logical block (the 100 bytes read at open, 16 bytes at offset
-//! 24 at the start of a transaction) are rounded out, a write by reading the block first. Requests longer than the
-//! drive takes are split.
+//! *Plain databases*: each read by SQLite is one request per contiguous piece, each write likewise, one at a time
+//! (queue depth 1). Requests that are not multiples of the logical block (the 100 bytes read at open, 16 bytes at
+//! offset 24 at the start of a transaction) are rounded out, a write by reading the block first. Requests longer than
+//! the drive accepts are split.
 //!
-//! *Databases at hot locations*: adjacent page writes are held back as a run of up to 2 MiB. It is written when a write
-//! elsewhere comes, and at sync, truncate, unlock, end of checkpoint and close (a read sees it all the same); cut so
-//! that no write of a chunk or more starts off chunk alignment; its pieces are in flight together.
+//! *Databases at hot locations*: adjacent page writes are held back as a run of up to 2 MiB. It is written when there
+//! is a write elsewhere, and at sync, truncate, unlock, end of checkpoint and close (reads see it before); cut so that
+//! no write of a chunk or more is misaligned; its pieces are in flight together.
 //!
-//! *With concurrent write-back*: the same for plain databases too, with as many runs held back as go together. On a
-//! drive all of them are in flight at once; in a directory they go to the page cache, and the drive is told
-//! to begin, but for pages that a full cache spills: they may soon change again.
+//! *With concurrent write-back*: the same for plain databases too, with as many runs held back as are written
+//! concurrently. On a drive all of them are in flight at once; in a directory they go to the page cache, and write-back
+//! is started, except for pages spilled by a full cache: they may soon change again.
 //!
 //! *With concurrent read-ahead*: while SQLite visits the children of an interior page one after the other, the next
-//! ones are asked for (`read_ahead.rs`). In a directory the kernel reads them into the page cache, through an io_uring
+//! ones are read ahead (`read_ahead.rs`). In a directory the kernel reads them into the page cache, through an io_uring
 //! beside SQLite's own descriptor; on a drive they are read together with the page that SQLite waits for, and kept
 //! until something is written.
 //!
-//! *Logs that are laid out*: each byte of SQLite's log has its own place in the stored one (`log_layout.rs`), and goes
-//! there as it comes.
+//! *Aligned logs*: each byte of SQLite's log has its own place in the stored one (`log_layout.rs`), and is written
+//! there directly.
 //!
-//! *Atomic batches*: all pages of a transaction are held back until SQLite says that it is complete, go to a log of our
-//! own as one durable write, and then to the database (`batch.rs`).
+//! *Atomic batches*: all pages of a transaction are held back until SQLite completes it, written to a log of our own as
+//! one durable write, and then to the database (`batch.rs`).
 //!
 //! *Everything else on a drive*: 4 KiB blocks in memory; a sync writes the dirty ones in runs of up to 1 MiB, all
-//! together, and then flushes. More than 64 MiB of dirty blocks are written early. 256 MiB are cached; reads of them
-//! cost nothing.
+//! together, and then flushes. If more than 64 MiB are dirty, blocks are written early. 256 MiB are cached; reads of
+//! them cost nothing.
 //!
-//! After a failed sync a file handle is poisoned: each later write and sync fails with `SQLITE_IOERR` until the file
-//! is opened again. [`Vfs::last_error`] and SQLite's error log tell the reason in words.
+//! After a failed sync a file handle is poisoned: each later write and sync fails with `SQLITE_IOERR` until the file is
+//! opened again. [`Vfs::last_error`] and SQLite's error log give the reason.
 //!
 //! # Limits
 //!
-//! - On a drive, the directory of the volume lives in memory: names and sizes are gone with the VFS (the bytes are
-//!   not). File-system metadata costs no I/O. Extents are 1 MiB; the smallest file takes one.
+//! - On a drive, the directory of the volume is in memory: names and sizes are lost with the VFS (the bytes are not).
+//!   File-system metadata costs no I/O. Extents are 1 MiB; the smallest file takes one.
 //! - On a drive, locks and the shared memory of a WAL work between the connections of this process.
-//! - Logical blocks of up to 4 KiB; chunks of 4 KiB to 1 MiB. Pages are at hot locations only where the page size is
-//!   the chunk. SQLite's largest page is 64 KiB.
-//! - Memory mapping (`PRAGMA mmap_size`) is off on a drive, and where requests are counted: nobody would see its reads.
-//! - In a directory, SQLite's own VFS takes less than 128 KiB at once: longer runs go down in pieces of 64 KiB.
-//! - In a directory, writes go through the operating system's page cache, which may merge or reorder what was cut
-//!   until a sync, and the file system decides where an offset lies on the drive. [`import`] goes by the extents that
-//!   it tells; a database that the VFS creates itself has none yet, and takes the file's begin for the drive's.
+//! - Logical blocks of up to 4 KiB; chunks of 4 KiB to 1 MiB. Pages are at hot locations only if the page size is the
+//!   chunk. SQLite's largest page is 64 KiB.
+//! - Memory mapping (`PRAGMA mmap_size`) is off on a drive, and when requests are recorded: its reads would be
+//!   invisible.
+//! - In a directory, SQLite's own VFS accepts less than 128 KiB at once: longer runs are written in pieces of 64 KiB.
+//! - In a directory, writes go through the operating system's page cache, which may merge or reorder the pieces until a
+//!   sync, and the file system decides where an offset is on the drive. [`import`] uses the extents that the file
+//!   system reports; a database that the VFS creates itself has none yet, and the start of the file is taken for the
+//!   drive's.
 //! - In a directory, journal and WAL of a shifted database are called `NAME-fwjournal` and `NAME-fwwal`: plain SQLite
-//!   would play a `NAME-journal` back to the wrong places. Every process must open such a database through this VFS.
+//!   would replay a `NAME-journal` to the wrong places. Every process must open such a database through this VFS.
 //! - A registration leaks a few hundred bytes, because connections may outlive the VFS.
 //!
 //! `docs/formats/sqlite-layout.md` draws the stored file and argues its safety.
 //!
 //! Source: Kakaraparthy, Patel, Park, Kroth, "Optimizing Databases by Learning Hidden Parameters of Solid State
-//! Drives", PVLDB 13(4), 2019: use-hot-locations, and the rule that no chunk-long write starts off alignment.
+//! Drives", PVLDB 13(4), 2019: use-hot-locations, and the rule that no chunk-long write is misaligned.
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]

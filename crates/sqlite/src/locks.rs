@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 
-/// What a connection holds on a file.
+/// The lock of a connection on a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     #[default]
@@ -26,7 +26,7 @@ impl Level {
     }
 }
 
-/// Somebody else holds a lock that forbids this one.
+/// Another connection has a conflicting lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Busy;
 
@@ -34,7 +34,7 @@ pub(crate) struct Busy;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct HandleId(pub u64);
 
-/// Who holds what on one file; handles without a lock are absent.
+/// The locks on one file; handles without a lock are absent.
 #[derive(Debug, Default)]
 pub(crate) struct Locks {
     held: BTreeMap<HandleId, Level>,
@@ -82,7 +82,7 @@ impl Locks {
         }
     }
 
-    /// Whether anybody, the asker included, holds RESERVED or more.
+    /// Whether any connection, including this one, has RESERVED or more.
     pub(crate) fn is_reserved(&self) -> bool {
         self.held.values().any(|&level| level >= Level::Reserved)
     }

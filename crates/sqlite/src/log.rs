@@ -1,10 +1,10 @@
-//! A write-ahead log whose frames are laid out, as SQLite sees it: the log that it would have written itself.
+//! A write-ahead log in a layout, as SQLite sees it: the log that it would have written itself.
 //!
-//! The layout of a log that exists is in its own header, that of a new one in its database's. SQLite writes its header
-//! of 32 bytes first, which tells the page size; ours goes down with it, in the same sector-sized piece, and so is
-//! durable with SQLite's own sync before any frame counts. Recovery is SQLite's: frames carry salts and a checksum that
-//! runs on from frame to frame, so that one that is missing, old or torn ends the log. `crate::log_layout` draws where
-//! the bytes lie.
+//! The layout of an existing log is in its own header, that of a new one in its database's. SQLite writes its header of
+//! 32 bytes first, which contains the page size; ours is written with it, in the same sector-sized piece, and so is
+//! durable with SQLite's own sync before any frame is valid. Recovery is SQLite's: frames have salts and a checksum
+//! that continues from frame to frame, so that a missing, old or torn one ends the log. `crate::log_layout` draws the
+//! places of the bytes.
 
 use std::borrow::Cow;
 use std::ffi::c_int;
@@ -21,7 +21,7 @@ use crate::log_layout::{Geometry, LOG_HEADER, LogHeader, LogLayout, SQLITE_HEADE
 use crate::shm::SharedMemory;
 use crate::store::Cut;
 
-/// Opens a log. Frames that are laid out are handed on together, those of a plain log where somebody `gathers` them.
+/// Opens a log. Frames in a layout are gathered, those of a plain log only if a connection `gathers` them.
 pub(crate) fn open_log<S: FileStore + 'static>(
     store: S,
     wanted: LogLayout,
@@ -59,7 +59,7 @@ impl<S: FileStore> Log<S> {
         Failure::new(code, format!("{}: {why}", self.store.name()))
     }
 
-    /// Looks at the first bytes of the file until it has some.
+    /// Reads the first bytes of the file until it has some.
     fn decide(&mut self) -> Result<Option<Geometry>, Failure> {
         if self.geometry.is_some() || self.store.size()? == 0 {
             return Ok(self.geometry);
@@ -81,13 +81,13 @@ impl<S: FileStore> Log<S> {
         }
     }
 
-    /// Begins a log: our header and SQLite's, together.
+    /// Starts a log: our header and SQLite's, together.
     fn begin(&mut self, header: &[u8]) -> Result<(), Failure> {
         let field = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         let page = u64::from(field(8));
         let geometry = Geometry::new(self.wanted, page).filter(|_| SQLITE_MAGICS.contains(&field(0)));
         let Some(geometry) = geometry else {
-            return Err(self.failure(sqlite::SQLITE_IOERR_WRITE, "what is written is not the header of a log"));
+            return Err(self.failure(sqlite::SQLITE_IOERR_WRITE, "the written bytes are not the header of a log"));
         };
         let ours = LogHeader { layout: self.wanted, page };
         let both = [&ours.encode()[..], header].concat();
@@ -97,8 +97,8 @@ impl<S: FileStore> Log<S> {
     }
 }
 
-/// The bytes of stored places as runs that do not touch each other, in the order of the file: headers of several frames
-/// lie together, and so do their pages.
+/// The bytes of stored places as separate runs, in the order of the file: headers of several frames are adjacent, and
+/// so are their pages.
 fn runs<'a>(places: &[Span], mut data: &'a [u8]) -> Vec<(u64, Cow<'a, [u8]>)> {
     let mut pieces = Vec::with_capacity(places.len());
     for place in places {
@@ -139,7 +139,7 @@ impl<S: FileStore> SqliteFile for Log<S> {
             return self.begin(data);
         }
         let Some(geometry) = self.decide()? else {
-            return Err(self.failure(sqlite::SQLITE_IOERR_WRITE, "a log begins with its header"));
+            return Err(self.failure(sqlite::SQLITE_IOERR_WRITE, "a log starts with its header"));
         };
         checked_end(offset, data.len() as u64)?;
         let places = geometry.places(Span { start: offset, length: data.len() as u64 });

@@ -1,25 +1,25 @@
-//! A write-ahead log whose frames are handed on together: what concurrent-write-back does for the log.
+//! A write-ahead log whose frames are gathered: concurrent-write-back for the log.
 //!
-//! SQLite writes a frame in two pieces, 24 bytes of header and the page behind it, and a transaction of twenty pages is
-//! forty calls. All of them follow each other, and nobody looks at them before the last one, whose header says that the
-//! transaction is complete:
+//! SQLite writes a frame in two pieces, 24 bytes of header and the page after it, so a transaction of twenty pages is
+//! forty calls. They follow each other, and are not read before the last one, whose header marks the transaction as
+//! complete:
 //!
 //! ```text
 //!   header page header page … header* page    * commits: together the one write that reaches the file
 //!   └───────── held back ──────────┘ ▲
-//!                                    everything is written here, before SQLite hears that the page is
+//!                                    everything is written here, before the write of the page returns
 //! ```
 //!
-//! **Nothing that counts is held back.** SQLite tells others of new frames by shared memory, with a barrier that cannot
-//! report a failure; at that time the frames must be in the file, also where nobody syncs (`synchronous = NORMAL`). So
-//! only those of a transaction that is not complete are held back, and of these only what follows the write before:
-//! SQLite goes back in the log to change a page that it has there, or to write headers anew, and that goes through.
-//! What is held back and never written was never committed.
+//! **No committed data is held back.** SQLite announces new frames to others by shared memory, with a barrier that
+//! cannot report a failure; at that time the frames must be in the file, even without syncs (`synchronous = NORMAL`).
+//! So only frames of an incomplete transaction are held back, and of these only those that follow the write before:
+//! SQLite goes back in the log to change an earlier page, or to rewrite headers, and those writes go through. Held-back
+//! frames that are never written were never committed.
 //!
-//! A read sees what is held back laid over the file, and never writes it: after a read that failed SQLite may undo a
-//! statement alone, and frames that the transaction spilled would be gone.
+//! A read sees held-back data laid over the file, and never writes it: after a failed read SQLite may undo a statement
+//! alone, and frames that the transaction spilled would be lost.
 //!
-//! Source: SQLite, "Database File Format", section 4.1: bytes 4 to 7 of a frame's header are 0 but for a commit.
+//! Source: SQLite, "Database File Format", section 4.1: bytes 4 to 7 of a frame's header are 0 except for a commit.
 
 use std::ffi::{c_int, c_void};
 
@@ -32,7 +32,7 @@ use crate::shm::SharedMemory;
 /// Most bytes that are held back. More would be copied longer than the calls that they save take.
 const LIMIT: usize = 256 << 10;
 
-/// What the next write is, if it follows.
+/// The next write, if it follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expected {
     /// A frame's header.
@@ -44,7 +44,7 @@ enum Expected {
 /// One open log.
 pub(crate) struct GatheredLog<F> {
     file: F,
-    /// What is held back, and where in SQLite's log it goes.
+    /// The held-back data, and its place in SQLite's log.
     held: Vec<u8>,
     start: u64,
     /// Where the last write ended.
@@ -65,7 +65,7 @@ impl<F: SqliteFile> GatheredLog<F> {
         offset < self.held_end() && self.start < offset.saturating_add(length as u64)
     }
 
-    /// What a write is; whether it may wait for the next one.
+    /// The kind of a write; whether it may wait for the next one.
     fn may_wait(&mut self, offset: u64, data: &[u8]) -> bool {
         let expected = std::mem::replace(&mut self.expected, Expected::Header);
         match expected {
@@ -78,7 +78,8 @@ impl<F: SqliteFile> GatheredLog<F> {
         }
     }
 
-    /// Writes what is held back. On failure it is dropped: the caller tells SQLite, which gives the transaction up.
+    /// Writes held-back data. On failure it is dropped: the caller reports that to SQLite, which rolls the transaction
+    /// back.
     fn hand_on(&mut self) -> Result<(), Failure> {
         if self.held.is_empty() {
             return Ok(());
@@ -102,7 +103,7 @@ impl<F: SqliteFile> SqliteFile for GatheredLog<F> {
         let (from, to) = (self.start.max(offset), end.min(offset + length));
         let place = (from - offset) as usize..(to - offset) as usize;
         if place.start > there {
-            // Between the end of the file and what is held back nothing was written.
+            // Nothing was written between the end of the file and the held-back data.
             into[there..place.start].fill(0);
         }
         let first = (from - self.start) as usize;
@@ -120,7 +121,7 @@ impl<F: SqliteFile> SqliteFile for GatheredLog<F> {
             self.hand_on()?;
         }
         let waits = self.may_wait(offset, data);
-        // What does not follow goes through, but its page may follow.
+        // A write that does not follow goes through, but its page may follow.
         if !follows || (!waits && self.held.is_empty()) {
             self.next = u64::MAX;
             self.file.write(offset, data)?;
@@ -232,7 +233,7 @@ mod tests {
     const PAGE: usize = 512;
     const FRAME: u64 = FRAME_HEADER + PAGE as u64;
 
-    /// A file in memory that counts its writes, and fails them when told to.
+    /// A file in memory that counts its writes, and can fail them.
     #[derive(Default)]
     struct Memory {
         bytes: Vec<u8>,
@@ -250,7 +251,7 @@ mod tests {
         }
         fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Failure> {
             if self.fails {
-                return Err(Failure::new(sqlite::SQLITE_IOERR_WRITE, "told to fail"));
+                return Err(Failure::new(sqlite::SQLITE_IOERR_WRITE, "injected fault"));
             }
             let end = offset as usize + data.len();
             self.bytes.resize(self.bytes.len().max(end), 0);
@@ -341,7 +342,7 @@ mod tests {
     fn what_does_not_follow_goes_through_at_once() {
         let mut log = begun();
         frame(&mut log, 0, false).unwrap();
-        // A page that the transaction changes once more, then headers that are written anew.
+        // A page that the transaction changes once more, then rewritten headers.
         log.write(at(0) + FRAME_HEADER, &[7; PAGE]).unwrap();
         frame(&mut log, 1, true).unwrap();
         for number in [0, 1] {
@@ -350,7 +351,7 @@ mod tests {
             log.file.read(at(number), &mut header).unwrap();
             assert_eq!(header, [number as u8; FRAME_HEADER as usize]);
         }
-        // Another process went on in between; its header is in the file before the page comes.
+        // Another process continued in between; its header is in the file before the page comes.
         log.write(at(9), &[0; FRAME_HEADER as usize]).unwrap();
         assert_eq!(log.file.bytes.len() as u64, at(9) + FRAME_HEADER);
     }
@@ -376,7 +377,7 @@ mod tests {
         assert_eq!((page, log.size().unwrap()), ([1; PAGE], at(1)));
         assert_eq!(frame(&mut log, 1, true).unwrap_err().code, sqlite::SQLITE_IOERR_WRITE);
         log.file.fails = false;
-        // Frames that are gone leave no hole that later ones hide: SQLite writes the transaction again from its begin.
+        // Lost frames leave no hole that later ones hide: SQLite writes the transaction again from its start.
         frame(&mut log, 0, true).unwrap();
         assert_eq!(log.file.bytes.len() as u64, at(1));
     }

@@ -1,8 +1,8 @@
-//! Where the frames of a write-ahead log lie in the stored file, and the header that says so.
+//! The layout of frames of a write-ahead log in the stored file, and the header that describes it.
 //!
 //! SQLite's log is a header of 32 bytes and then frames: 24 bytes that describe a page, and the page. So no page in it
-//! starts on any boundary that a drive has. A stored log keeps SQLite's bytes and places them elsewhere, frame by
-//! frame; where a frame lies follows from its number alone, so that every process and every recovery finds it:
+//! starts at any boundary of a drive. A stored log keeps SQLite's bytes and places them elsewhere, frame by frame; the
+//! place of a frame depends on its number alone, so that every process and every recovery finds it:
 //!
 //! ```text
 //!   split       │ log header │ frame headers │ page │ page │ page │ … │ frame headers │ page │ …
@@ -12,13 +12,12 @@
 //! ```
 //!
 //! - **write-aligned-stripes** ([`LogLayout::Aligned`]): *split*. Frame headers have blocks of their own, 170 in 4 KiB,
-//!   so that a page is written where a stripe starts and a multiple of pages fills stripes. A commit writes its pages
-//!   and one block of headers; in SQLite's own form it writes the same number of blocks, of which it shares the first
-//!   with the commit before.
+//!   so that a page starts at a stripe and a multiple of pages fills stripes. A commit writes its pages and one block
+//!   of headers; in SQLite's own form it writes the same number of blocks, sharing the first with the commit before.
 //! - **sparse log** ([`LogLayout::Sparse`]): *split*, with a block of 4 KiB for each frame header. No block is ever
-//!   written twice, and a drive that compresses stores next to nothing for the zeros.
+//!   written twice, and a drive that compresses stores almost nothing for the zeros.
 //! - **contain-write-in-flash-page** ([`LogLayout::Contained`]): as many frames as fit into a flash page, then padding.
-//!   Where that would leave more than an eighth of a flash page unused, *split*, whose pages are contained as well.
+//!   If that would leave more than an eighth of a flash page unused, *split*, which contains pages as well.
 //!
 //! Sources: Kakaraparthy, Patel, Park, Kroth, "Optimizing Databases by Learning Hidden Parameters of Solid State
 //! Drives", PVLDB 13(4), 2019 (the first and the third; their prototype neither syncs its headers nor recovers from
@@ -45,7 +44,7 @@ pub enum LogLayout {
         /// The drive's stripe: a multiple of 4 KiB, up to 16 MiB.
         stripe: ByteSize,
     },
-    /// contain-write-in-flash-page: no frame lies across the end of a flash page where padding avoids it.
+    /// contain-write-in-flash-page: padding keeps frames from crossing flash pages.
     Contained {
         /// The drive's flash page: a power of two, 4 KiB to 1 MiB.
         flash_page: ByteSize,
@@ -133,20 +132,20 @@ impl LogLayout {
     }
 }
 
-/// How frames lie, for one page size.
+/// The arrangement of frames, for one page size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Frames {
     /// Frame headers apart from pages, in groups of an area of headers and an area of pages.
     Split { headers_per_block: u64, area: u64, in_group: u64, group: u64 },
-    /// Whole frames, so many in a flash page.
+    /// Whole frames, a number of them per flash page.
     Packed { flash_page: u64, in_page: u64 },
 }
 
-/// Where each byte of one log lies.
+/// The places of the bytes of one log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
     page: u64,
-    /// Where the first group or flash page begins.
+    /// Where the first group or flash page starts.
     begin: u64,
     frames: Frames,
 }
@@ -218,7 +217,7 @@ impl Geometry {
         places
     }
 
-    /// Where byte `at` of SQLite's log is stored, and how many bytes from there on lie together.
+    /// Where byte `at` of SQLite's log is stored, and how many bytes from there are contiguous.
     fn piece(&self, at: u64) -> Option<(u64, u64)> {
         let Some(behind) = at.checked_sub(SQLITE_HEADER) else {
             return Some((LOG_HEADER as u64 + at, SQLITE_HEADER - at));
@@ -231,8 +230,7 @@ impl Geometry {
         }
     }
 
-    /// How long SQLite's log is, where the stored file has `stored` bytes: what is there of a last frame in part does
-    /// not count.
+    /// The length of SQLite's log, if the stored file has `stored` bytes: an incomplete last frame does not count.
     pub(crate) fn length(&self, stored: u64) -> u64 {
         if stored < LOG_HEADER as u64 + SQLITE_HEADER {
             return 0;
@@ -275,7 +273,7 @@ const PAGE_AT: usize = 176;
 const CHECKSUM_AT: usize = 504;
 const _: () = assert!(TEXT.len() < TEXT_BYTES, "the text and its newline fit");
 
-/// What the first bytes of a stored log say.
+/// Content of the first bytes of a stored log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogHeader {
     pub layout: LogLayout,
@@ -283,7 +281,7 @@ pub(crate) struct LogHeader {
 }
 
 impl LogHeader {
-    /// The header as it is stored.
+    /// The stored header.
     pub(crate) fn encode(&self) -> [u8; LOG_HEADER] {
         let mut bytes = [0; LOG_HEADER];
         bytes[..TEXT_BYTES].fill(b' ');
@@ -299,7 +297,7 @@ impl LogHeader {
         bytes
     }
 
-    /// Reads a header, trusting nothing. `None` where there is none: the file is new, or its creation was cut off
+    /// Reads a header without trusting it. `None` if there is none: the file is new, or its creation was interrupted
     /// before anything in it was acknowledged.
     pub(crate) fn decode(head: &[u8]) -> Result<Option<Self>, String> {
         let damaged = |what: &str| Err(format!("the header of the log is damaged: {what}; restore it from a backup"));
@@ -307,7 +305,7 @@ impl LogHeader {
             return Ok(None);
         }
         if !head.starts_with(MAGIC) {
-            return damaged("it does not start as a log of flashwise does");
+            return damaged("it does not start like a log of flashwise");
         }
         if head[MAGIC.len()] != b'1' || head[MAGIC.len() + 1].is_ascii_digit() {
             return Err("the log has a newer version; use a newer flashwise".into());
@@ -322,7 +320,7 @@ impl LogHeader {
         let page = u64_at(head, PAGE_AT);
         match layout.filter(|layout| *layout != LogLayout::Plain && layout.check().is_ok()) {
             Some(layout) if is_page_size(page) => Ok(Some(Self { layout, page })),
-            _ => damaged("its fields are impossible"),
+            _ => damaged("its fields have impossible values"),
         }
     }
 }

@@ -1,9 +1,9 @@
-//! What SQLite's looks for a journal and a log came to last, by thread.
+//! The last results of SQLite's checks for a journal and a log, by thread.
 //!
-//! SQLite looks whether a journal and a log are there at the begin of each transaction. By which names they are stored
-//! follows from what is known of the database, behind two locks; of a point SELECT from the page cache that was 3 % of
-//! the time. A thread keeps its last answer for each, with the number of changes there had been before it was found:
-//! where anything has changed since, in any directory, it is found again.
+//! SQLite checks at the start of each transaction whether a journal and a log exist. Their stored names depend on facts
+//! about the database, behind two locks; in a point SELECT from the page cache that took 3 % of the time. A thread
+//! keeps its last result for each, with the number of changes before it was found: if anything has changed since, in
+//! any directory, it is determined again.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ffi::FileName;
 
-/// Changes of what is known, in all directories.
+/// Number of changes, in all directories.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
-/// An answer for one name.
+/// A result for one name.
 struct Memo {
     /// Whose name it is.
     place: usize,
@@ -33,21 +33,21 @@ fn kind(name: &[u8]) -> usize {
     usize::from(name.ends_with(b"-wal"))
 }
 
-/// What is known has changed.
+/// A fact has changed.
 pub(crate) fn changed() {
     CHANGES.fetch_add(1, Ordering::Release);
 }
 
-/// How many changes there were: to be asked before an answer is found that is to be kept.
+/// The number of changes: to be read before a result is determined that is to be kept.
 pub(crate) fn changes() -> u64 {
     CHANGES.load(Ordering::Acquire)
 }
 
-/// Keeps what a name of a place is stored by.
+/// Keeps the stored name of a path.
 pub(crate) fn keep(place: usize, name: &[u8], stored: Option<&Arc<FileName>>, changes: u64) {
     let memo = Memo { place, name: name.to_vec(), stored: stored.cloned(), changes };
-    // A thread that is about to end has no memory left, and needs none. Where a VFS of ours stands on another one, the
-    // upper one may be looking at its answer.
+    // A thread that is about to end has no such memory any more, and needs none. If a VFS of ours is on top of another
+    // one, the upper one may be reading its result.
     let _ = LAST.try_with(|last| {
         if let Ok(mut last) = last.try_borrow_mut() {
             last[kind(name)] = Some(memo);
@@ -55,7 +55,7 @@ pub(crate) fn keep(place: usize, name: &[u8], stored: Option<&Arc<FileName>>, ch
     });
 }
 
-/// Does something with what was kept for a name, if nothing has changed since.
+/// Uses the result kept for a name, if nothing has changed since.
 pub(crate) fn recall<T>(place: usize, name: &[u8], work: impl FnOnce(Option<&FileName>) -> T) -> Option<T> {
     let recalled = LAST.try_with(|last| {
         let last = last.try_borrow().ok()?;
@@ -74,7 +74,7 @@ mod tests {
         recall(place, name, |stored| stored.map(|name| name.bytes().to_vec()))
     }
 
-    /// In one test, since any other one that opens a database changes what is known; so each look is tried again.
+    /// In one test, since any other test that opens a database changes facts; so each check is retried.
     #[test]
     fn an_answer_holds_for_its_name_and_place_until_something_changes() {
         let name = Arc::new(FileName::owned(b"/a-fwwal"));

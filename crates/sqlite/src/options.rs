@@ -1,11 +1,11 @@
-//! What a connection asks of the VFS: which techniques, with which figures of the drive.
+//! Options of a connection: techniques, with their parameters.
 //!
 //! A technique is named in the URI of the database (`file:app.db?vfs=flashwise&profile=drive.toml&discard=off`), or in
-//! the environment variable `FLASHWISE_SQLITE` where a program's URIs cannot be changed; it has the same form as what
-//! follows the question mark. What is not named is chosen by the profile, where it was measured to pay on such a drive;
-//! without a profile it is off.
+//! the environment variable `FLASHWISE_SQLITE` for programs whose URIs cannot be changed; it has the same form as the
+//! text after the question mark. The profile chooses a technique that is not named, if it was measured to gain on such
+//! a drive; without a profile it is off.
 //!
-//! | technique | goes by the profile's | value | needs a conversion |
+//! | technique | parameter of the profile | value | needs a conversion |
 //! |---|---|---|---|
 //! | `use-hot-locations` | chunk and hot locations | `CHUNK+OFFSET` | yes |
 //! | `write-aligned-stripes` | stripe; unnamed: write unit above 4 KiB, power-loss protection | `STRIPE` | yes |
@@ -14,15 +14,15 @@
 //! | `concurrent-write-back` | k_w at 4 KiB | `COUNT` | no |
 //! | `concurrent-read-ahead` | k_r at 4 KiB | `COUNT` | no |
 //! | `discard` | gain by trim | | no |
-//! | `atomic-batch` | nothing; never unnamed | | yes |
+//! | `atomic-batch` | none; never unnamed | | yes |
 //!
 //! `parent` names the VFS below, for all databases: in the environment variable only.
 //!
-//! The three of the log exclude each other; sparse comes before aligned before contained.
+//! The three of the log exclude each other; sparse takes precedence over aligned, and that over contained.
 //!
 //! # Adding a technique
 //!
-//! 1. Its name and its choice: a line of [`TECHNIQUES`]. How files are laid out: `layout.rs`, `log_layout.rs`.
+//! 1. Its name and its choice: a line of [`TECHNIQUES`]. Layouts of files: `layout.rs`, `log_layout.rs`.
 //! 2. A section in `docs/formats/sqlite-layout.md`; a test among the power cuts and a configuration of SQLite's own
 //!    suite.
 //! 3. When `fit` applies it: `crates/tune/src/sqlite/plan.rs`.
@@ -32,6 +32,7 @@ use std::path::Path;
 
 use flashwise_block::ByteSize;
 use flashwise_block::input::open_regular;
+use flashwise_block::names::choices;
 use flashwise_profile::{DeviceProfile, Parameters};
 
 use crate::SqliteError;
@@ -74,7 +75,7 @@ impl Parent {
         known.ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
             let why = format!(
-                "'{name}' may change the bytes that it stores; use one of {names}, or stack that VFS above flashwise's"
+                "'{name}' may change the stored bytes; use one of {names}, or stack that VFS above flashwise's"
             );
             refuse("parent", &why)
         })
@@ -104,7 +105,7 @@ pub struct VfsOptions {
 }
 
 impl VfsOptions {
-    /// SQLite as it is.
+    /// Unmodified SQLite.
     pub const PLAIN: Self = Self {
         layout: Layout::Plain,
         log: LogLayout::Plain,
@@ -168,16 +169,16 @@ impl VfsOptions {
         Self { write_back_depth, read_ahead_depth, parent: Parent::Unix, ..*self } == Self::PLAIN
     }
 
-    /// Whether any parameter of ours is there.
+    /// Whether any of our parameters is given.
     pub(crate) fn is_named_by(named: impl Fn(&str) -> Option<String>) -> bool {
         named("profile").is_some() || TECHNIQUES.iter().any(|technique| named(technique.name).is_some())
     }
 
-    /// The options that parameters ask for: those of [`TECHNIQUES`] by name, and `profile`, a path.
+    /// The options from parameters: those of [`TECHNIQUES`] by name, and `profile`, a path.
     ///
     /// # Errors
-    /// When a value has no meaning, a technique is switched on that the profile says nothing for, or two exclude each
-    /// other; when the profile cannot be read.
+    /// When a value is invalid, a technique is on that the profile has no parameter for, or two exclude each other;
+    /// when the profile cannot be read.
     pub fn from_parameters(named: impl Fn(&str) -> Option<String>) -> Result<Self, SqliteError> {
         let profile = named("profile").map(|path| read_profile(&path)).transpose()?;
         let known = profile.map(|profile| profile.parameters);
@@ -213,30 +214,29 @@ impl VfsOptions {
             ["profile", "parent"].contains(&name) || TECHNIQUES.iter().any(|technique| technique.name == name)
         };
         if let Some((unknown, _)) = pairs.iter().find(|(name, _)| !is_known(name)) {
-            let names: Vec<&str> = TECHNIQUES.iter().map(|technique| technique.name).collect();
-            return Err(refuse(unknown, &format!("is no technique; there are {}", names.join(", "))));
+            let names = choices(unknown, TECHNIQUES.iter().map(|technique| technique.name));
+            return Err(refuse(unknown, &format!("unknown technique; {names}")));
         }
         let named = |name: &str| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1);
         Self::from_parameters(|name| named(name).or(profile.filter(|_| name == "profile")).map(str::to_owned))
     }
 }
 
-/// A technique as it is named and chosen.
+/// A technique with its name and its choice.
 pub struct Technique {
     /// The name, as in a URI.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// Its effect, in a line.
     pub what: &'static str,
-    /// What of a profile it goes by.
+    /// The parameter of the profile that it depends on.
     needs: &'static str,
-    /// Sets it from a value that is not `off`; `false` where there is no such value. `on` is one where no figure is
-    /// needed.
+    /// Sets it from a value that is not `off`; `false` for an invalid value. `on` is valid if no parameter is needed.
     set: fn(&str, &mut VfsOptions) -> bool,
-    /// Sets it from a profile; `false` where the profile says nothing for it.
+    /// Sets it from a profile; `false` if the profile lacks the parameter.
     from_profile: fn(&Parameters, &mut VfsOptions) -> bool,
-    /// Whether it pays on such a drive, as far as it was measured: where nobody names it, it is off otherwise.
+    /// Whether it gains on such a drive, as far as measured: otherwise it is off unless it is named.
     pays: fn(&Parameters) -> bool,
-    /// Whether another one already does what this one would.
+    /// Whether another technique has the same effect already.
     is_taken: fn(&VfsOptions) -> bool,
 }
 
@@ -264,7 +264,7 @@ pub static TECHNIQUES: [Technique; 8] = [
     },
     Technique {
         name: "sparse-log",
-        what: "every frame of the log starts fresh blocks of 4 KiB, which zeros fill",
+        what: "every frame of the log starts at a 4 KiB block and is padded with zeros",
         needs: "gain by compression",
         set: |value, options| set_log(value, options, |stripe| LogLayout::Sparse { stripe }),
         from_profile: |drive, options| {
@@ -279,7 +279,7 @@ pub static TECHNIQUES: [Technique; 8] = [
     },
     Technique {
         name: "write-aligned-stripes",
-        what: "pages in the log start where stripes do",
+        what: "pages in the log start at stripes",
         needs: "stripe",
         set: |value, options| set_log(value, options, |stripe| LogLayout::Aligned { stripe }),
         from_profile: |drive, options| {
@@ -296,7 +296,7 @@ pub static TECHNIQUES: [Technique; 8] = [
     },
     Technique {
         name: "contain-write-in-flash-page",
-        what: "no frame of the log lies across the end of a flash page where padding avoids it",
+        what: "padding keeps frames of the log from crossing flash pages",
         needs: "flash page",
         set: |value, options| set_log(value, options, |flash_page| LogLayout::Contained { flash_page }),
         from_profile: |drive, options| {
@@ -309,7 +309,7 @@ pub static TECHNIQUES: [Technique; 8] = [
     },
     Technique {
         name: "concurrent-write-back",
-        what: "as many pages are written together as the drive programs together",
+        what: "pages are written back in batches of the drive's write concurrency",
         needs: "k_w at 4 KiB",
         set: |value, options| set_depth(value, MAX_DEPTH, &mut options.write_back_depth),
         from_profile: |drive, options| {
@@ -321,7 +321,7 @@ pub static TECHNIQUES: [Technique; 8] = [
     },
     Technique {
         name: "concurrent-read-ahead",
-        what: "a scan in key order has as many of the next pages read together as the drive reads together",
+        what: "a scan in key order reads pages ahead with the drive's read concurrency",
         needs: "k_r at 4 KiB",
         set: |value, options| set_depth(value, MAX_AHEAD, &mut options.read_ahead_depth),
         from_profile: |drive, options| {
@@ -333,7 +333,7 @@ pub static TECHNIQUES: [Technique; 8] = [
     },
     Technique {
         name: "discard",
-        what: "the space of pages that the database no longer uses is given back to the drive",
+        what: "pages that the database no longer uses are trimmed",
         needs: "gain by trim",
         set: |value, options| {
             options.discard = value == ON;
@@ -348,7 +348,7 @@ pub static TECHNIQUES: [Technique; 8] = [
     },
     Technique {
         name: "atomic-batch",
-        what: "transactions reach the database whole, without a rollback journal, where SQLite is built for it",
+        what: "transactions are written atomically, without a rollback journal, if SQLite is built for it",
         needs: "",
         set: |value, options| {
             options.atomic_batch = value == ON;
@@ -364,12 +364,12 @@ pub static TECHNIQUES: [Technique; 8] = [
     },
 ];
 
-/// What switches a technique on by the profile's figures, or, where it goes by none, by itself.
+/// How a technique is switched on, with or without a parameter of the profile.
 const ON: &str = "on";
 
 /// Most runs that are held back.
 const MAX_DEPTH: u32 = 512;
-/// Most pages that are read ahead: as many as `RegisteredFile` asks for at once.
+/// Most pages that are read ahead: the limit of `RegisteredFile`.
 const MAX_AHEAD: u32 = 64;
 
 fn set_depth(value: &str, most: u32, depth: &mut u32) -> bool {
@@ -393,7 +393,7 @@ impl Technique {
         is_chosen.then_some(chosen)
     }
 
-    /// Sets the technique as it is named, or else as the profile has it.
+    /// Sets the technique by its name, or else by the profile.
     fn choose(
         &self,
         given: Option<&str>,
@@ -404,26 +404,27 @@ impl Technique {
         match given {
             Some("off") => Ok(()),
             None if is_taken => Ok(()),
-            Some(_) if is_taken => Err(refuse(
-                self.name,
-                &format!("the log can be laid out in one way only, and is '{}'", options.log.name()),
-            )),
+            Some(_) if is_taken => {
+                Err(refuse(self.name, &format!("the log can have only one layout, and has '{}'", options.log.name())))
+            }
             Some(ON) if (self.set)(ON, options) => Ok(()),
             Some(ON) => match drive.is_some_and(|drive| (self.from_profile)(drive, options)) {
                 true => Ok(()),
-                false if drive.is_none() => Err(refuse(self.name, "is on, but no profile tells the drive's figures")),
-                false => Err(refuse(self.name, &format!("is on, but the profile does not settle the {}", self.needs))),
+                false if drive.is_none() => {
+                    Err(refuse(self.name, "is on, but needs a profile of the drive, or a value"))
+                }
+                false => {
+                    Err(refuse(self.name, &format!("is on, but in the profile the {} is not certain", self.needs)))
+                }
             },
             Some(value) => match (self.set)(value, options) {
                 true => Ok(()),
-                false => {
-                    Err(refuse(self.name, &format!("'{value}' is neither on, off nor the figure that it goes by")))
-                }
+                false => Err(refuse(self.name, &format!("'{value}' is neither on, nor off, nor a valid value"))),
             },
             None => {
                 if let Some(drive) = drive.filter(|drive| (self.pays)(drive)) {
                     (self.from_profile)(drive, options);
-                    // A figure that no layout can go by is no reason to refuse a database that nobody asked to change.
+                    // An unusable parameter is no reason to refuse a database for a technique that was not requested.
                     if options.check().is_err() {
                         (options.layout, options.log) = (
                             Some(options.layout).filter(|layout| layout.check().is_ok()).unwrap_or_default(),
@@ -450,7 +451,7 @@ fn read_profile(path: &str) -> Result<DeviceProfile, SqliteError> {
     let file = open_regular(Path::new(path)).map_err(failed)?;
     let length = file.metadata().map_err(failed)?.len();
     if length > LONGEST {
-        return Err(refuse(format!("{} are no profile", ByteSize(length))));
+        return Err(refuse(format!("{} are too many for a profile", ByteSize(length))));
     }
     let mut text = String::new();
     file.take(LONGEST).read_to_string(&mut text).map_err(failed)?;
@@ -562,16 +563,16 @@ mod tests {
     fn what_cannot_be_done_is_told_with_its_reason() {
         let (_dir, path) = profile(hot);
         for (text, words) in [
-            ("sparse-log=4k&write-aligned-stripes=64k".to_owned(), "one way only"),
-            ("use-hot-locations=on".to_owned(), "no profile"),
-            (format!("profile={path}&write-aligned-stripes=on"), "does not settle the stripe"),
-            ("use-hot-locations=64k".to_owned(), "neither on, off nor"),
+            ("sparse-log=4k&write-aligned-stripes=64k".to_owned(), "only one layout"),
+            ("use-hot-locations=on".to_owned(), "needs a profile"),
+            (format!("profile={path}&write-aligned-stripes=on"), "the stripe is not certain"),
+            ("use-hot-locations=64k".to_owned(), "neither on, nor off, nor"),
             ("write-aligned-stripes=5000".to_owned(), "multiple of 4 KiB"),
-            ("concurrent-write-back=0".to_owned(), "neither on, off nor"),
-            ("concurrent-read-ahead=65".to_owned(), "neither on, off nor"),
-            ("hot=on".to_owned(), "is no technique; there are use-hot-locations, "),
+            ("concurrent-write-back=0".to_owned(), "neither on, nor off, nor"),
+            ("concurrent-read-ahead=65".to_owned(), "neither on, nor off, nor"),
+            ("hot=on".to_owned(), "unknown technique; did you mean 'use-hot-locations'? Choose one of "),
             ("profile=/nowhere/drive.toml".to_owned(), "/nowhere/drive.toml"),
-            ("profile=/dev/zero".to_owned(), "a regular file is needed"),
+            ("profile=/dev/zero".to_owned(), "give a regular file"),
             ("parent=multipleciphers-unix".to_owned(), "stack that VFS above"),
         ] {
             let told = VfsOptions::from_text(&text).unwrap_err().to_string();

@@ -1,37 +1,37 @@
-//! What SQLite's own VFS finds where the header of a laid-out file stands: a database of one page that cannot be
-//! opened, and says how this one can.
+//! The page that SQLite's own VFS finds in place of the header of a file in a layout: a database of one page that
+//! cannot be opened, with a message on how to open this file.
 //!
 //! ```text
-//!   0..100     database header: pages of 512 bytes, UTF-8, one page; a write version that lets nobody write
+//!   0..100     database header: pages of 512 bytes, UTF-8, one page; a write version that prevents writing
 //!   100..110   leaf of the schema table with one row
-//!   110..248   not in use as SQLite sees it: the fields of our header (layout.rs)
+//!   110..248   unused for SQLite: the fields of our header (layout.rs)
 //!   248..504   the row: a table without a root page, whose name is the message
-//!   504..512   behind the row, and of no meaning to SQLite: our checksum
+//!   504..512   after the row, without meaning to SQLite: our checksum
 //! ```
 //!
-//! SQLite reads the schema before it does anything with a database, and a table without a root page makes it give up
-//! with `malformed database schema (NAME)`. Where that does not stop it, as under `PRAGMA writable_schema`, nothing is
-//! written all the same: a database with a write version above 2 is read-only. (`VACUUM` as the first statement says
-//! less: `database disk image is malformed`.)
+//! SQLite reads the schema before it does anything with a database, and a table without a root page makes it fail with
+//! `malformed database schema (NAME)`. If that does not stop it, as under `PRAGMA writable_schema`, nothing is written
+//! anyway: a database with a write version above 2 is read-only. (`VACUUM` as the first statement reports less:
+//! `database disk image is malformed`.)
 //!
 //! Source: "Database File Format", <https://www.sqlite.org/fileformat2.html>, sections 1.3, 1.6, 2.1 and 2.6.
 
 use crate::bytes::{HEADER_BYTES, SQLITE_MAGIC};
 
-/// What SQLite says in its parentheses.
+/// SQLite's message in parentheses.
 const NAME: &str = "laid out by flashwise: open it with vfs=flashwise, or run 'flashwise sqlite export'";
 
-/// The write version: above 2, SQLite's newest. It tells our files from others.
+/// The write version: above 2, SQLite's newest. It identifies our files.
 const WRITE_VERSION: u8 = 255;
 const WRITE_VERSION_AT: usize = 18;
-/// `PRAGMA application_id`, which `file(1)` tells, too.
+/// `PRAGMA application_id`, which `file(1)` shows, too.
 const APPLICATION_ID: &[u8; 4] = b"flws";
 const APPLICATION_ID_AT: usize = 68;
 
-/// Where SQLite looks at nothing before the row begins: what is ours may lie from here to [`ROW_BEGIN`].
+/// SQLite reads nothing from here until the row starts: our fields may be from here to [`ROW_BEGIN`].
 pub(crate) const FREE_BEGIN: usize = LEAF_AT + 10;
 const LEAF_AT: usize = 100;
-/// The row lies in between, at the end.
+/// The row is in between, at the end.
 pub(crate) const ROW_BEGIN: usize = 248;
 pub(crate) const ROW_END: usize = 504;
 
@@ -54,7 +54,7 @@ pub(crate) fn page() -> [u8; HEADER_BYTES] {
     put(96, &sqlite.to_be_bytes());
     let row = row();
     let begin = (ROW_END - row.len()) as u16;
-    // A leaf of a table, no free block, one cell, where the cells begin; then where this one does.
+    // A leaf of a table, no free block, one cell, the start of the cells; then the start of this one.
     put(LEAF_AT, &[13, 0, 0, 0, 1]);
     put(LEAF_AT + 5, &begin.to_be_bytes());
     put(LEAF_AT + 8, &begin.to_be_bytes());
@@ -74,14 +74,14 @@ fn row() -> Vec<u8> {
     [&[payload.len() as u8, 1][..], &payload].concat()
 }
 
-/// Whether a file that begins so is one of ours: no other has that write version.
+/// Whether a file with this start is one of ours: no other has that write version.
 pub(crate) fn begins(head: &[u8]) -> bool {
     head.starts_with(SQLITE_MAGIC)
         && head.get(WRITE_VERSION_AT) == Some(&WRITE_VERSION)
         && head[APPLICATION_ID_AT.min(head.len())..].starts_with(APPLICATION_ID)
 }
 
-/// Bytes by which [`begins`] goes.
+/// Bytes that [`begins`] checks.
 #[cfg(test)]
 pub(crate) fn identifies(at: usize) -> bool {
     at < SQLITE_MAGIC.len() || at == WRITE_VERSION_AT || (APPLICATION_ID_AT..APPLICATION_ID_AT + 4).contains(&at)
@@ -101,7 +101,7 @@ mod tests {
     fn plain_sqlite_says_how_to_open_it_and_writes_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("ours.db");
-        // As in a file of ours, what follows is no page of it.
+        // As in a file of ours, the following bytes are not a page of it.
         let bytes = [&page()[..], &[7; 5000]].concat();
         std::fs::write(&file, &bytes).unwrap();
         for sql in ["SELECT * FROM t", "CREATE TABLE t (x)", "PRAGMA integrity_check", "DELETE FROM t"] {
@@ -111,7 +111,7 @@ mod tests {
                 "{sql}: {told}"
             );
         }
-        // These do not read the schema, or make do with what can be read of it.
+        // These do not read the schema, or use the readable part of it.
         for sql in
             ["VACUUM", "PRAGMA user_version = 7", "PRAGMA journal_mode = wal", "BEGIN IMMEDIATE; CREATE TABLE t (x)"]
         {

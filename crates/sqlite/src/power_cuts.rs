@@ -1,12 +1,11 @@
-//! Power cuts, at every request of a workload in turn, under every technique.
+//! Power cuts, at every request of a workload, under every technique.
 //!
-//! What was not flushed is there or not, whole or torn at any sector, in any order, as chance has it; the page cache is
-//! gone. Afterwards the database must open, be sound, and hold exactly what was acknowledged, or that and the one
-//! transaction whose commit was under way.
+//! Data that was not flushed is present or lost, whole or torn at any sector, in any order, at random; the page cache
+//! is lost. Afterwards the database must open, be sound, and contain exactly the acknowledged transactions, or those
+//! and the one whose commit was in flight.
 //!
-//! `make test` makes some thousand cuts, at requests that are drawn anew for each case. Where `FLASHWISE_POWER_CUTS`
-//! says how many are wanted, every request has its cut, again with another chance for what survives until there were as
-//! many.
+//! `make test` makes some thousand cuts, at requests drawn at random for each case. With a number in
+//! `FLASHWISE_POWER_CUTS`, every request has its cut, repeated with other random choices until there are that many.
 
 use rusqlite::{Connection, params};
 
@@ -44,7 +43,7 @@ fn transaction(db: &Connection, number: u64) -> rusqlite::Result<()> {
     db.execute_batch("COMMIT")
 }
 
-/// What changes no row: VACUUM and checkpoints, in between.
+/// Statements that change no row: VACUUM and checkpoints, in between.
 fn upkeep(db: &Connection, number: u64) -> rusqlite::Result<()> {
     match number % 5 {
         2 => db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)"),
@@ -54,8 +53,8 @@ fn upkeep(db: &Connection, number: u64) -> rusqlite::Result<()> {
     }
 }
 
-/// Runs the workload until something fails; tells how many transactions were acknowledged. Two connections take turns
-/// where the journal allows it.
+/// Runs the workload until something fails; returns the number of acknowledged transactions. Two connections alternate
+/// if the journal allows it.
 fn run(connections: &[Connection], setup: &str) -> u64 {
     let begun = connections[0]
         .execute_batch(setup)
@@ -75,7 +74,7 @@ fn run(connections: &[Connection], setup: &str) -> u64 {
     TRANSACTIONS
 }
 
-/// What the table holds after each transaction.
+/// The content of the table after each transaction.
 fn expected() -> Vec<Rows> {
     let db = Connection::open_in_memory().unwrap();
     db.execute_batch("CREATE TABLE t (k INTEGER PRIMARY KEY, n INTEGER, v)").unwrap();
@@ -126,8 +125,7 @@ fn cut(case: &Case, options: VfsOptions, states: &[Rows], block: u64, cut_at: u6
     reached
 }
 
-/// Requests between two cuts at most, where only some are tried: a prime, so that no rhythm of a workload hides from
-/// it.
+/// Most requests between two cuts, if only some are tried: a prime, so that it coincides with no period of a workload.
 const LONGEST_STEP: u64 = 13;
 
 /// Some requests of every case; or every request, again with another chance until there were `FLASHWISE_POWER_CUTS`

@@ -1,23 +1,23 @@
-//! concurrent-read-ahead: which pages SQLite is going to read, told by the interior pages that pass.
+//! concurrent-read-ahead: predicts the pages that SQLite will read, from the interior pages that it reads.
 //!
 //! SQLite reads one page and waits for it. A scan in key order visits the children of an interior page one after the
-//! other; where rows did not come in key order, these lie anywhere in the file, and no read-ahead of a kernel or a
-//! drive knows them. But the parent names them:
+//! other; if rows were not inserted in key order, the children are anywhere in the file, and no read-ahead of a kernel
+//! or a drive can predict them. But the parent lists them:
 //!
 //! ```text
 //!   read  P: 40 7 93 12 58 …     interior: remembered
-//!   read  40                     a child of P: may be a point SELECT, nothing is asked for
-//!   read  7                      the one behind it: a scan; ask for 93 12
-//!   read  93                     goes on: ask for 58 …, 2, 4, … up to k_r ahead
+//!   read  40                     a child of P: may be a point SELECT, nothing is read ahead
+//!   read  7                      the next one: a scan; read 93 12 ahead
+//!   read  93                     continues: read ahead 58 …, 2, 4, … up to k_r pages
 //! ```
 //!
-//! When the scan goes on to the interior page beside P, its first children are asked for at once.
+//! When the scan continues to the interior page beside P, its first children are read ahead at once.
 //!
-//! What is asked for is a hint, and nothing depends on it: children may have moved since their parent was read, and in
-//! a database with a log pages may come from there, which the reads of the database's file do not show.
+//! A prediction is a hint, and nothing depends on it: children may have moved since their parent was read, and in a
+//! database with a log pages may come from there, which the reads of the database's file do not show.
 //!
-//! **What it costs.** A read that is in no scan is one look into a table. An interior page is copied; its children
-//! are looked for once there is a reason, since the interior pages of point SELECTs may come as often as their leaves.
+//! **Cost.** A read outside any scan is one lookup in a table. An interior page is copied; its children are parsed only
+//! when needed, since the interior pages of point SELECTs may be as frequent as their leaves.
 
 use crate::btree::{children, is_interior};
 
@@ -29,10 +29,10 @@ const PLACES: usize = 1 << 15;
 const PATIENCE: u32 = 32;
 /// Reads for which a scan counts as running after its last step.
 const SCAN_LASTS: u64 = 1024;
-/// Interior pages are asked for so many ahead: few are needed, and each has many children.
+/// Interior pages to read ahead: few are needed, and each has many children.
 const INTERIOR_DEPTH: isize = 2;
 
-/// Where a child's number may stand. Another child may have taken the place: the node tells.
+/// A possible place of a child's number. Another child may be there now: the node shows.
 #[derive(Clone, Copy, Default)]
 struct Place {
     node: u8,
@@ -44,20 +44,20 @@ struct Place {
 struct Run {
     /// The child that was read last.
     at: Option<isize>,
-    /// 1 towards greater keys, -1 towards lesser ones, 0 where nobody knows.
+    /// 1 towards greater keys, -1 towards lesser ones, 0 if unknown.
     direction: isize,
-    /// Children that are asked for ahead; 0 before the first time.
+    /// Children that are read ahead; 0 before the first time.
     depth: isize,
-    /// The last child that was asked for.
+    /// The last child that was read ahead.
     asked: isize,
 }
 
 impl Run {
-    /// Where the scan goes on from this child to the one at `at`, the direction.
+    /// The direction, if the scan continues from this child to the one at `at`.
     fn direction_to(&self, at: isize) -> Option<isize> {
         let ahead = |from: isize| self.direction != 0 && (at - from) * self.direction > 0;
         let last = self.at?;
-        // Of those that were asked for SQLite may have some in its own cache.
+        // SQLite may have some of the pages in its own cache.
         let is_asked = ahead(last) && (self.asked - at) * self.direction >= 0;
         match at - last {
             step @ (1 | -1) => Some(step),
@@ -79,9 +79,9 @@ struct Node {
     run: Run,
 }
 
-/// What is known of one open database.
+/// Facts about one open database.
 pub(crate) struct ReadAhead {
-    /// Pages that are asked for ahead at most.
+    /// Most pages that are read ahead.
     most: isize,
     page_bytes: usize,
     nodes: Vec<Node>,
@@ -92,7 +92,7 @@ pub(crate) struct ReadAhead {
     last: [u32; 2],
     /// Reads of pages without a known parent since a node was parsed, and since an interior page was read.
     strangers: [u32; 2],
-    /// When a scan last made a step, and how far ahead it asked.
+    /// When a scan last advanced, and how far it read ahead.
     scanned: Option<(u64, isize)>,
     /// Whether the page that is being read has a known parent, and which way a scan came to it.
     is_known: bool,
@@ -129,7 +129,7 @@ impl ReadAhead {
         u32::try_from(offset / length as u64 + 1).ok()
     }
 
-    /// SQLite is about to read a page: tells which to ask for before it is waited for.
+    /// SQLite is about to read a page: returns pages to read ahead before waiting for it.
     pub(crate) fn before(&mut self, number: u32) -> &[u32] {
         self.wanted.clear();
         self.clock += 1;
@@ -138,7 +138,7 @@ impl ReadAhead {
         &self.wanted
     }
 
-    /// SQLite has read a page: tells which to ask for besides, now that its bytes are known.
+    /// SQLite has read a page: returns further pages to read ahead, now that its bytes are known.
     pub(crate) fn after(&mut self, number: u32, page: &[u8]) -> &[u32] {
         self.wanted.clear();
         match is_interior(number, page) {
@@ -158,7 +158,8 @@ impl ReadAhead {
     fn after_other(&mut self, number: u32) {
         if !self.is_known {
             self.strangers = self.strangers.map(|count| count.saturating_add(1));
-            // Two in a row below an interior page, a scan that has gone on to one, or long enough without knowing.
+            // Two consecutive children of an interior page, a scan that has continued to one, or long enough without
+            // knowing.
             if self.strangers[1] >= 2 || self.strangers[0] >= PATIENCE || self.is_scanning() {
                 self.parse_newest();
                 self.step_to(number);
@@ -236,18 +237,18 @@ impl ReadAhead {
         }
     }
 
-    /// A scan has gone on to the interior page beside the last one: it begins at the edge.
+    /// A scan has continued to the interior page beside the last one: it starts at the edge.
     fn go_on_in(&mut self, index: usize) {
         let (direction, depth) = (self.stepped, self.scanned.map_or(0, |(_, depth)| depth));
         self.parse(index);
         let node = &mut self.nodes[index];
         let edge = if direction > 0 { -1 } else { node.children.len() as isize };
-        // Half of it, since it doubles when it is asked for.
+        // Half of it, since it doubles at the next read ahead.
         node.run = Run { at: Some(edge), direction, depth: depth / 2, asked: edge };
         self.ask(index);
     }
 
-    /// Asks for the children ahead of a run when half of those asked for are read.
+    /// Reads the next children of a run ahead when half of the earlier ones are read.
     fn ask(&mut self, index: usize) {
         let node = &mut self.nodes[index];
         let Run { at: Some(at), direction, depth, asked } = node.run else { return };
@@ -335,7 +336,7 @@ mod tests {
 
     const PAGE: usize = 4096;
     const LEAF: [u8; PAGE] = [13; PAGE];
-    /// Two interior pages below a root, each with two hundred children that lie anywhere.
+    /// Two interior pages below a root, each with two hundred children anywhere in the file.
     const ROOT: u32 = 3;
     const PARENTS: [u32; 2] = [900, 20];
 
@@ -349,7 +350,7 @@ mod tests {
         ahead
     }
 
-    /// Reads a page; what is asked for before and after it is known.
+    /// Reads a page; returns the pages read ahead before and after it is known.
     fn read(ahead: &mut ReadAhead, number: u32) -> Vec<u32> {
         let page = match PARENTS.iter().position(|&parent| parent == number) {
             _ if number == ROOT => interior(ROOT, PAGE, &PARENTS),

@@ -1,9 +1,9 @@
 //! Shared memory of a database on a drive: the index of its write-ahead log and the locks on it, between the
 //! connections of one process.
 //!
-//! SQLite keeps the index in regions of 32 KiB that all connections of a database map, and guards it by eight locks,
-//! each held by one connection alone or by several together. The memory is there as long as a connection has it mapped;
-//! who comes first finds it empty and builds the index anew from the log, as after a crash.
+//! SQLite keeps the index in regions of 32 KiB that all connections of a database map, and protects it by eight locks,
+//! each held by one connection exclusively or by several together. The memory exists as long as a connection has it
+//! mapped; the first connection finds it empty and rebuilds the index from the log, as after a crash.
 //!
 //! Source: SQLite's `sqlite3_io_methods` (`xShmMap`, `xShmLock`, `xShmBarrier`, `xShmUnmap`) and
 //! <https://sqlite.org/walformat.html>, section 2.
@@ -16,15 +16,15 @@ use libsqlite3_sys as sqlite;
 use crate::ffi::Region;
 use crate::locks::{Busy, HandleId};
 
-/// What `xShmMap`, `xShmLock`, `xShmBarrier` and `xShmUnmap` are in safe terms; each answers with SQLite's result code.
+/// `xShmMap`, `xShmLock`, `xShmBarrier` and `xShmUnmap` in safe terms; each returns SQLite's result code.
 pub(crate) trait SharedMemory {
-    /// A region, which is null with a good code where it is not there and was not to be made.
+    /// A region, which is null with a good code if it does not exist and was not to be created.
     fn map(&mut self, region: c_int, bytes: c_int, extend: bool) -> (c_int, *mut c_void);
     /// Takes or releases `count` locks from `first` on.
     fn lock(&mut self, first: c_int, count: c_int, flags: c_int) -> c_int;
-    /// Orders what was written before and what is read after.
+    /// Orders earlier writes before later reads.
     fn barrier(&mut self);
-    /// Gives the memory back; with `delete` nobody needs it any more.
+    /// Releases the memory; with `delete` it is not needed any more.
     fn unmap(&mut self, delete: bool) -> c_int;
 }
 
@@ -49,10 +49,10 @@ pub(crate) struct WalIndex {
 }
 
 impl WalIndex {
-    /// A region by its number; null where it is not there and was not to be made.
+    /// A region by its number; null if it does not exist and was not to be created.
     ///
     /// # Errors
-    /// A result code of SQLite's where no such region can be.
+    /// A result code of SQLite if no such region is possible.
     pub(crate) fn map(
         &mut self,
         handle: HandleId,

@@ -1,4 +1,4 @@
-//! What an open file stores its bytes in: a file in a directory, a drive, or memory.
+//! The place of an open file's bytes: a file in a directory, a drive, or memory.
 
 use std::ffi::c_int;
 
@@ -12,16 +12,16 @@ use crate::layout::{Chunks, Header};
 pub(crate) enum Cut {
     /// As one request, or one after another where the device takes no request as long.
     Whole,
-    /// Cut where chunks begin, all pieces together.
+    /// Cut at chunks, all pieces together.
     Chunks(Chunks),
 }
 
-/// What the connection that opened a file may do, and will.
+/// The rights and options of the connection that opened a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rights {
     /// Whether SQLite takes locks; with `nolock=1` and `immutable=1` it never does.
     pub locks: bool,
-    /// Whether anything may be written: the database, or what lies beside it.
+    /// Whether anything may be written: the database, or its companions.
     pub writes: bool,
 }
 
@@ -35,12 +35,12 @@ pub(crate) trait Store {
     fn name(&self) -> &str;
     /// Bytes stored.
     fn size(&mut self) -> Result<u64, Failure>;
-    /// Reads; fewer bytes than asked only at the end of the file.
+    /// Reads; fewer bytes than requested only at the end of the file.
     fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<usize, Failure>;
-    /// Hears what a database turned out to be, or was made.
+    /// Called with the form of a database, found or created.
     fn decided(&mut self, _mapping: Mapping) {}
-    /// A file is about to become a database that is laid out. What lies beside an empty one under SQLite's own names is
-    /// of no database any more, and goes; beside one with blank pages it may hold what these were, and is a failure.
+    /// A file is about to become a database in a layout. Companions of an empty one under SQLite's own names belong to
+    /// no database any more, and are deleted; those of one with blank pages may contain the pages, and are an error.
     fn clear_leftovers(&mut self, _is_empty: bool) -> Result<(), Failure> {
         Ok(())
     }
@@ -64,7 +64,7 @@ pub(crate) trait Store {
     fn truncate(&mut self, size: u64) -> Result<(), Failure>;
     /// Makes all that was written durable.
     fn sync(&mut self, flags: c_int) -> Result<(), Failure>;
-    /// What the connection may do with the file.
+    /// The rights of the connection to the file.
     fn rights(&self) -> Rights {
         Rights::USUAL
     }
@@ -74,7 +74,7 @@ pub(crate) trait Store {
     }
 }
 
-/// Where a database's bytes lie in its stored file.
+/// The places of a database's bytes in its stored file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mapping {
     Plain,

@@ -1,22 +1,22 @@
-//! The super-journal of a transaction over several databases, where one of them has a journal under a name of ours.
+//! The super-journal of a transaction over several databases, if one of them has a journal under a name of ours.
 //!
 //! SQLite commits such a transaction by deleting its super-journal, a file that lists the journals of all databases by
-//! the names that SQLite knows. Each journal ends with the super-journal's name, and is void once that file is gone:
+//! the names that SQLite knows. Each journal ends with the super-journal's name, and is void once that file is deleted:
 //!
 //! ```text
 //!   NAME-journal ──▶ main.db-mjXXXXXX9XX: main.db-journal ␀ NAME-journal ␀ [NAME-fwjournal ␀]
-//!        no such file: NAME-fwjournal has what SQLite calls NAME-journal ──────────┘ what is added here
+//!        no such file: NAME-fwjournal has what SQLite calls NAME-journal ──────────┘ added here
 //! ```
 //!
-//! After a crash, whoever rolls one database back deletes the super-journal, unless a journal that it lists exists and
-//! names it. SQLite without this VFS finds no `NAME-journal` for a database that is laid out; it would delete the
-//! super-journal after it rolled `main.db` back, and void the journal of the other database, whose pages are half
+//! After a crash, the process that rolls one database back deletes the super-journal, unless a journal that it lists
+//! exists and names it. SQLite without this VFS finds no `NAME-journal` for a database in a layout; it would delete the
+//! super-journal after it rolled `main.db` back, and so void the journal of the other database, whose pages are half
 //! written by then. So the stored name is added to the list, durably, **before** the journal names the super-journal:
-//! until then the journal is rolled back in any case, and from then on the list has it under the name that exists.
+//! until then the journal is rolled back in any case, and from then on the list has it under its existing name.
 //!
 //! The super-journal belongs to the connection, whose VFS is that of its first database and may be any other. It is
-//! therefore opened here by its path. Where it is not found there, or does not list this journal, no crash of this
-//! transaction could be recovered, and the commit fails.
+//! therefore opened here by its path. If it is not found there, or does not list this journal, a crash of this
+//! transaction could not be recovered, and the commit fails.
 //!
 //! Source: <https://sqlite.org/atomiccommit.html>, section 5; SQLite's `pager.c`, `writeSuperJournal`,
 //! `readSuperJournal` and `pager_delsuper`.
@@ -33,7 +33,7 @@ use nix::libc;
 
 use crate::error::Failure;
 
-/// What a journal ends with that names a super-journal, and what SQLite writes last of it, by itself.
+/// The end of a journal that names a super-journal; SQLite writes it last, separately.
 pub(crate) const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 /// In front of that: the length of the name, and its checksum.
 pub(crate) const NUMBERS: usize = 8;
@@ -74,7 +74,7 @@ pub(crate) fn name_before(
     Ok(is_whole.then_some(name))
 }
 
-/// What SQLite adds up to the checksum: characters, whose sign is the processor's.
+/// SQLite's checksum: the sum of characters, whose sign depends on the CPU.
 fn sums(name: &[u8]) -> [u32; 2] {
     let signed = name.iter().fold(0_u32, |sum, &byte| sum.wrapping_add_signed(i32::from(byte.cast_signed())));
     [signed, name.iter().fold(0_u32, |sum, &byte| sum.wrapping_add(u32::from(byte)))]
@@ -97,7 +97,7 @@ pub(crate) fn list(super_journal: &[u8], journal: &Renamed) -> Result<(), Failur
     let file = options.open(path).map_err(|error| refuse(format!("cannot be opened ({error})")))?;
     let metadata = file.metadata().map_err(|error| refuse(format!("cannot be examined ({error})")))?;
     if !metadata.is_file() || metadata.len() > LONGEST_LIST {
-        return Err(refuse("is no list of journals".to_owned()));
+        return Err(refuse("is not a list of journals".to_owned()));
     }
     let mut names = Vec::new();
     let read = (&file).take(LONGEST_LIST).read_to_end(&mut names);

@@ -1,4 +1,4 @@
-//! The VFS itself: where its files are, what it records, how it is registered.
+//! The VFS itself: the place of its files, its recording, and its registration.
 
 use std::ffi::{CStr, CString, c_int};
 use std::path::Path;
@@ -51,12 +51,12 @@ enum Place {
     Directory(Arc<Directory>),
 }
 
-/// What the VFS and its open files share.
+/// Data shared by the VFS and its open files.
 pub(crate) struct Shared {
     name: CString,
     api: Api,
     options: VfsOptions,
-    /// Whether requests are counted and timed; not in a VFS that is there to be fast.
+    /// Whether requests are counted and timed; off in a VFS that is to be fast.
     observed: bool,
     place: Place,
     cpu_ns: AtomicU64,
@@ -89,7 +89,7 @@ impl Shared {
         matches!(self.place, Place::Directory(_))
     }
 
-    /// Opens a file for SQLite. `named` looks up what the URI of a database asks for.
+    /// Opens a file for SQLite. `named` looks up parameters in the URI of a database.
     pub(crate) fn open(
         &self,
         name: Option<FileName>,
@@ -127,13 +127,13 @@ impl Shared {
         }
     }
 
-    /// What a URI asks for, or else what the VFS was registered with.
+    /// The options of a URI, or else those of the registration.
     fn options_of(&self, named: Option<&Lookup<'_>>) -> Result<VfsOptions, Failure> {
         if let Some(parent) = named.and_then(|named| named("parent"))
             && parent != self.options.parent.name()
         {
             let why =
-                format!("parent={parent}: a database cannot choose it; name it in FLASHWISE_SQLITE, for all of them");
+                format!("parent={parent}: a database cannot set it; set it in FLASHWISE_SQLITE, for all databases");
             return Err(Failure::new(sqlite::SQLITE_CANTOPEN, why));
         }
         let Some(named) = named.filter(|named| VfsOptions::is_named_by(named)) else { return Ok(self.options) };
@@ -153,7 +153,7 @@ impl Shared {
                 let mut drive = lock(drive)?;
                 let name = utf8(name)?;
                 if !drive.exists(name) {
-                    // SQLite asks for files that may not exist; that is no failure to tell anybody.
+                    // SQLite checks for files that may not exist; that is not a failure to report.
                     return Ok(sqlite::SQLITE_IOERR_DELETE_NOENT);
                 }
                 drive.delete(name).map(|()| sqlite::SQLITE_OK)
@@ -161,7 +161,7 @@ impl Shared {
         }
     }
 
-    /// Whether a file is there, or by which name to ask SQLite's own VFS.
+    /// Whether a file exists, or the name to pass to SQLite's own VFS.
     pub(crate) fn look(&self, name: &[u8]) -> Result<Look, Failure> {
         let directory = match &self.place {
             Place::Directory(directory) => directory,
@@ -174,22 +174,22 @@ impl Shared {
     }
 }
 
-/// What is to be done where SQLite asks for a file.
+/// What to do when SQLite checks for a file.
 pub(crate) enum Look {
     Answered(bool),
-    /// Ask SQLite's own VFS, by another name where it is `stored` by one; `holds` where that may be kept.
+    /// Call SQLite's own VFS, with the `stored` name if there is one; `holds` if that may be kept.
     Ask {
         stored: Option<Arc<FileName>>,
         holds: bool,
     },
 }
 
-/// What lies beside a database on a drive: all names are SQLite's there, but for that of a log of batches.
+/// Companions of a database on a drive: all names are SQLite's there, except that of a batch log.
 fn companions_on_drive(name: &str) -> impl Iterator<Item = String> {
     ["-journal", "-wal", batch::SUFFIX].into_iter().map(move |suffix| format!("{name}{suffix}"))
 }
 
-/// The layout of the log of that name, which its database tells.
+/// The layout of the log of that name, from its database.
 fn log_of(drive: &SharedDrive, name: &str) -> LogLayout {
     let Some(database) = name.strip_suffix("-wal") else { return LogLayout::Plain };
     lock(drive).map_or(LogLayout::Plain, |drive| drive.log_of(database))
@@ -200,7 +200,7 @@ fn utf8(name: &[u8]) -> Result<&str, Failure> {
         .map_err(|_| Failure::new(sqlite::SQLITE_CANTOPEN, "file names on a drive must be valid UTF-8"))
 }
 
-/// What a connection does with a database, from the flags and parameters that it opens it with.
+/// The rights and options of a connection, from the flags and parameters of its opening.
 fn rights_of(flags: c_int, named: Option<&Lookup<'_>>) -> Rights {
     let is_on = |key: &str| named.and_then(|named| named(key)).is_some_and(|value| is_true(&value));
     let is_immutable = is_on("immutable");
@@ -208,7 +208,7 @@ fn rights_of(flags: c_int, named: Option<&Lookup<'_>>) -> Rights {
     Rights { locks: !is_immutable && !is_on("nolock"), writes }
 }
 
-/// What SQLite takes for true in a URI: `sqlite3_uri_boolean` without a default.
+/// SQLite's rule for true in a URI: `sqlite3_uri_boolean` without a default.
 fn is_true(value: &str) -> bool {
     let digits: String = value.chars().take_while(char::is_ascii_digit).collect();
     match digits.is_empty() {
@@ -218,7 +218,7 @@ fn is_true(value: &str) -> bool {
     }
 }
 
-/// What a file is, from the flags that SQLite opens it with.
+/// The kind of a file, from SQLite's flags.
 fn role_of_flags(flags: c_int) -> FileRole {
     let is = |flag: c_int| flags & flag != 0;
     match () {
@@ -350,7 +350,7 @@ impl Vfs {
         }
     }
 
-    /// What was recorded since the last call.
+    /// The requests recorded since the last call.
     pub fn take_trace(&self) -> IoTrace {
         self.with_ledger(Ledger::take)
     }
@@ -371,17 +371,16 @@ impl Vfs {
         Nanos(self.shared.cpu_ns.load(Ordering::Relaxed))
     }
 
-    /// What the last failure was; SQLite itself passes on a result code only.
+    /// The last failure; SQLite itself passes on only a result code.
     pub fn last_error(&self) -> Option<String> {
         self.shared.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Copies a plain SQLite file to where this VFS keeps its files, in its layout, in writes of 2 MiB. `name` must be
-    /// new.
+    /// Copies a plain SQLite file to this VFS's files, in its layout, in writes of 2 MiB. `name` must be new.
     ///
     /// # Errors
-    /// When the file is no plain SQLite database or has a hot journal or a WAL, the name exists or a journal or log of
-    /// it, or I/O fails; what was written of the copy is removed.
+    /// When the file is not a plain SQLite database or has a hot journal or a WAL, when the name exists or a journal or
+    /// log of it, or I/O fails; the incomplete copy is deleted.
     pub fn import_file(&self, host: &Path, name: &str) -> Result<ImportSummary, SqliteError> {
         match &self.shared.place {
             Place::Directory(_) => convert::import(host, Path::new(name), &self.shared.options),
@@ -470,7 +469,7 @@ impl Vfs {
         }
     }
 
-    /// The machine's memory is gone.
+    /// The machine's memory is lost.
     #[cfg(test)]
     pub(crate) fn drive_power_cut(&self) {
         if let Place::Drive(drive) = &self.shared.place {
@@ -486,7 +485,8 @@ impl Vfs {
     }
 }
 
-/// The drive for a look at its figures, which a panic leaves sound; its data is out of bounds then (see `drive::lock`).
+/// The drive, for reading its counters, which are sound after a panic; its data must not be used then (see
+/// `drive::lock`).
 fn observed(drive: &SharedDrive) -> MutexGuard<'_, Drive> {
     drive.lock().unwrap_or_else(PoisonError::into_inner)
 }

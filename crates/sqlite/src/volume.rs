@@ -1,11 +1,11 @@
 //! Files on a bare drive: names → files → extents of 1 MiB.
 //!
-//! Each extent is 1 MiB, aligned to 1 MiB on the device, so that a chunk (a power of two up to 1 MiB) never straddles
-//! two and a file's offset is congruent to the device's offset modulo the chunk. A file grows into the extent behind
-//! its last one while that is free; databases start from the device's front and everything else from its last eighth,
-//! so that a growing journal does not get in a growing database's way.
+//! Each extent is 1 MiB, aligned to 1 MiB on the device, so that a chunk (a power of two up to 1 MiB) never crosses two
+//! and a file's offset is congruent to the device's offset modulo the chunk. A file grows into the extent after its
+//! last one while that is free; databases start from the device's front and all other files from its last eighth, so
+//! that a growing journal does not block a growing database.
 //!
-//! Only bookkeeping: no request is made here. The directory lives in memory and is gone with the VFS; the data is on
+//! Only bookkeeping: this module makes no requests. The directory is in memory and lost with the VFS; the data is on
 //! the device.
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub(crate) struct FileId(u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct VolumeFull;
 
-/// Where a file's extents are looked for first.
+/// Where the search for a file's extents starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Zone {
     /// From the device's first byte: databases.
@@ -95,7 +95,7 @@ impl Volume {
         self.files.get(&id).map_or(0, |file| file.size)
     }
 
-    /// Makes room for `end` bytes.
+    /// Allocates space for `end` bytes.
     pub(crate) fn reserve(&mut self, id: FileId, end: u64) -> Result<(), VolumeFull> {
         let Some(file) = self.files.get(&id) else { return Err(VolumeFull) };
         let zone = file.zone;
@@ -141,7 +141,7 @@ impl Volume {
         self.lowest_free = self.lowest_free.min(extent as usize);
     }
 
-    /// The file's size after a write or an extension; its room must be reserved.
+    /// The file's size after a write or an extension; its space must be reserved.
     pub(crate) fn set_size(&mut self, id: FileId, size: u64) {
         if let Some(file) = self.files.get_mut(&id) {
             debug_assert!(size <= file.extents.len() as u64 * EXTENT, "room is reserved before a file grows");
@@ -149,7 +149,7 @@ impl Volume {
         }
     }
 
-    /// Where a span of the file lies on the device, in pieces as long as the device is contiguous.
+    /// The places of a span of the file on the device, in contiguous pieces.
     pub(crate) fn pieces(&self, id: FileId, span: Span) -> Vec<Span> {
         let Some(file) = self.files.get(&id) else { return Vec::new() };
         let mut pieces: Vec<Span> = Vec::new();
@@ -163,7 +163,7 @@ impl Volume {
         pieces
     }
 
-    /// Cuts a file to `size`; gives extents back and tells what the device no longer needs to keep.
+    /// Truncates a file to `size`; frees extents and returns the spans that the device no longer needs.
     pub(crate) fn shrink(&mut self, id: FileId, size: u64) -> Vec<Span> {
         let Some(file) = self.files.get_mut(&id) else { return Vec::new() };
         let written = file.size.next_multiple_of(self.logical_block);
@@ -184,7 +184,7 @@ impl Volume {
         unused
     }
 
-    /// Forgets a file; tells what the device no longer needs to keep.
+    /// Deletes a file; returns the spans that the device no longer needs.
     pub(crate) fn remove(&mut self, id: FileId) -> Vec<Span> {
         let unused = self.shrink(id, 0);
         self.files.remove(&id);

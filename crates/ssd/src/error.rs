@@ -4,11 +4,11 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SsdError {
     /// No preset of that name.
-    #[error("unknown preset '{name}': use one of {known}")]
+    #[error("unknown preset '{name}': {known}")]
     UnknownPreset {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The names that exist.
+        /// The name that was probably meant, and all names.
         known: String,
     },
     /// The text is not TOML, lacks a key or has one too many.

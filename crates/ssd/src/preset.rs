@@ -48,7 +48,7 @@ impl Preset {
     pub fn find(name: &str) -> Result<&'static Self, SsdError> {
         PRESETS.iter().find(|preset| preset.name == name).ok_or_else(|| SsdError::UnknownPreset {
             name: name.to_owned(),
-            known: PRESETS.map(|preset| preset.name).join(", "),
+            known: flashwise_block::names::choices(name, PRESETS.map(|preset| preset.name)),
         })
     }
 }

@@ -12,11 +12,11 @@ use flashwise_tune::TuneError;
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
     /// No study of that name.
-    #[error("unknown study '{name}': use one of {known}")]
+    #[error("unknown study '{name}': {known}")]
     Unknown {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The names that exist.
+        /// The name that was probably meant, and all names.
         known: String,
     },
     /// A drive of the study cannot be built.

@@ -156,7 +156,7 @@ impl Study {
     pub fn find(name: &str) -> Result<&'static Self, StudyError> {
         STUDIES.iter().find(|study| study.name == name).ok_or_else(|| StudyError::Unknown {
             name: name.to_owned(),
-            known: STUDIES.iter().map(|study| study.name).collect::<Vec<_>>().join(", "),
+            known: flashwise_block::names::choices(name, STUDIES.iter().map(|study| study.name)),
         })
     }
 
@@ -192,8 +192,8 @@ mod tests {
         let error = Study::find("gc").err().unwrap().to_string();
         assert_eq!(
             error,
-            "no study is called 'gc'; there are ace, death-time, dedup-raid, fillfactor, gc-organisation, hidden-parameters, \
-             mariadb, sqlite, transparent-compression"
+            "unknown study 'gc': choose one of ace, death-time, dedup-raid, fillfactor, gc-organisation, \
+             hidden-parameters, mariadb, sqlite, transparent-compression"
         );
     }
 }

@@ -23,17 +23,17 @@ pub struct Comparison {
     pub target: String,
     /// The database program with its version, such as `SQLite 3.51.0`.
     pub database: String,
-    /// What was run.
+    /// The workload.
     pub workload: WorkloadDescription,
-    /// What was learned about the drive.
+    /// The profile of the drive.
     pub profile: DeviceProfile,
-    /// What the audit says of the run `before`.
+    /// The audit of the run `before`.
     pub findings: Vec<Finding>,
-    /// What the audit says of the run `after`.
+    /// The audit of the run `after`.
     pub findings_after: Vec<Finding>,
-    /// What was changed from `before` to `after`; empty where the drive leaves nothing to gain.
+    /// The changes from `before` to `after`; empty if the drive offers no gain.
     pub applied: Vec<Applied>,
-    /// SQLite as it comes: default page size, no technique.
+    /// SQLite with default settings: default page size, no technique.
     pub default_page_size: RunMeasurement,
     /// The page size of `after`, no technique: the difference to `after` is the techniques' own.
     pub before: RunMeasurement,
@@ -41,16 +41,16 @@ pub struct Comparison {
     pub after: RunMeasurement,
     /// Ratios between the runs, with intervals.
     pub gains: Vec<Gain>,
-    /// What to do with this database on this drive.
+    /// The recommendation for this database on this drive.
     pub recommendation: Recommendation,
-    /// What a reader should know to read the numbers right, a sentence or two each.
+    /// Notes for interpreting the numbers, a sentence or two each.
     pub notes: Vec<String>,
 }
 
 /// Which of the measured runs to take.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recommendation {
-    /// `default_page_size`, `after`, or `none` where the drive could not be told well enough.
+    /// `default_page_size`, `after`, or `none` if the parameters of the drive are inconclusive.
     pub run: String,
     /// Why, in a sentence with the figures.
     pub reason: String,
@@ -103,7 +103,7 @@ pub struct Rate {
     pub high: f64,
 }
 
-/// What one run measured.
+/// The measurements of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunMeasurement {
     /// Name for tables, such as `4 KiB pages, plain`.
@@ -126,7 +126,7 @@ pub struct RunMeasurement {
     pub transaction_latency: Percentiles,
     /// Bytes that the host wrote in the measured rounds.
     pub host_bytes_written: u64,
-    /// Bytes that the flash programmed for them; `None` where the drive does not tell.
+    /// Flash bytes programmed for them; `None` if the drive does not report it.
     pub flash_bytes_programmed: Option<u64>,
     /// Flash bytes programmed ÷ host bytes written.
     pub write_amplification: Option<f64>,
@@ -136,14 +136,14 @@ pub struct RunMeasurement {
     pub cpu_time_ns: u64,
     /// Size of the database at the end.
     pub database_bytes: u64,
-    /// What `PRAGMA integrity_check` said at the end.
+    /// Result of `PRAGMA integrity_check` at the end.
     pub integrity_check: String,
 }
 
 /// A ratio between two runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gain {
-    /// What is compared, such as `select_per_s`.
+    /// The compared quantity, such as `select_per_s`.
     pub metric: String,
     /// The run compared against: `default_page_size` or `before`.
     pub from: String,

@@ -25,10 +25,10 @@ pub enum TuneError {
     /// The VFS failed.
     #[error(transparent)]
     Vfs(#[from] flashwise_sqlite::SqliteError),
-    /// SQLite refused or failed; what it was doing, its own words, and the VFS's, if it had a part in it.
+    /// SQLite refused or failed; with the failed operation, SQLite's message, and the VFS's if it was involved.
     #[error("{context}: {message}")]
     Sql {
-        /// What was being done.
+        /// The failed operation.
         context: String,
         /// SQLite's message.
         message: String,
@@ -38,7 +38,7 @@ pub enum TuneError {
     Integrity {
         /// Which run.
         label: String,
-        /// What it said.
+        /// Its result.
         answer: String,
     },
     /// A file could not be read or written.
@@ -60,7 +60,7 @@ pub enum TuneError {
     /// A program that is needed is not installed.
     #[error("{0}")]
     Missing(String),
-    /// The options contradict each other or ask for nothing.
+    /// The options contradict each other or do nothing.
     #[error("{0}")]
     Options(String),
 }
@@ -68,7 +68,7 @@ pub enum TuneError {
 impl TuneError {
     /// A file error with its path.
     pub(crate) fn file(path: impl Into<PathBuf>, error: &std::io::Error) -> Self {
-        // Behind it come the number and, for a file that was to be made there, that one's name.
+        // The message ends with the error number and, for a new file, with the name of its temporary file.
         let words = error.to_string();
         let message = words.split(" (os error").next().unwrap_or_default().to_owned();
         Self::File { path: path.into(), message }

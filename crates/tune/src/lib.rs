@@ -1,20 +1,19 @@
-//! One adapter a database: find what can be set, propose, apply, and measure before and after.
+//! One adapter per database: find what can be set, propose, apply, and measure before and after.
 //!
 //! ```text
 //!   Target ──▶ learn ──▶ DeviceProfile ─────────┬──▶ plan: techniques
 //!   workload ──▶ run before ──▶ trace ──▶ audit ┘         │
 //!   workload ──▶ run after  ◀─────────────────────────────┘
-//!                    └──▶ Comparison: before, after, gains with intervals, what a reader should know
+//!                    └──▶ Comparison: before, after, gains with intervals, notes
 //! ```
 //!
-//! - [`Target`]: what a drive is called on the command line, and how it is opened without harm;
+//! - [`Target`]: the name of a drive on the command line, and how it is opened without harm;
 //! - [`sqlite`]: the adapter for SQLite; [`postgres`], [`mariadb`]: those for servers, whose settings are proposed from
-//!   figures alone;
+//!   the profile alone;
 //! - [`Comparison`]: the result of a fit, which `report` shows; [`Tuning`]: that of tuning a user's own database.
 //!
 //! # Limits
-//! SQLite with one connection and one thread; PostgreSQL by its settings and fill factors; MariaDB by variables of
-//! InnoDB.
+//! SQLite with one connection and one thread; PostgreSQL settings and fill factors; MariaDB variables of InnoDB.
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]

@@ -1,4 +1,4 @@
-//! What using a target would write, told before anything is.
+//! What using a target would write, reported before anything is written.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ impl TargetPlan {
         Self::new(Kind::Raw(Box::new(plan)))
     }
 
-    /// Why nothing must be written, in one line; `None` when nothing speaks against it.
+    /// Why nothing must be written, in one line; `None` if there is no objection.
     pub fn refusal(&self) -> Option<String> {
         match &self.kind {
             Kind::Raw(plan) => plan.refusal(),
@@ -53,7 +53,7 @@ impl TargetPlan {
         }
     }
 
-    /// What is about to be overwritten on a raw device, in one line; `None` where nothing that exists is.
+    /// What is about to be overwritten on a raw device, in one line; `None` if nothing existing is.
     pub fn warning(&self) -> Option<String> {
         let Kind::Raw(plan) = &self.kind else { return None };
         plan.destructive.then(|| {
@@ -77,7 +77,7 @@ impl fmt::Display for TargetPlan {
             }
             Kind::Scratch { target, scratch_bytes } => writeln!(
                 f,
-                "target       {}\nwrites       to a new scratch file of {scratch_bytes}, which is gone at the end",
+                "target       {}\nwrites       to a new scratch file of {scratch_bytes}, which is deleted at the end",
                 target.display()
             ),
             Kind::Raw(plan) => write!(f, "{plan}"),

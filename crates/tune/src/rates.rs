@@ -5,7 +5,7 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::{Gain, Rate};
 
-/// Resamples behind an interval.
+/// Resamples for an interval.
 const RESAMPLES: usize = 2_000;
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -46,10 +46,10 @@ pub(crate) fn gain(metric: &str, (from, before): (&str, &[f64]), (to, after): (&
     Some(Gain { metric: metric.into(), from: from.into(), to: to.into(), ratio, low, high })
 }
 
-/// How many times as fast the same work was, with the 95 % bootstrap interval over its rounds.
+/// The speed of the same workload relative to another run, with the 95 % bootstrap interval over its rounds.
 ///
-/// The ratio of whole times, not the median of ratios: what happens in few rounds only, such as writing a log back, is
-/// part of the work.
+/// The ratio of total times, not the median of ratios: work that occurs in few rounds only, such as writing a log back,
+/// counts too.
 pub(crate) fn time_gain(metric: &str, (from, before): (&str, &[f64]), (to, after): (&str, &[f64])) -> Gain {
     let rounds: Vec<(f64, f64)> = std::iter::zip(before.iter().copied(), after.iter().copied()).collect();
     let ratio = |rounds: &mut dyn Iterator<Item = (f64, f64)>| {

@@ -1,7 +1,7 @@
-//! What a drive is called on the command line.
+//! The names of drives on the command line.
 //!
 //! `sim:PRESET`, `sim:FILE.toml`, a directory of a real file system, or, for learning and replays, a block device. A
-//! file is never opened for writing; a block device only with [`RawOptions::destructive`] and what belongs to it.
+//! file is never opened for writing; a block device only with [`RawOptions::destructive`] and a confirmation.
 
 use std::fmt;
 use std::os::unix::fs::FileTypeExt;
@@ -19,7 +19,7 @@ pub enum Target {
     Simulated {
         /// As the user named it.
         name: String,
-        /// What it is built of.
+        /// Its configuration.
         config: Box<DeviceConfig>,
     },
     /// A directory; new scratch files in it stand for the drive below.
@@ -36,7 +36,7 @@ pub struct RawTarget {
     consent: Option<Consent>,
 }
 
-/// What the user has said, but for the region, which is the probes' to know.
+/// The user's consent, except for the region, which depends on the probes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Consent {
     confirmation: Option<String>,
@@ -44,21 +44,21 @@ struct Consent {
     max_write: ByteSize,
 }
 
-/// What the user has said about writing to a raw device. Only ever from the command line: no variable of the
-/// environment and no file may say it.
+/// The user's consent to writing to a raw device. It comes only from the command line, never from an environment
+/// variable or a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RawOptions {
     /// The device may be overwritten.
     pub destructive: bool,
     /// Its serial number or its name in `/dev/disk/by-id`.
     pub confirmation: Option<String>,
-    /// What may be overwritten although it is recognised.
+    /// Signatures that may be overwritten.
     pub allowed_signatures: Vec<SignatureKind>,
-    /// Bytes that may be written in all; [`RAW_MAX_WRITE`] where nothing is said.
+    /// Most bytes to write in all; [`RAW_MAX_WRITE`] by default.
     pub max_write: Option<ByteSize>,
 }
 
-/// Bytes that are written to a raw device at most, unless the user says otherwise.
+/// Default limit of bytes written to a raw device.
 pub const RAW_MAX_WRITE: ByteSize = ByteSize::gib(4);
 
 /// The default target.
@@ -76,10 +76,10 @@ impl Target {
         }
     }
 
-    /// The same for what also takes block devices.
+    /// The same for commands that also accept block devices.
     ///
     /// # Errors
-    /// As [`Target::parse`]; also when `raw` asks for writing to something that is no block device.
+    /// As [`Target::parse`]; also when `raw` allows writing to something that is not a block device.
     pub fn parse_with_devices(name: &str, raw: &RawOptions) -> Result<Self, TuneError> {
         let path = Path::new(name);
         let is_raw = std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device());
@@ -88,7 +88,10 @@ impl Target {
         }
         let target = Self::parse(name)?;
         if raw.destructive {
-            let message = format!("{target} is no block device, and --destructive is for those only; leave it out");
+            let message = format!(
+                "{target} is not a block device; --destructive is only for block devices: leave it \
+                                   out"
+            );
             return Err(TuneError::Options(message));
         }
         Ok(target)
@@ -114,14 +117,11 @@ impl Target {
             return Ok(Self::Directory(path.to_owned()));
         }
         let why = if kind.file_type().is_block_device() {
-            "a raw device is for learning and replays only"
+            "block devices are only for `flashwise learn` and `flashwise trace replay`"
         } else {
             "an existing file is never written to"
         };
-        Err(TuneError::Refused(format!(
-            "{}: {why}; give a directory on the drive, a scratch file in it will do",
-            path.display()
-        )))
+        Err(TuneError::Refused(format!("{}: {why}; give a directory on the drive, for a scratch file", path.display())))
     }
 
     /// Refuses a database of `needed` bytes that would take more than 10 % of a directory's free space.
@@ -133,16 +133,16 @@ impl Target {
             return Ok(());
         }
         Err(TuneError::Refused(format!(
-            "{}: this work makes a database of up to {needed}, more than 10 % of the {free} that are free on this file \
-             system; give a smaller work or a directory on another disk",
+            "{}: this workload creates a database of up to {needed}, more than 10 % of the {free} that are free on \
+             this file system; give a smaller workload or a directory on another disk",
             path.display()
         )))
     }
 
-    /// What using the target would write, and what speaks against it; writes nothing.
+    /// What using the target would write, and the objections; writes nothing.
     ///
     /// # Errors
-    /// When the target cannot be looked at.
+    /// When the target cannot be examined.
     pub fn plan(&self, wanted: ByteSize) -> Result<TargetPlan, TuneError> {
         Ok(match self {
             Self::Simulated { name, .. } => TargetPlan::simulated(name),
@@ -159,8 +159,8 @@ impl Target {
         }
     }
 
-    /// What a quick look at a real drive may write and take: a hundredth of the file system's or the drive's size, and
-    /// five minutes. A simulated drive has no such limits.
+    /// Limits of writes and time for `--quick` on a real drive: a hundredth of the size of the file system or drive,
+    /// and five minutes. A simulated drive has no such limits.
     pub fn quick_limits(&self, capacity: ByteSize) -> Option<(ByteSize, Nanos)> {
         let size = match self {
             Self::Simulated { .. } => return None,
@@ -171,12 +171,12 @@ impl Target {
         Some((ByteSize(size.0 / 100), Nanos(300_000_000_000)))
     }
 
-    /// Opens the drive: a new simulated one, a new scratch file of at most `wanted` bytes that is gone when the device
-    /// is dropped, or a block device, of which at most the first `wanted` bytes are written.
+    /// Opens the drive: a new simulated one, a new scratch file of at most `wanted` bytes that is deleted when the
+    /// device is dropped, or a block device, of which at most the first `wanted` bytes are written.
     ///
     /// # Errors
-    /// When the drive cannot be, the directory cannot hold a scratch file, or anything speaks against writing to the
-    /// block device.
+    /// When the simulated drive is impossible, the directory cannot hold a scratch file, or there is an objection to
+    /// writing to the block device.
     pub fn open(&self, seed: u64, wanted: ByteSize) -> Result<Box<dyn BlockDevice + Send>, TuneError> {
         Ok(match self {
             Self::Simulated { config, .. } => Box::new(SimulatedSsd::new(*config.clone(), seed)?),
@@ -258,7 +258,7 @@ mod tests {
         let raw = RawOptions { destructive: true, ..RawOptions::default() };
         for target in ["/", DEFAULT_TARGET] {
             let error = Target::parse_with_devices(target, &raw).unwrap_err();
-            assert!(matches!(&error, TuneError::Options(why) if why.contains("is no block device")), "{error}");
+            assert!(matches!(&error, TuneError::Options(why) if why.contains("is not a block device")), "{error}");
         }
         assert!(Target::parse_with_devices("/proc/version", &raw).unwrap_err().is_refusal());
         assert!(Target::parse_with_devices("/", &RawOptions::default()).is_ok());

@@ -1,4 +1,4 @@
-//! What to change of a user's database, and what each change brought.
+//! Recommended changes of a user's database, and the gain of each.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ pub const TUNING_SCHEMA: &str = "flashwise.tuning";
 /// `schema_version` of a tuning document.
 pub const TUNING_SCHEMA_VERSION: u32 = 1;
 
-/// What one `tune` found out.
+/// The result of `tune` for a database file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tuning {
     /// Always [`TUNING_SCHEMA`].
@@ -26,13 +26,13 @@ pub struct Tuning {
     pub drive: String,
     /// Where it was measured.
     pub target: String,
-    /// What was run, in a sentence.
+    /// The workload, in a sentence.
     pub workload: String,
-    /// What pays, in the order in which it was measured; each one's gain is on top of those before it.
+    /// Changes with a gain, in the order of measurement; each gain is on top of the earlier ones.
     pub proposals: Vec<Proposal>,
-    /// What was measured as well and does not pay.
+    /// Changes that were measured and have no gain.
     pub declined: Vec<Declined>,
-    /// The database as it is.
+    /// The unmodified database.
     pub before: RunMeasurement,
     /// With every proposal.
     pub after: RunMeasurement,
@@ -40,11 +40,11 @@ pub struct Tuning {
     pub gain: Option<Gain>,
     /// How the database is to be opened where a proposal needs the VFS.
     pub uri: Option<String>,
-    /// What each connection is to be told.
+    /// Statements for each connection.
     pub at_open: Vec<String>,
-    /// What was done to files; `None` where that was not asked for.
+    /// Changes made to files; `None` if that was not requested.
     pub applied: Option<AppliedTuning>,
-    /// What a reader should know to read the numbers right, a sentence or two each.
+    /// Notes for interpreting the numbers, a sentence or two each.
     pub notes: Vec<String>,
 }
 
@@ -53,13 +53,13 @@ pub struct Tuning {
 pub struct Proposal {
     /// Its name, as `--skip` takes it.
     pub name: String,
-    /// What it was.
+    /// The old value.
     pub old_value: String,
-    /// What it is to be.
+    /// The new value.
     pub new_value: String,
     /// The figure of the drive or of the database that it follows from.
     pub reason: String,
-    /// What it brought, measured with those before it.
+    /// Its gain, measured on top of the earlier ones.
     pub gain: Gain,
     /// How to do it by hand.
     pub apply: String,
@@ -67,24 +67,24 @@ pub struct Proposal {
     pub undo: String,
 }
 
-/// A change that does not pay, or cannot be told to.
+/// A change without a certain gain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Declined {
     /// Its name.
     pub name: String,
-    /// What it would have been.
+    /// The new value.
     pub new_value: String,
-    /// What it brought.
+    /// The measured gain.
     pub gain: Gain,
 }
 
-/// What was done to files.
+/// Changes made to files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppliedTuning {
     /// The file that has it now: the database itself, or a new one beside it where its layout changed.
     pub file: String,
     /// Whether the database itself was changed.
     pub in_place: bool,
-    /// What was done, in order.
+    /// The steps, in order.
     pub steps: Vec<String>,
 }

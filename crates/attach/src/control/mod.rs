@@ -23,17 +23,16 @@ pub use paths::{control_candidates, control_path};
 pub use protocol::{Command, Reply};
 use protocol::{MAX_REPLY, command_line, parse_reply};
 
-/// How long a drive may take to answer, from the connection to the last byte; a power cut of a large drive takes a
-/// while.
+/// Time limit of a reply, from the connection to the last byte; a power cut of a large drive takes a while.
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// The same for its statistics, which it has at hand.
 const STAT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Finds a drive by what a user says of where it is: its Unix socket, with or without `unix:`, or URI; its directory or
-/// the file in it; its control socket.
+/// Finds a drive by the user's text: its Unix socket, with or without `unix:`, or URI; its directory or the file in it;
+/// its control socket.
 ///
 /// # Errors
-/// [`AttachError::Control`] where no control socket is.
+/// [`AttachError::Control`] if there is no control socket.
 pub fn find(place: &str) -> Result<PathBuf, AttachError> {
     let candidates = control_candidates(place);
     let is_socket = |path: &&PathBuf| path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket());
@@ -42,17 +41,17 @@ pub fn find(place: &str) -> Result<PathBuf, AttachError> {
     }
     let expected = candidates[0].display();
     let reason = format!(
-        "no drive is attached here, as there is no control socket {expected}; give the drive's socket or directory, or the \
-         path that it was attached with as --control"
+        "no drive is attached here: the control socket {expected} does not exist; give the drive's socket or \
+         directory, or the path given to --control"
     );
     Err(AttachError::Control { path: place.into(), reason })
 }
 
-/// Sends a command to the control socket of a drive; its reply.
+/// Sends a command to the control socket of a drive; returns its reply.
 ///
 /// # Errors
-/// [`AttachError::Ended`] where the drive is gone; [`AttachError::Control`] where it cannot be asked;
-/// [`AttachError::Refused`] where it refuses.
+/// [`AttachError::Ended`] if the drive was detached; [`AttachError::Control`] if it cannot be reached;
+/// [`AttachError::Refused`] if it refuses.
 pub fn send(control: &Path, command: &Command) -> Result<Reply, AttachError> {
     let failed = |reason: String| AttachError::Control { path: control.to_owned(), reason };
     let ended = || AttachError::Ended { path: control.to_owned() };
@@ -66,7 +65,8 @@ pub fn send(control: &Path, command: &Command) -> Result<Reply, AttachError> {
         return Err(ended());
     }
     if answer.starts_with(nbd::GREETING) {
-        let reason = "this is the drive's own socket, and its control socket is not beside it; give the path of that";
+        let reason = "this is the drive's NBD socket, and its control socket is not beside it; give the path of the \
+                      control socket";
         return Err(failed(reason.to_owned()));
     }
     match parse_reply(&answer).map_err(failed)? {
@@ -104,7 +104,7 @@ pub fn fault(control: &Path, command: FaultCommand) -> Result<FaultState, Attach
 }
 
 fn unexpected() -> AttachError {
-    AttachError::Refused("the drive answered something else".to_owned())
+    AttachError::Refused("the drive sent an unexpected reply".to_owned())
 }
 
 fn exchange(control: &Path, line: &[u8], timeout: Duration) -> io::Result<Vec<u8>> {
@@ -132,7 +132,7 @@ fn exchange(control: &Path, line: &[u8], timeout: Duration) -> io::Result<Vec<u8
     Ok(answer)
 }
 
-/// Whether nobody listens any more.
+/// Whether the error means that nothing listens any more.
 fn is_end(error: &io::Error) -> bool {
     use ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotFound};
     matches!(error.kind(), ConnectionRefused | NotFound | ConnectionReset | BrokenPipe)
@@ -141,9 +141,9 @@ fn is_end(error: &io::Error) -> bool {
 fn reason(error: &io::Error, timeout: Duration) -> String {
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-            format!("the drive did not answer within {} s; it may be stopped, or very busy", timeout.as_secs())
+            format!("the drive did not reply within {} s; it may be stopped, or very busy", timeout.as_secs())
         }
-        ErrorKind::PermissionDenied => "only the user who attached the drive may ask it".to_owned(),
+        ErrorKind::PermissionDenied => "only the user who attached the drive may send commands to it".to_owned(),
         _ => error.to_string(),
     }
 }

@@ -1,16 +1,16 @@
-//! Where the control socket of a drive is, and how it is found from what a user has typed.
+//! The path of a drive's control socket, and how it is found from the user's text.
 //!
 //! | the drive is at | its control socket |
 //! |---|---|
 //! | the Unix socket `/run/ssd.sock` | `/run/ssd.sock.control` |
 //! | the directory `/mnt/ssd` | `/mnt/ssd.control` |
 //!
-//! Names are made of the directory's real path and the last part of the name, so that a mount need not answer for its
+//! A path consists of the directory's real path and the last part of the name, so that a mount need not respond for its
 //! drive to be found.
 
 use std::path::{Path, PathBuf};
 
-/// What stands behind the name of the drive's place.
+/// Suffix of the path.
 const SUFFIX: &str = "control";
 
 /// Where the control socket of a drive is that is at `place`: a Unix socket, or a directory.
@@ -18,8 +18,8 @@ pub fn control_path(place: &Path) -> PathBuf {
     real_parent(place).with_added_extension(SUFFIX)
 }
 
-/// Where a drive's control socket may be, the likeliest place first. `place` is what a user says: the drive's socket
-/// with or without `unix:`, its URI, its directory or the file in it, or the control socket itself.
+/// Possible paths of a drive's control socket, the likeliest first. `place` is the user's text: the drive's socket with
+/// or without `unix:`, its URI, its directory or the file in it, or the control socket itself.
 pub fn control_candidates(place: &str) -> Vec<PathBuf> {
     let place = match place.split_once("socket=") {
         Some((scheme, socket)) if scheme.starts_with("nbd") => unescaped(socket.split('&').next().unwrap_or_default()),
@@ -39,7 +39,7 @@ pub fn control_candidates(place: &str) -> Vec<PathBuf> {
     candidates
 }
 
-/// A path whose directories are real ones; its last part is as it is.
+/// A path with its directories resolved; its last part is unmodified.
 pub(crate) fn real_parent(path: &Path) -> PathBuf {
     let path = absolute(path);
     match (path.parent().and_then(|parent| parent.canonicalize().ok()), path.file_name()) {
@@ -52,7 +52,7 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// A path as it was before it stood in a URI.
+/// A path decoded from a URI.
 fn unescaped(text: &str) -> PathBuf {
     use std::os::unix::ffi::OsStringExt;
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());

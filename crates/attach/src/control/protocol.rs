@@ -62,7 +62,7 @@ struct ReplyLine {
     reply: Reply,
 }
 
-/// What stays the same in every version.
+/// The part that is the same in every version.
 #[derive(Deserialize)]
 struct Versioned {
     version: u32,
@@ -75,7 +75,7 @@ pub(super) fn command_line(command: &Command) -> Result<Vec<u8>, String> {
 
 /// A reply as a line.
 pub(crate) fn reply_line(reply: &Reply) -> Vec<u8> {
-    let nothing = || b"{\"version\":1,\"told\":{\"error\":\"the answer is no JSON\"}}\n".to_vec();
+    let nothing = || b"{\"version\":1,\"told\":{\"error\":\"the reply is not valid JSON\"}}\n".to_vec();
     line(&ReplyLine { version: VERSION, reply: reply.clone() }).unwrap_or_else(|_| nothing())
 }
 
@@ -88,26 +88,27 @@ fn line(value: &impl Serialize) -> Result<Vec<u8>, String> {
 /// Reads a command.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// In words.
 pub(crate) fn parse_command(line: &[u8]) -> Result<Command, String> {
-    parse(line, "order").map(|line: CommandLine| line.command)
+    parse(line, "command").map(|line: CommandLine| line.command)
 }
 
 /// Reads a reply.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// In words.
 pub(super) fn parse_reply(line: &[u8]) -> Result<Reply, String> {
-    parse(line, "answer").map(|line: ReplyLine| line.reply)
+    parse(line, "reply").map(|line: ReplyLine| line.reply)
 }
 
 /// Reads a line of this version.
 fn parse<T: DeserializeOwned>(line: &[u8], what: &str) -> Result<T, String> {
-    let wrong = |error: serde_json::Error| format!("this is no {what}: {error}");
+    let wrong = |error: serde_json::Error| format!("this is not a valid {what}: {error}");
     match serde_json::from_slice(line).map_err(wrong)? {
         Versioned { version: VERSION } => serde_json::from_slice(line).map_err(wrong),
         Versioned { version } => Err(format!(
-            "version {version} is spoken there, version {VERSION} here; use the same flashwise on both sides"
+            "the other side uses version {version} of the protocol, this side version {VERSION}; use the same flashwise on \
+             both sides"
         )),
     }
 }
@@ -140,12 +141,15 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_told_in_words() {
         let wrong = |line: &str| parse_command(line.as_bytes()).unwrap_err();
-        assert!(wrong("GET /").contains("this is no order"));
-        assert!(wrong(r#"{"version":2,"order":"stat"}"#).contains("version 2 is spoken there, version 1 here"));
+        assert!(wrong("GET /").contains("this is not a valid command"));
+        assert!(wrong(r#"{"version":2,"order":"stat"}"#).contains(
+            "the other side uses version 2 of the protocol, this \
+                                                                   side version 1"
+        ));
         assert!(wrong(r#"{"version":1,"order":"format"}"#).contains("unknown variant `format`"));
         assert!(wrong(r#"{"version":1,"order":"stat","more":1}"#).contains("unknown field `more`"));
         assert!(wrong(r#"{"version":1,"order":{"fault":{"reed_only":true}}}"#).contains("unknown field"));
-        assert!(wrong(&"[".repeat(10_000)).contains("this is no order"));
+        assert!(wrong(&"[".repeat(10_000)).contains("this is not a valid command"));
         assert!(
             parse_reply(br#"{"version":1,"told":{"error":"no"}}"#).is_ok_and(|told| told == Reply::Error("no".into()))
         );

@@ -33,7 +33,7 @@ impl Image {
         matches!((named, self.file.metadata().map(numbers)), (Ok(named), Ok(own)) if named == own)
     }
 
-    /// Fills a buffer with what is at an offset.
+    /// Reads at an offset.
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         self.file.read_exact_at(into, offset)
     }
@@ -62,7 +62,7 @@ impl Image {
         Ok(())
     }
 
-    /// Says that a range will be read soon. Advice only: where the system does not take it, the read waits longer.
+    /// Announces a read of a range. This is advice only: if the system ignores it, the read waits longer.
     pub(crate) fn expect(&self, offset: u64, length: u64) {
         let _ = fadvise(&self.file, offset, std::num::NonZeroU64::new(length), Advice::WillNeed);
     }

@@ -1,31 +1,30 @@
 //! A drive in files: its bytes in a sparse image, and the state of its FTL beside that.
 //!
 //! ```text
-//!   drive.img                 each byte at its logical address; a raw image for whoever reads it while it is detached
-//!   drive.img.ftl             what the drive was when it was detached last (docs/formats/drive-state.md)
-//!   drive.img.ftl.attached    there while a drive is attached; left behind by one that was killed
+//!   drive.img                 each byte at its logical address; a raw image, readable while the drive is detached
+//!   drive.img.ftl             the drive's state when it was last detached (docs/formats/drive-state.md)
+//!   drive.img.ftl.attached    exists while a drive is attached; a killed drive leaves it behind
 //! ```
 //!
-//! The drive itself gets requests without bytes; they take the same time. Bytes go between client and image when the
-//! drive has done a request, just before it is answered ([`crate::engine`]). So the image has what was answered, in the
-//! order of the answers, and a request that the drive refuses changes nothing.
+//! The drive itself gets requests without bytes; their timing is the same. Bytes are moved between client and image
+//! when the drive has done a request, just before its completion ([`crate::engine`]). So the image has the data of
+//! completed writes, in the order of completion, and a request that the drive refuses changes nothing.
 //!
-//! A drive that compresses or deduplicates is another matter: what it stores depends on the bytes. It gets them too,
-//! keeps them in memory as it stores them, and is given them again from the image when it goes on. Clients read the
-//! image's.
+//! A drive that compresses or deduplicates needs the bytes, because its storage depends on them. It gets them too,
+//! keeps them in memory as it stores them, and reads them from the image when it continues. Clients read from the
+//! image.
 //!
-//! **Which state belongs to which image.** A state names the moment at which its image was changed last. Where the
-//! image was changed since, or nobody has detached the drive, the state is older than the image. The drive then goes on
-//! as it was when it was saved, and what the image holds in pages that are not mapped is written to it once, without
-//! its bytes: the FTL knows every page that holds something, and no more than that of what happened in between. It is
-//! said.
+//! **Which state belongs to which image.** A state names the time of the last change of its image. If the image was
+//! changed since, or the drive was not detached, the state is older than the image. The drive then continues from its
+//! last saved state, and the content of the image in unmapped pages is written to it once, without its bytes: the FTL
+//! then maps every page in use, but misses everything else that happened meanwhile. The user gets a note.
 //!
-//! Where the machine itself went down meanwhile (the mark names the boot, so a mere end of the process looks
-//! different), the image has what its kernel had written back: what was flushed at least, where each flush syncs it
-//! ([`DataFile::sync_at_flush`]), and anything else where none does. That is said too.
+//! If the machine itself crashed meanwhile (the mark names the boot, so the end of the process alone looks different),
+//! the image has the data that its kernel had written back: at least flushed data if each flush syncs the image
+//! ([`DataFile::sync_at_flush`]), otherwise any part. The user gets a note of that too.
 //!
 //! Order of a detach: the image is synced; the state goes to a new file, which is synced and renamed; the mark is
-//! removed. Whatever comes in between, there is a whole state, and the mark as long as it is the older one.
+//! removed. At any time there is a complete state, and the mark as long as it is the older one.
 
 mod image;
 mod versions;
@@ -45,7 +44,7 @@ use crate::error::os_message;
 pub(crate) use image::Image;
 pub(crate) use versions::Versions;
 
-/// Requests under way while a drive is brought up to date with its image.
+/// Requests in flight while a drive is brought up to date with its image.
 const DEPTH: usize = 32;
 
 /// A drive's files, held by this process alone.
@@ -58,7 +57,7 @@ pub struct DataFile {
     /// It was made for this drive.
     is_new: bool,
     mark: PathBuf,
-    /// What the mark said that was there already.
+    /// The content of an existing mark.
     unclean: Option<UncleanDetach>,
     /// The state beside the image, once it was read or written here: the only one that is ever replaced.
     known_state: Option<Replaceable>,
@@ -66,13 +65,13 @@ pub struct DataFile {
     own_mark: Option<Published>,
     /// Files that were made here; where nothing was done with the drive, they go again.
     made: Vec<Published>,
-    /// A flush of a client's brings what was written to the medium.
+    /// A client's flush syncs the image.
     pub(crate) syncs: bool,
-    /// A client has asked for something, or the drive was detached: the files stay as they are then.
+    /// A client has sent a request, or the drive was detached: then the files are kept.
     is_used: bool,
 }
 
-/// What a state says of the image that it belongs to.
+/// The state's record of its image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Binding {
     /// How often the drive was detached, with the time when this was saved.
@@ -81,16 +80,16 @@ struct Binding {
     image_changed: (i64, i64),
 }
 
-/// What the mark of a drive says that was not detached.
+/// The mark of a drive that was not detached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct UncleanDetach {
-    /// The machine has been started anew since.
+    /// The machine was restarted since.
     before_boot: bool,
     /// Each flush had synced the image.
     synced: bool,
 }
 
-/// What the mark says of an image that each flush syncs.
+/// Line of the mark of an image that each flush syncs.
 const SYNCED: &str = "Each flush syncs the image.";
 
 /// How a drive comes out of its files.
@@ -126,25 +125,30 @@ impl std::fmt::Display for Continuation {
             Self::Exact { at_ns } => {
                 write!(
                     f,
-                    "the drive goes on where it was detached, after {} of its time",
+                    "the drive continues where it was detached, at {} on its clock",
                     flashwise_block::Nanos(*at_ns)
                 )
             }
             Self::Approximate { reason, unknown_bytes } => {
                 let unknown = ByteSize(*unknown_bytes);
-                write!(f, "{reason}: all bytes are there, its FTL is as saved last, with {unknown} written on top")
+                write!(
+                    f,
+                    "{reason}: no data is lost; the FTL starts from its last saved state, with {unknown} written \
+                           since"
+                )
             }
             Self::AfterCrash { synced, unknown_bytes } => {
                 let unknown = ByteSize(*unknown_bytes);
                 let bytes = if *synced {
-                    "what was flushed is there, and what was not may be"
+                    "flushed data is present, other data may be lost"
                 } else {
-                    "the image has what the machine had written back, flushed or not (--data-sync would have kept it)"
+                    "the image has the data that the machine had written back; flushed data may be lost too \
+                     (--data-sync would have kept it)"
                 };
                 write!(
                     f,
-                    "the machine went down while the drive was attached: {bytes}; check what is on it as after any crash; \
-                     its FTL is as saved last, with {unknown} written on top"
+                    "the machine crashed while the drive was attached: {bytes}; check the content as after any crash; \
+                     the FTL starts from its last saved state, with {unknown} written since"
                 )
             }
         }
@@ -155,7 +159,7 @@ fn refused(path: &Path, reason: impl Into<String>) -> AttachError {
     AttachError::Data { path: path.to_owned(), reason: reason.into() }
 }
 
-/// What the system says of a file.
+/// The system's error about a file.
 fn failed(path: &Path) -> impl Fn(io::Error) -> AttachError + Copy {
     move |error| refused(path, os_message(&error))
 }
@@ -171,8 +175,8 @@ impl DataFile {
         if !exists(path) {
             for beside in ["ftl", "ftl.attached"].map(|extension| path.with_added_extension(extension)) {
                 if exists(&beside) {
-                    let reason = "the drive's state is here and its image is not: nothing is changed; put the image back \
-                                  where it was, correct its name, or move the state away for a new drive";
+                    let reason = "the drive's state is here but its image is not; nothing was changed; put the image \
+                                  back, correct its name, or move the state away for a new drive";
                     return Err(refused(&beside, reason));
                 }
             }
@@ -181,9 +185,9 @@ impl DataFile {
         let is_new = made.is_ok();
         let file = match made {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                // Looked at before it is opened: to open what is no file may wait for ever.
+                // Examined before it is opened: opening a special file may block for ever.
                 if !path.metadata().map_err(fail)?.is_file() {
-                    return Err(refused(path, "it is no file; the drive's bytes go to a file, which may be new"));
+                    return Err(refused(path, "it is not a regular file; give a file, which may be new"));
                 }
                 OpenOptions::new().read(true).write(true).open(path).map_err(fail)?
             }
@@ -213,7 +217,7 @@ impl DataFile {
         let length = ByteSize(file.metadata().map_err(fail)?.len());
         if length != capacity {
             let reason = format!(
-                "it has {} bytes and the drive {}; give the drive that it belongs to, or a file that there is not yet",
+                "it has {} bytes, but the drive has {}; give the drive that it belongs to, or a new file",
                 length.0, capacity.0
             );
             return Err(refused(path, reason));
@@ -234,13 +238,12 @@ impl DataFile {
         })
     }
 
-    /// Has each flush of a client's bring what was written to the medium that the file is on: asked for before
-    /// [`Self::drive`].
+    /// Makes each flush of a client sync the file; to be called before [`Self::drive`].
     pub fn sync_at_flush(&mut self) {
         self.syncs = true;
     }
 
-    /// What is known of a drive that was not detached.
+    /// Facts about a drive that was not detached.
     fn unclean_detach(&self) -> Result<Option<UncleanDetach>, AttachError> {
         let mut text = String::new();
         let known = Replaceable::recognise(&self.mark, |file| {
@@ -251,7 +254,7 @@ impl DataFile {
             Ok(None) => return Ok(None),
             Ok(Some(_)) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(refused(&self.mark, "it is no mark of an attached drive; move it away"));
+                return Err(refused(&self.mark, "it is not flashwise's mark of an attached drive; move it away"));
             }
             Err(error) => return Err(failed(&self.mark)(error)),
         }
@@ -262,7 +265,7 @@ impl DataFile {
         }))
     }
 
-    /// Whether there was no such file before.
+    /// Whether the file is new.
     pub fn is_new(&self) -> bool {
         self.is_new
     }
@@ -282,11 +285,11 @@ impl DataFile {
         self.path.with_added_extension("ftl")
     }
 
-    /// The drive that belongs to the image. `new` makes one where there is no state of one; such a drive is saved at
-    /// once, so that there is a state whatever happens to it. From here on the files are those of an attached drive.
+    /// The drive that belongs to the image. `new` creates one if there is no state; it is saved at once, so that there
+    /// always is a state. From here on the files are those of an attached drive.
     ///
     /// # Errors
-    /// [`AttachError::Data`] for a state that is damaged or that of another drive; whatever `new` fails with.
+    /// [`AttachError::Data`] for a damaged state or the state of another drive; any error of `new`.
     pub fn drive<E: From<AttachError>>(
         &mut self,
         config: &DeviceConfig,
@@ -299,7 +302,7 @@ impl DataFile {
             Ok(true)
         });
         self.known_state = known.map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => refused(&state, "it is no file"),
+            io::ErrorKind::AlreadyExists => refused(&state, "it is not a regular file"),
             _ => failed(&state)(error),
         })?;
         let saved = saved.transpose().map_err(|error| self.no_state(&error))?;
@@ -310,18 +313,18 @@ impl DataFile {
                 self.save(&mut drive)?;
                 return Ok((drive, Continuation::New));
             }
-            let reason = "the FTL of a new drive, as there is no state beside the image";
+            let reason = "the FTL is that of a new drive, since no state is beside the image";
             let unknown_bytes = self.catch_up(&mut drive, &[])?;
             self.save(&mut drive)?;
             return Ok((drive, Continuation::Approximate { reason, unknown_bytes }));
         };
         let binding = Binding::deserialize(saved.note())
-            .map_err(|error| refused(&state, format!("it does not say which image it belongs to: {error}")))?;
+            .map_err(|error| refused(&state, format!("it does not name the image that it belongs to: {error}")))?;
         self.generation = binding.generation;
         let changed = self.image.changed().map_err(failed(&self.path))?;
         let reason = match () {
             () if self.unclean.is_some() => Some("the drive was not detached"),
-            () if changed != binding.image_changed => Some("the image was changed while it was detached"),
+            () if changed != binding.image_changed => Some("the image was modified while the drive was detached"),
             () => None,
         };
         let at_ns = saved.at_ns();
@@ -349,19 +352,19 @@ impl DataFile {
         refused(&self.state(), format!("{error}{help}"))
     }
 
-    /// What the image holds finds no room on the drive, beside what the state says that is there.
+    /// The drive has no space for the content of the image, besides the content in its state.
     fn no_room(&self) -> AttachError {
         let state = self.state();
         match state.exists() {
-            true => refused(&state, format!("there is no room on the drive for what the image holds{MOVE_AWAY}")),
-            false => refused(&self.path, "there is no room on the drive for what it holds"),
+            true => refused(&state, format!("the drive has no space for the content of the image{MOVE_AWAY}")),
+            false => refused(&self.path, "the drive has no space for its content"),
         }
     }
 
     /// Gives a drive that depends on its bytes those of its pages; gives the places of pages that it stores otherwise,
     /// ascending.
     fn bring_content(&self, drive: &mut SimulatedSsd) -> io::Result<Vec<ByteSize>> {
-        // The range behind which nothing was looked for yet: most of an image may be a hole.
+        // The start of the range not searched yet: most of an image may be a hole.
         let mut data = self.image.next_data(0)?;
         drive.bring_content(|at, page| {
             while let Some(range) = data.as_ref().filter(|range| range.end <= at.0) {
@@ -393,7 +396,7 @@ impl DataFile {
             is_there || needs_nothing(drive, at)
         };
         let (mut at, mut unknown) = (0, 0);
-        // One page behind the other, as far as neither is known and a request may be long.
+        // Consecutive unmapped pages, up to the longest request.
         while let Some(data) = self.image.next_data(at).map_err(failed(&self.path))? {
             let (mut start, end) = (data.start / page * page, data.end.next_multiple_of(page).min(capacity));
             while start < end {
@@ -436,17 +439,19 @@ impl DataFile {
         self.set_mark(true).map_err(failed(&self.mark))
     }
 
-    /// Shuts a drive down and saves it, so that it can go on exactly where it is.
+    /// Shuts a drive down and saves it, so that it can continue exactly from there.
     ///
     /// # Errors
-    /// [`AttachError::NotSaved`] where that cannot be: the state before is there then, and the mark.
+    /// [`AttachError::NotSaved`] on failure: the earlier state is kept then, and the mark.
     pub(crate) fn detach(&mut self, drive: &mut SimulatedSsd) -> Result<(), AttachError> {
         let state = self.state();
         let not_saved = |reason: String| AttachError::NotSaved { path: state.clone(), reason };
         let fail = |error: io::Error| not_saved(os_message(&error));
         if !self.image.is_at(&self.path) {
             let image = self.path.display();
-            return Err(not_saved(format!("{image} is gone, or another file by now; the state stays as it was")));
+            return Err(not_saved(format!(
+                "{image} is gone or was replaced by another file; the state was not changed"
+            )));
         }
         self.image.sync().map_err(fail)?;
         drive.shut_down().map_err(|error| not_saved(error.to_string()))?;
@@ -462,7 +467,7 @@ impl DataFile {
             None => new.publish(),
         };
         let placed = placed.map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => not_saved("another file has its name by now, and stays".to_owned()),
+            io::ErrorKind::AlreadyExists => not_saved("another file has its name now, and is kept".to_owned()),
             _ => fail(error),
         })?;
         if self.known_state.is_none() {
@@ -517,14 +522,13 @@ fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// What can be done about a state that does not fit.
-const MOVE_AWAY: &str =
-    " (move it away, and the drive begins with the FTL of a new one that knows what the image holds)";
+/// What to do about a state that does not fit.
+const MOVE_AWAY: &str = " (move it away; the drive then starts with a new FTL for the content of the image)";
 
-/// What the line of a mark begins with that names the boot of the machine.
+/// Prefix of the mark's line that names the boot of the machine.
 const BOOT: &str = "boot ";
 
-/// Tells the time that the machine is up from all others.
+/// Identifies the current boot of the machine.
 fn boot() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
@@ -535,7 +539,7 @@ impl Drop for DataFile {
         if self.is_used {
             return;
         }
-        // Where one cannot be removed, the next attach says that the drive was not detached.
+        // If one cannot be removed, the next attach reports that the drive was not detached.
         if self.is_new {
             self.made.iter().for_each(|file| _ = file.remove());
         }
@@ -554,8 +558,7 @@ fn save_to(file: &mut File, drive: &mut SimulatedSsd, binding: Binding) -> Resul
     file.flush().map_err(failed)
 }
 
-/// Lets a drive work until no more than so many requests are under way. One that takes no more writes does not learn of
-/// them.
+/// Lets a drive work until at most `depth` requests are in flight. A read-only drive does not learn of them.
 fn settle(drive: &mut SimulatedSsd, depth: usize) -> Result<(), BlockError> {
     while drive.outstanding() > depth {
         match drive.wait()?.map(|completion| completion.result) {

@@ -1,30 +1,30 @@
-//! What pages of a data file were, for as long as a power cut may bring that back.
+//! Earlier contents of pages of a data file, for as long as a power cut may bring them back.
 //!
 //! ```text
-//!   write of page p is answered       what p was goes on top of p's versions
-//!   a flush is answered               versions that are older than its submission are dropped: the drive has promised
-//!                                     what came after them
-//!   a forced write, a trim            all versions of p are forgotten
-//!   power cut                         p is as it is, if the drive has it on flash; else as in its oldest version
+//!   write of page p completes         the earlier content of p is pushed onto p's versions
+//!   a flush completes                 versions older than its submission are dropped: the drive has promised
+//!                                     the later ones
+//!   a forced write, a trim            all versions of p are dropped
+//!   power cut                         p is unchanged if the drive has it on flash; otherwise its oldest version
 //! ```
 //!
-//! So a page that was not flushed is its present version or the one that was flushed last, as a whole, and one that was
-//! flushed is what was flushed or newer. A version is kept once between two flushes: writes after it replace what
-//! nobody was promised.
+//! So a page that was not flushed has its present content or the one flushed last, as a whole, and a flushed page has
+//! the flushed content or a newer one. At most one version is kept between two flushes: later writes replace content
+//! that was not promised to anybody.
 //!
 //! ```text
 //!   page ─▶ chain ─▶ version (oldest) ─▶ version ─▶ version (newest)
-//!                    └ in slots that are used again: a drive that has been busy once takes no more memory
+//!                    └ in reusable slots: a drive that has been busy once allocates no more memory
 //! ```
 
 use std::collections::HashMap;
 
 /// The end of a chain.
 const NONE: u32 = u32::MAX;
-/// What slots take at most before anybody needs them. More are made when they are needed, and kept.
+/// Most memory of slots allocated in advance. More are allocated when needed, and kept.
 const PREPARED_BYTES: usize = 64 << 20;
 
-/// What a page was, before a write of so many.
+/// The content of a page before the write with this number.
 #[derive(Debug)]
 struct Version {
     /// The write that replaced it, counted over the drive.
@@ -65,7 +65,7 @@ impl Slots {
     fn take(&mut self, page_bytes: usize) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.versions.push(Version::empty(page_bytes));
-            // Room for all of them to be free at once.
+            // Capacity for all of them to be free at once.
             self.free.reserve(self.versions.len());
             self.versions.len() as u32 - 1
         })
@@ -75,7 +75,7 @@ impl Slots {
         &self.versions[slot as usize]
     }
 
-    /// Gives back the versions of a chain from its oldest on, while they are to be forgotten; gives what is left.
+    /// Frees the versions of a chain from its oldest on, while they may be dropped; returns the rest.
     fn forget(&mut self, chain: Chain, mut is_forgotten: impl FnMut(&Version) -> bool) -> Option<Chain> {
         let mut oldest = chain.oldest;
         while oldest != NONE && is_forgotten(self.of(oldest)) {
@@ -92,28 +92,28 @@ pub(crate) struct Versions {
     of_page: HashMap<u64, Chain>,
     slots: Slots,
     page_bytes: usize,
-    /// Writes that were answered.
+    /// Completed writes.
     writes: u64,
     /// Of these, those before the flush that was submitted last.
     flushing: u64,
 }
 
 impl Versions {
-    /// No versions, and room for those of so many pages of a length, two of each, as far as that is prepared.
+    /// No versions, with capacity for two of each of `pages` pages of a length, up to the limit.
     pub(crate) fn new(page_bytes: usize, pages: usize) -> Self {
         let mut slots = Slots::default();
         slots.prepare((2 * pages).min(PREPARED_BYTES / page_bytes.max(1)), page_bytes);
-        // Twice as many, so that the table finds room without growing while it forgets and learns.
+        // Twice as many, so that the table need not grow while entries are removed and added.
         Self { of_page: HashMap::with_capacity(2 * pages), slots, page_bytes, writes: 0, flushing: 0 }
     }
 
-    /// A flush begins; gives what [`Self::flushed`] is to be told.
+    /// A flush starts; returns the argument for [`Self::flushed`].
     pub(crate) fn flush_begins(&mut self) -> u64 {
         self.flushing = self.writes;
         self.writes
     }
 
-    /// A flush that began so has ended.
+    /// The flush that started with this value has completed.
     pub(crate) fn flushed(&mut self, begin: u64) {
         let slots = &mut self.slots;
         self.of_page.retain(|_, chain| match slots.forget(*chain, |version| version.replaced_by <= begin) {
@@ -125,18 +125,18 @@ impl Versions {
         });
     }
 
-    /// A write of pages is about to be answered.
+    /// A write of pages is about to complete.
     pub(crate) fn write(&mut self) {
         self.writes += 1;
     }
 
-    /// Whether what a page is must be kept before [the present write](Self::write) replaces it.
+    /// Whether the content of a page must be kept before [the present write](Self::write) replaces it.
     pub(crate) fn wants(&self, page: u64) -> bool {
         let last = self.of_page.get(&page).map(|chain| self.slots.of(chain.newest));
         last.is_none_or(|last| last.replaced_by <= self.flushing)
     }
 
-    /// Keeps what a page is.
+    /// Keeps the content of a page.
     pub(crate) fn keep(&mut self, page: u64, bytes: &[u8]) {
         let slot = self.slots.take(self.page_bytes);
         let version = &mut self.slots.versions[slot as usize];

@@ -1,8 +1,8 @@
-//! The content of a drive in a file ([`crate::data`]): bytes move when the drive has done a command, just before its
-//! completion is sent.
+//! The content of a drive in a file ([`crate::data`]): bytes are moved when the drive has done a command, just before
+//! its completion is sent.
 //!
-//! What the file refuses comes to the client as the command's error, and is told once a kind: the drive has done the
-//! command then, and the bytes are as they were.
+//! An error of the file is the command's error for the client, and is reported to the user once per kind: the drive has
+//! done the command then, and the bytes are unchanged.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -26,13 +26,13 @@ const NO_SPACE: i32 = 28;
 pub(super) struct FileContent {
     file: DataFile,
     page_bytes: u64,
-    /// What a power cut may bring back, where there are power cuts and the drive loses anything in one.
+    /// Contents that a power cut may bring back, if power cuts are enabled and the drive loses data in one.
     versions: Option<Versions>,
-    /// What one page is, before it is kept.
+    /// The content of one page, before it is kept.
     before: Box<[u8]>,
-    /// With so many pages, it is looked which are durable.
+    /// At this number of pages, those that are durable are dropped.
     look_at: usize,
-    /// The error number of the first sync that failed: nobody knows what is on the medium from then on.
+    /// The error number of the first failed sync: the content of the medium is unknown from then on.
     lost_sync: Option<i32>,
     /// Errors that were reported, and one that was not.
     reported: BTreeSet<i32>,
@@ -40,13 +40,13 @@ pub(super) struct FileContent {
 }
 
 impl Engine {
-    /// Keeps the drive's bytes in a file from now on. The drive carries none, and has nothing under way.
+    /// Stores the drive's bytes in a file from now on. The drive has none, and no request in flight.
     pub fn store_content_in(&mut self, file: DataFile, has_power_cuts: bool) {
         let drive = &self.drive;
         let config = drive.config();
         let page_bytes = config.ftl.logical_page_bytes;
         let cached = config.controller.write_cache.as_ref().map_or(0, |cache| cache.bytes);
-        // What is not durable fits the drive's memory: after a look, no more pages than that are left.
+        // Volatile data fits the drive's memory: after a check, at most that many pages are left.
         let look_at = PAGES + 2 * ((config.controller.write_buffer_bytes + cached) / page_bytes) as usize;
         let has_versions = has_power_cuts && drive.has_volatile_memory();
         let versions = has_versions.then(|| Versions::new(page_bytes as usize, look_at));
@@ -56,12 +56,12 @@ impl Engine {
             Some(FileContent { file, page_bytes, versions, before, look_at, lost_sync: None, reported, unreported });
     }
 
-    /// Whether nobody has ever put anything on the drive, as far as is known.
+    /// Whether the drive has never been written to, as far as is known.
     pub(crate) fn is_blank(&self) -> Result<bool, AttachError> {
         self.bytes.as_ref().map_or(Ok(true), |bytes| bytes.file.is_blank())
     }
 
-    /// An error of the file's that nobody has been told of.
+    /// An error of the file that was not reported yet.
     pub(crate) fn take_data_error(&mut self) -> Option<String> {
         self.bytes.as_mut().and_then(|bytes| bytes.unreported.take())
     }
@@ -99,11 +99,10 @@ impl Engine {
         reverted.map_err(AttachError::system("the data file, at a power cut"))
     }
 
-    /// Shuts the drive down and saves its state beside its bytes, where these are in a file. What is under way is
-    /// completed.
+    /// Shuts the drive down and saves its state, if its bytes are in a file. Requests in flight are completed.
     ///
     /// # Errors
-    /// [`AttachError::Data`] where that fails: then the state is the one before, and the next attach says so.
+    /// [`AttachError::Data`] on failure: then the earlier state is kept, and the next attach reports it.
     pub fn detach(&mut self) -> Result<(), AttachError> {
         if self.bytes.is_none() {
             return Ok(());
@@ -119,7 +118,7 @@ impl Engine {
 }
 
 impl FileContent {
-    /// How far the part of the file that begins at `at` goes on, up to `end`, and whether it is a hole.
+    /// The length of the hole or data at `at`, up to `end`, and which it is.
     pub(super) fn part_at(&self, at: u64, end: u64) -> Result<(u64, bool), AttachError> {
         let data = self.file.image.next_data(at).map_err(AttachError::system("the data file"))?;
         Ok(match data {
@@ -144,7 +143,7 @@ impl FileContent {
                 }
             }
             (Operation::Trim | Operation::WriteZeroes, _) => {
-                // Whole pages are forgotten by the drive at once and for good; what it keeps are the ends.
+                // The drive trims whole pages at once and durably; it keeps the incomplete ones at the ends.
                 let page = self.page_bytes;
                 let whole = offset.0.div_ceil(page)..(offset.0 + length.0) / page;
                 self.keep_versions(offset.0, length.0, |number| !whole.contains(&number))?;
@@ -168,8 +167,7 @@ impl FileContent {
         Ok(())
     }
 
-    /// Brings what was written to the medium. What a sync could not write the system forgets: no later one makes it
-    /// good.
+    /// Syncs the file. The system drops data that a sync could not write: no later sync repairs that.
     fn sync(&mut self) -> io::Result<()> {
         if let Some(errno) = self.lost_sync {
             return Err(io::Error::from_raw_os_error(errno));
@@ -177,7 +175,7 @@ impl FileContent {
         self.file.image.sync_bytes().inspect_err(|error| self.lost_sync = Some(error.raw_os_error().unwrap_or(5)))
     }
 
-    /// Keeps what is about to be replaced, of the pages that are meant.
+    /// Keeps the content of pages that is about to be replaced.
     fn keep_versions(&mut self, offset: u64, length: u64, is_meant: impl Fn(u64) -> bool) -> io::Result<()> {
         let Some(versions) = &mut self.versions else { return Ok(()) };
         versions.write();
@@ -197,12 +195,12 @@ impl FileContent {
         }
     }
 
-    /// What the client is told of an error.
+    /// The error that the client gets.
     fn failed(&mut self, error: &io::Error) -> BlockError {
         let errno = error.raw_os_error().unwrap_or(0);
         if self.reported.insert(errno) {
             let (path, message) = (self.file.path().display(), os_message(error));
-            self.unreported = Some(format!("{path}: {message}: clients get errors"));
+            self.unreported = Some(format!("{path}: {message}: requests fail"));
         }
         match errno {
             NO_SPACE => BlockError::NoSpace,

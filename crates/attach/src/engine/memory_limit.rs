@@ -1,8 +1,8 @@
-//! How much of what clients have written memory holds, and may hold.
+//! The limit of memory for written data.
 //!
-//! A drive keeps each logical page that was written until it is trimmed. One that is larger than the machine's memory
-//! must refuse to keep more before the machine has none left: the next page is refused then, while pages that are there
-//! can be written again. One bit a page says which are there.
+//! A drive keeps each logical page that was written until it is trimmed. A drive larger than the machine's memory must
+//! refuse new pages before memory runs out; present pages can still be rewritten. One bit per page records which are
+//! present.
 
 use flashwise_block::{ByteSize, Operation};
 
@@ -10,7 +10,7 @@ use flashwise_block::{ByteSize, Operation};
 #[derive(Debug)]
 pub(super) struct MemoryLimit {
     page_bytes: u64,
-    /// What a page takes, bytes: two copies where what a power cut would leave is kept.
+    /// Bytes per page: two copies if power cuts are enabled.
     held_bytes: u64,
     held: Vec<u64>,
     pages: u64,
@@ -27,7 +27,7 @@ enum Refused {
 }
 
 impl MemoryLimit {
-    /// None so far, of a drive of so many pages; at most so many bytes, `copies` of each page.
+    /// None so far, on a drive of that many pages; at most that many bytes, with `copies` of each page.
     pub(super) fn new(capacity: ByteSize, page_bytes: u64, copies: u64, limit: ByteSize) -> Self {
         let words = capacity.0.div_ceil(page_bytes).div_ceil(64) as usize;
         let held_bytes = page_bytes * copies;
@@ -41,7 +41,7 @@ impl MemoryLimit {
         }
     }
 
-    /// Pages that are there from the start, by their first byte.
+    /// Pages present from the start, by their first byte.
     pub(super) fn hold(&mut self, is_there: impl Fn(ByteSize) -> bool) {
         for page in (0..64 * self.held.len() as u64).filter(|page| is_there(ByteSize(page * self.page_bytes))) {
             self.held[page as usize / 64] |= 1 << (page % 64);
@@ -59,8 +59,7 @@ impl MemoryLimit {
         self.most.saturating_sub(self.pages) * self.held_bytes
     }
 
-    /// Notes what a command that lies on the drive does to it. `false` for a write for which there is no room: it
-    /// changes nothing.
+    /// Records the effect of a command within the drive. `false` for a write beyond the limit: it changes nothing.
     pub(super) fn admit(&mut self, operation: Operation, offset: ByteSize, length: ByteSize) -> bool {
         let end = offset.0 + length.0;
         match operation {
@@ -82,7 +81,7 @@ impl MemoryLimit {
         true
     }
 
-    /// The bytes that pages take, where a page was refused and this is asked for the first time since.
+    /// The bytes held, if a page was refused; reported once.
     pub(super) fn take_report(&mut self) -> Option<u64> {
         let is_unreported = self.refused == Refused::Unreported;
         is_unreported.then(|| self.refused = Refused::Reported).map(|()| self.bytes())
@@ -92,7 +91,7 @@ impl MemoryLimit {
         self.held[page as usize / 64] >> (page % 64) & 1 == 1
     }
 
-    /// Pages from one up to another are trimmed. Most of a large drive is held by nobody: whole words are looked at.
+    /// Trims a range of pages. Most of a large drive is empty, so whole words are checked.
     fn trim(&mut self, from: u64, to: u64) {
         let mut page = from;
         while page < to {

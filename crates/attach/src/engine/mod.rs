@@ -1,19 +1,19 @@
-//! All timing of an attached drive: when a command arrived, and when its answer is due.
+//! All timing of an attached drive: when a command arrived, and when its completion is due.
 //!
 //! ```text
-//!   submit(command, arrived)     the drive's clock is brought to `arrived`, the command's requests begin there
-//!   next_wake()                  when there is something to do again
-//!   poll(now)                    events up to now happen; what the drive has done is answered
+//!   submit(command, arrived)     the drive's clock is advanced to `arrived`, the command's requests start there
+//!   next_wake()                  when there is work again
+//!   poll(now)                    events up to now happen; finished commands complete
 //! ```
 //!
-//! The engine has no thread and no clock of its own: whoever owns it says what time it is. So it is tested without one.
+//! The engine has no thread and no clock of its own: its owner passes the time. So it can be tested without a clock.
 //!
-//! **The way to the client** takes time that the drive's own does not have. An answer is therefore given early by as
-//! much as the way takes there and back, the *head start*: the drive's events may happen up to it before their time. A
-//! command that arrives meanwhile begins at the last event that has happened, at most the head start late, and its own
-//! answer is early by the same.
+//! **The way to the client** takes time that is not the drive's. A completion is therefore sent early by the time of
+//! the way there and back, the *head start*: the drive's events may happen up to it before their time. A command that
+//! arrives meanwhile starts at the last event that has happened, at most the head start late, and its own completion is
+//! early by the same.
 //!
-//! Commands to the running drive have files of their own: [`snapshot`], [`power`]; faults on demand are in
+//! Commands to the running drive have files of their own: [`snapshot`], [`power`]; injected faults are in
 //! [`crate::fault`], a drive's bytes in a file in [`file_content`].
 
 mod file_content;
@@ -50,10 +50,10 @@ use turnaround::Turnarounds;
 /// The client that stands for the kernel; connections are numbered from 1 on.
 pub(crate) const KERNEL_CLIENT: u32 = 0;
 
-/// Commands under way for which there is room from the start.
+/// Initial capacity for commands in flight.
 const COMMANDS: usize = 1024;
 
-/// What a client asks for.
+/// A client's command.
 #[derive(Debug)]
 pub struct HostRequest {
     /// The client's connection; handed back untouched.
@@ -62,26 +62,26 @@ pub struct HostRequest {
     pub cookie: u64,
     /// The client's process, for the capture.
     pub process: Option<u32>,
-    /// What to do.
+    /// The operation.
     pub operation: Operation,
     /// First byte on the drive.
     pub offset: ByteSize,
     /// How many bytes; 0 for a flush.
     pub length: ByteSize,
-    /// Durable when it is answered.
+    /// Durable when it completes.
     pub fua: bool,
     /// The bytes of a write, exactly `length`.
     pub payload: Option<IoBuffer>,
 }
 
-/// What the client is told.
+/// The completion for the client.
 #[derive(Debug)]
 pub struct HostCompletion {
     /// The command's connection.
     pub client: u32,
     /// The command's mark.
     pub cookie: u64,
-    /// What was asked.
+    /// The command.
     pub operation: Operation,
     /// From where on.
     pub offset: ByteSize,
@@ -112,7 +112,7 @@ pub enum Wake {
     Never,
 }
 
-/// A command under way.
+/// A command in flight.
 #[derive(Debug)]
 struct Active {
     command: HostRequest,
@@ -124,7 +124,7 @@ struct Active {
     pending: u32,
     /// When the last of those that are done was.
     completed: Nanos,
-    /// How much later than the drive has done it the answer is given.
+    /// Delay of the completion after the drive has done the command.
     delay: Nanos,
     result: Result<(), BlockError>,
     /// The bytes of a read.
@@ -136,11 +136,11 @@ struct Active {
 /// A drive that follows the machine's clock.
 pub struct Engine {
     drive: SimulatedSsd,
-    /// `None` where answers come at once.
+    /// `None` if completions are sent at once.
     clocks: Option<Clocks>,
     round_trips: RoundTrips,
     turnarounds: Turnarounds,
-    /// How long each command was in the server, where somebody wants to know.
+    /// Time of each command in the server, recorded on request.
     service_times: Option<Vec<Span>>,
     /// Memory for the bytes of commands.
     buffers: BufferPool,
@@ -149,12 +149,12 @@ pub struct Engine {
     ready: VecDeque<Completion>,
     /// Commands that make no sense to the drive.
     refused: Vec<HostCompletion>,
-    /// Commands that the drive has done and whose answers are held back, with when they are due.
+    /// Commands that the drive has done and whose completions are delayed, with their due times.
     delayed: BTreeSet<(Nanos, u32)>,
     capture: Option<Capture>,
-    /// Since somebody looked last.
+    /// Since the last snapshot.
     times: Box<Times>,
-    /// Before that. Whoever looks adds to it what has come since; the engine waits for that at its end alone.
+    /// Before that. The taker of a snapshot adds the times since then; the engine waits for that only at its end.
     reported_times: Arc<Mutex<Times>>,
     faults: Faults,
     power_cuts: u64,
@@ -173,7 +173,7 @@ struct RoundTrips {
     socket: Duration,
     /// Through the kernel, where that is another one.
     kernel: Option<Duration>,
-    /// How much earlier than the drive answers are given: no more than the shorter of the round trips in use.
+    /// How much earlier than the drive's time completions are sent: the shortest of the round trips in use.
     head_start: Duration,
 }
 
@@ -183,7 +183,7 @@ impl RoundTrips {
     }
 }
 
-/// What a drive had done when it was attached.
+/// The drive's counters when it was attached.
 #[derive(Debug)]
 struct Baseline {
     at: Nanos,
@@ -197,16 +197,16 @@ impl std::fmt::Debug for Engine {
     }
 }
 
-/// Pages that are examined for BLOCK_STATUS requests between two looks at other requests; bounds the delay of others.
+/// Pages that are examined for BLOCK_STATUS requests before other requests are served; bounds the delay of others.
 pub(crate) const ALLOCATION_STEPS: usize = 16_384;
 /// Most extents of a reply.
 const ALLOCATION_RANGES: usize = 1024;
 
 impl Engine {
-    /// A drive whose time begins to run at `began`. `round_trip` is what the way to the client and back takes.
+    /// A drive whose clock starts at `began`. `round_trip` is the time of the way to the client and back.
     ///
     /// # Errors
-    /// [`AttachError::TimeScale`] for a pace that makes no sense.
+    /// [`AttachError::TimeScale`] for an impossible pace.
     pub fn new(
         drive: SimulatedSsd,
         pace: Pace,
@@ -244,14 +244,14 @@ impl Engine {
         })
     }
 
-    /// What the drive tells about itself.
+    /// Properties of the drive.
     pub fn info(&self) -> &DeviceInfo {
         self.drive.info()
     }
 
-    /// Which parts of a range hold anything, one behind the other, each with whether it is a hole, which reads as
-    /// zeros; at least the first part of the range, and as much as `steps` pages, which it takes away, allow. `None`
-    /// where the range is not on the drive.
+    /// The parts of a range, in order, each with whether it is a hole, which reads as zeros; at least the first part,
+    /// and as much as `steps` pages allow, from which the examined ones are subtracted. `None` if the range is not on
+    /// the drive.
     ///
     /// # Errors
     /// When the data file cannot be read.
@@ -293,9 +293,8 @@ impl Engine {
         Ok((until, is_hole))
     }
 
-    /// Lets memory hold at most so many bytes of what is written, of which the drive keeps so many `copies`: two where
-    /// it keeps what a power cut would leave. Writes of pages that there is no room for are answered with
-    /// [`BlockError::NoSpace`].
+    /// Limits the memory for written data, of which the drive keeps that many `copies`: two if power cuts are enabled.
+    /// Writes of further pages fail with [`BlockError::NoSpace`].
     pub fn limit_memory(&mut self, limit: ByteSize, copies: u64) {
         let drive = &self.drive;
         let page_bytes = drive.config().ftl.logical_page_bytes;
@@ -306,13 +305,13 @@ impl Engine {
         self.memory_limit = Some(limit);
     }
 
-    /// Memory for the bytes of commands: who asks takes it from here, and gives back what an answer has brought.
+    /// Buffers for the bytes of commands; callers return those of completed reads.
     pub(crate) fn buffers(&self) -> BufferPool {
         self.buffers.clone()
     }
 
-    /// Takes memory beforehand: for so many bytes of content, as far as memory may hold as much, and for so many
-    /// requests under way at once.
+    /// Allocates memory in advance: for that many bytes of content, within the limit, and for that many requests in
+    /// flight.
     pub fn reserve(&mut self, content: ByteSize, requests: usize) {
         self.drive.reserve_requests(requests);
         let room = self.room().unwrap_or(u64::MAX);
@@ -325,17 +324,17 @@ impl Engine {
         self.memory_limit.as_ref().map(MemoryLimit::room).or(in_file_alone.then_some(0))
     }
 
-    /// Whether writes have been refused because of that and nobody has been told. Gives what memory holds then, bytes.
+    /// Whether writes have been refused because of the limit; reported once. Returns the bytes held.
     pub(crate) fn take_memory_full(&mut self) -> Option<u64> {
         self.memory_limit.as_mut().and_then(MemoryLimit::take_report)
     }
 
-    /// Seconds of the machine's for one of the drive's; 1 where answers come at once.
+    /// Seconds on the machine's clock per second on the drive's; 1 if completions are sent at once.
     pub fn time_scale(&self) -> f64 {
         self.clocks.map_or(1.0, |clocks| clocks.scale())
     }
 
-    /// Whether answers come when the drive would give them.
+    /// Whether completions are sent at the drive's times.
     pub(crate) fn is_paced(&self) -> bool {
         self.clocks.is_some()
     }
@@ -351,25 +350,25 @@ impl Engine {
         self.service_times = Some(Vec::new());
     }
 
-    /// How long each command was in the server, from its arrival to its answer, in the order of the answers.
+    /// Time of each command in the server, from its arrival to its completion, in the order of completion.
     pub(crate) fn service_times(&self) -> &[Span] {
         self.service_times.as_deref().unwrap_or_default()
     }
 
-    /// A client is gone.
+    /// A client has disconnected.
     pub(crate) fn forget_client(&mut self, client: u32) {
         self.turnarounds.forget(client);
     }
 
-    /// Commands that are not answered.
+    /// Commands in flight.
     pub fn outstanding(&self) -> usize {
         self.active.len() + self.refused.len()
     }
 
-    /// Takes a command that arrived at a moment, not before one that was taken earlier.
+    /// Accepts a command with its time of arrival, not before that of an earlier one.
     ///
     /// # Errors
-    /// When the drive is lost as a whole. A command that makes no sense is answered with why.
+    /// When the drive is lost as a whole. An invalid command completes with its error.
     pub fn submit(&mut self, command: HostRequest, arrived: Instant) -> Result<(), AttachError> {
         if let Err(error) = self.check(&command).and_then(|()| self.make_room(&command)) {
             self.refused.push(command.completed(Err(error), None));
@@ -379,7 +378,7 @@ impl Engine {
         self.catch_up(arrived)?;
         let index = self.take(command, arrived);
         if let Err(error) = self.send(index) {
-            // The check before has let nothing through that the drive does not take; what it refuses now is its state.
+            // The check above rejects invalid commands; a refusal now is due to the drive's state.
             self.reject(index, error);
         }
         Ok(())
@@ -408,19 +407,19 @@ impl Engine {
             return reject("offset and length must be multiples of the logical block, and not zero");
         }
         if offset.0.checked_add(length.0).is_none_or(|end| end > info.capacity.0) {
-            return reject("it reaches behind the drive");
+            return reject("it ends beyond the drive");
         }
         if self.faults.refuses(operation) {
             return Err(BlockError::ReadOnly);
         }
         match (operation, payload) {
             (Operation::Write, Some(payload)) if payload.len() as u64 == length.0 => Ok(()),
-            (Operation::Write, _) => reject("a write without its bytes"),
+            (Operation::Write, _) => reject("a write without data"),
             _ => Ok(()),
         }
     }
 
-    /// Notes what a command writes.
+    /// Records the effect of a command on memory.
     fn make_room(&mut self, command: &HostRequest) -> Result<(), BlockError> {
         let Some(limit) = &mut self.memory_limit else { return Ok(()) };
         limit.admit(command.operation, command.offset, command.length).then_some(()).ok_or(BlockError::NoSpace)
@@ -447,8 +446,7 @@ impl Engine {
         let Some(active) = self.active.get_mut(index) else { return Ok(()) };
         let HostRequest { operation, offset, length, fua, .. } = active.command;
         let whole = matches!(operation, Operation::Flush | Operation::Trim) || length.0 <= longest;
-        // In a file, bytes move when the drive has done its part; one that stores less than it is given looks at them
-        // before.
+        // In a file, bytes are moved when the drive has done its part; a drive that compresses needs them before.
         let carries = self.bytes.is_none();
         let looks = self.drive.depends_on_content();
         let mut payload = if carries { active.command.payload.take() } else { None };
@@ -483,7 +481,7 @@ impl Engine {
         Ok(())
     }
 
-    /// A command that the drive did not take is answered with why, once what it took of it is done.
+    /// A command that the drive did not accept completes with the error, once its accepted part is done.
     fn reject(&mut self, index: u32, error: BlockError) {
         let Some(active) = self.active.get_mut(index) else { return };
         active.result = Err(error);
@@ -497,10 +495,10 @@ impl Engine {
         }
     }
 
-    /// Lets things go wrong from now on, or no more; tells what does.
+    /// Injects or clears faults; returns the active ones.
     ///
     /// # Errors
-    /// [`AttachError::Refused`] for what this drive cannot do; when the drive is lost as a whole.
+    /// [`AttachError::Refused`] for faults that this drive does not support; when the drive is lost as a whole.
     pub fn fault(&mut self, order: &FaultCommand, at: Instant) -> Result<FaultState, AttachError> {
         order.check(self.info()).map_err(AttachError::Refused)?;
         self.catch_up(at)?;
@@ -525,7 +523,7 @@ impl Engine {
         }
     }
 
-    /// Lets the drive do what it does up to `now`, and puts what is answered into `answers`.
+    /// Advances the drive up to `now`, and puts completions into `answers`.
     ///
     /// # Errors
     /// When the drive is lost as a whole, or the capture cannot be written.
@@ -563,7 +561,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Lets the drive do all that it was asked for.
+    /// Lets the drive do all requests in flight.
     fn poll_all(&mut self, now: Instant, answers: &mut Vec<HostCompletion>) -> Result<(), BlockError> {
         while let Some(completion) = self.ready.pop_front() {
             self.completed(completion, now, answers);
@@ -605,7 +603,7 @@ impl Engine {
         }
     }
 
-    /// Answers a command that is done.
+    /// Completes a command.
     fn answer(&mut self, index: u32, now: Instant, answers: &mut Vec<HostCompletion>) {
         let Some(mut active) = self.active.remove(index) else { return };
         let HostRequest { operation, offset, length, .. } = active.command;
@@ -622,7 +620,7 @@ impl Engine {
         command.payload.into_iter().chain(unread).for_each(|buffer| self.buffers.give(buffer));
     }
 
-    /// Notes how long a command took, and how late its answer is.
+    /// Records the latency of a command, and the delay of its completion.
     fn account(&mut self, active: &Active, now: Instant) {
         let latency = active.completed.since(active.submitted);
         if let Some(capture) = &mut self.capture {
@@ -642,14 +640,14 @@ impl Engine {
         let way = self.round_trips.of(client);
         self.times.machine.record(nanos(resided + way));
         if let Some(clocks) = self.clocks {
-            // The client has it when the way back is gone too. Where the drive is faster than the way, that is late
-            // however early the answer goes.
+            // The client receives it after the way back. If the drive is faster than the way, that is late however
+            // early the completion is sent.
             let due = clocks.machine(active.completed);
             self.times.late.record(nanos((now + way).saturating_duration_since(due)));
         }
     }
 
-    /// What was done from the start to now; ends the capture.
+    /// The report from the start to now; ends the capture.
     ///
     /// # Errors
     /// When the capture cannot be written to its end.

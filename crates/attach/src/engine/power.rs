@@ -1,13 +1,13 @@
-//! The power of an attached drive is cut on demand.
+//! Power cuts of an attached drive.
 //!
 //! ```text
-//!   what the drive has done up to now      is answered as it is
-//!   what it has not                        is answered with an I/O error: it may be done, or not
-//!   what was volatile                      is as in [`flashwise_ssd`]'s contract: each page as it became durable last
+//!   requests that the drive has done       complete normally
+//!   other requests                         fail with an I/O error: they may be done, or not
+//!   volatile data                          as in [`flashwise_ssd`]'s contract: each page as it last became durable
 //! ```
 //!
-//! The drive serves again at once. Connections and the mounted file stay, as a host keeps its name for a drive that has
-//! been reset; faults on demand stay too, because they are the medium's.
+//! The drive serves again at once. Connections and the mounted file stay, as a host keeps its name for a drive that was
+//! reset; injected faults stay too, because they belong to the medium.
 
 use std::time::Instant;
 
@@ -20,23 +20,22 @@ use crate::AttachError;
 /// `EIO`.
 const INPUT_OUTPUT: i32 = 5;
 
-/// What a power cut did.
+/// The effect of a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PowerCut {
     /// When, on the drive's clock from the start on, ns.
     pub at_ns: u64,
-    /// Requests that were under way; they got I/O errors.
+    /// Requests in flight; they failed with I/O errors.
     pub lost_requests: u64,
     /// Cuts so far, with this one.
     pub power_cuts: u64,
 }
 
 impl Engine {
-    /// Cuts the drive's power at a moment, and brings it up again.
+    /// Cuts the drive's power at a time, and restores it.
     ///
     /// # Errors
-    /// [`AttachError::NoPowerCuts`] where the drive does not keep what a cut would leave
-    /// ([`flashwise_ssd::SimulatedSsd::allow_power_cuts`]).
+    /// [`AttachError::NoPowerCuts`] if power cuts are not enabled ([`flashwise_ssd::SimulatedSsd::allow_power_cuts`]).
     pub fn power_cut(&mut self, at: Instant) -> Result<PowerCut, AttachError> {
         self.catch_up(at)?;
         let cut_at = self.drive.now();
@@ -64,7 +63,7 @@ impl Engine {
         }
         self.times.failed += 1;
         self.turnarounds.lost(command.client);
-        let message = "the request was under way".to_owned();
+        let message = "the request was in flight".to_owned();
         let error = BlockError::Os { context: "the power was cut".to_owned(), message, errno: INPUT_OUTPUT };
         self.refused.push(command.completed(Err(error), None));
     }

@@ -1,12 +1,12 @@
-//! A look at the drive while it runs.
+//! A snapshot of the running drive.
 //!
 //! ```text
-//!   who looks ── an empty table of times ──▶ engine:  swaps it for its own, adds counters ──▶ Snapshot
-//!   who looks:  adds the times to those of earlier looks, makes percentiles ──▶ DeviceStat
+//!   reader ── an empty table of times ──▶ engine:  swaps it for its own, adds counters ──▶ Snapshot
+//!   reader:   adds the times to those of earlier snapshots, computes percentiles ──▶ DeviceStat
 //! ```
 //!
-//! So the engine copies a few hundred bytes and the figures of channels and planes, and the histograms change hands:
-//! what takes long is done by who looks.
+//! So the engine only copies a few hundred bytes and the utilisation of channels and planes, and swaps the histograms;
+//! the reader does the slow work.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -18,11 +18,11 @@ use super::{Engine, KindLatencies, Times};
 use crate::AttachError;
 use crate::stat::{DEVICE_STAT_SCHEMA, DEVICE_STAT_SCHEMA_VERSION, DeviceStat, DriveState, ReadOnlyCause};
 
-/// A drive's statistics but for what its times give.
+/// A drive's statistics without those computed from its times.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) stat: DeviceStat,
-    /// What is taken off each completion.
+    /// The time subtracted from each latency.
     round_trip: Duration,
     /// Since the last snapshot.
     pub(crate) times: Box<Times>,
@@ -37,7 +37,7 @@ impl Snapshot {
 }
 
 impl Engine {
-    /// The drive as it is at a moment. `empty` takes the place of the times since the last snapshot, which go to
+    /// The state of the drive at a time. `empty` replaces the times since the last snapshot, which go to
     /// [`Self::reported_times`].
     ///
     /// # Errors

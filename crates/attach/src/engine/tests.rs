@@ -19,7 +19,7 @@ fn engine(pace: Pace, round_trip: Duration, began: Instant) -> Engine {
     Engine::new(drive(), pace, round_trip, None, began).unwrap()
 }
 
-/// Sleeps exactly as long as the engine says, until everything is answered: the answers and their moments.
+/// Sleeps exactly as long as the engine says, until everything is completed: the completions and their times.
 fn play(engine: &mut Engine, mut now: Instant) -> Vec<(HostCompletion, Instant)> {
     let (mut played, mut answers) = (Vec::new(), Vec::new());
     loop {

@@ -1,4 +1,4 @@
-//! How long commands took, and how late they were answered.
+//! Latencies of commands, and delays of their completions.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(crate) struct KindTimes {
     sum_ns: u64,
 }
 
-/// Latencies of commands on the drive's clock, and of the answers on the machine's.
+/// Latencies of commands on the drive's clock, and of completions on the machine's.
 #[derive(Clone, Debug)]
 pub(crate) struct Times {
     /// Reads, writes, flushes, trims.
@@ -30,17 +30,17 @@ pub(crate) struct Times {
     pub(crate) failed: u64,
 }
 
-/// How soon clients ask again.
+/// How soon clients send the next request.
 #[derive(Clone, Debug)]
 pub(crate) struct AtOnce {
-    /// From the arrival of a request to that of the one that follows its answer.
+    /// From the arrival of a request to that of the one that follows its completion.
     pub(crate) times: LatencySummary,
-    /// How many its client had under way then, summed up.
+    /// Sum of the requests that its client had in flight then.
     pub(crate) under_way: u64,
 }
 
 impl AtOnce {
-    /// How many clients have under way, on average.
+    /// Mean requests of clients in flight.
     pub(crate) fn depth(&self) -> f64 {
         self.under_way as f64 / self.times.count().max(1) as f64
     }
@@ -49,7 +49,7 @@ impl AtOnce {
 /// How long the requests of one kind took on the drive's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KindLatency {
-    /// How many were answered without an error.
+    /// Number of successful completions.
     pub requests: u64,
     /// All of them together, ns.
     pub sum_ns: u64,
@@ -78,7 +78,7 @@ pub struct KindLatencies {
     pub trims: KindLatency,
 }
 
-/// What is longer lets the summary grow: an allocation, once.
+/// A longer value makes the summary grow: one allocation.
 const MAX_RECORDED: Nanos = Nanos::secs(60);
 
 impl Default for KindTimes {
@@ -93,7 +93,7 @@ impl Default for AtOnce {
     }
 }
 
-/// With room for every time that is likely, so that to note one takes no memory.
+/// With capacity for every likely time, so that recording one allocates no memory.
 impl Default for Times {
     fn default() -> Self {
         let room = || LatencySummary::up_to(MAX_RECORDED);
@@ -117,7 +117,7 @@ impl KindTimes {
 }
 
 impl Times {
-    /// A command is answered without an error.
+    /// Records a successful completion.
     pub(crate) fn record(&mut self, operation: Operation, latency: Nanos) {
         let kind = match operation {
             Operation::Read => 0,
@@ -130,7 +130,7 @@ impl Times {
         kind.sum_ns = kind.sum_ns.saturating_add(latency.0);
     }
 
-    /// Adds what others counted.
+    /// Adds the values of another table.
     pub(crate) fn merge(&mut self, other: &Self) {
         for (kind, other) in self.kinds.iter_mut().zip(&other.kinds) {
             kind.latencies.merge(&other.latencies);
@@ -143,7 +143,7 @@ impl Times {
         self.failed += other.failed;
     }
 
-    /// How well answers kept to the drive's times.
+    /// How accurately completions kept to the drive's times.
     pub(crate) fn pacing(&self, round_trip: Duration, scale: f64) -> Pacing {
         let (at_once, depth) = (&self.at_once.times, self.at_once.depth());
         let answers = ReplyTimes { errors: &self.late, latencies: &self.machine, at_once, depth };
@@ -156,7 +156,7 @@ impl Times {
         RequestTimes { reads, writes, flushes, trims }
     }
 
-    /// For a look at the drive while it runs.
+    /// For a snapshot of the running drive.
     pub(crate) fn latencies(&self) -> KindLatencies {
         let [reads, writes, flushes, trims] = self.kinds.each_ref().map(KindTimes::latencies);
         KindLatencies { reads, writes, flushes, trims }

@@ -1,9 +1,10 @@
-//! How soon clients ask again.
+//! How soon clients send the next request.
 //!
-//! What the way between the server and a client takes the server cannot see. It sees when an answer goes, and when the
-//! next request comes. A client that keeps the same number of requests under way asks once for each answer, in their
-//! order: so the n-th request after its first ones follows the n-th answer. From the arrival of that answer's request
-//! to the arrival of the one that follows lies all of the way, there and back, and what the client does in between.
+//! The server cannot see the time between itself and a client. It sees when a completion is sent, and when the next
+//! request arrives. A client that keeps the same number of requests in flight sends one for each completion, in their
+//! order: so the n-th request after its first ones follows the n-th completion. The time from the arrival of the
+//! completed request to the arrival of the following one includes the way there and back, and the client's own work in
+//! between.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -11,12 +12,12 @@ use std::time::{Duration, Instant};
 use super::nanos;
 use super::times::AtOnce;
 
-/// Answers of a client that are remembered at most.
+/// Most completions of a client that are remembered.
 const MAX_COMPLETED: usize = 1024;
-/// Requests after which it is forgotten how many were under way before those.
+/// Requests after which the earlier number in flight is forgotten.
 const WINDOW: u32 = 64;
 
-/// An answer that no request has followed.
+/// A completion that no request has followed yet.
 #[derive(Clone, Copy, Debug)]
 struct Completed {
     at: Instant,
@@ -30,18 +31,18 @@ struct Client {
     number: u32,
     answered: VecDeque<Completed>,
     in_flight: u32,
-    /// Most that were under way, in the present window and in the one before.
+    /// Most requests in flight, in the present window and in the one before.
     deepest: [u32; 2],
     /// Requests of the present window.
     requests: u32,
 }
 
-/// Clients that have asked for something.
+/// Clients that have sent a request.
 #[derive(Debug, Default)]
 pub(super) struct Turnarounds(Vec<Client>);
 
 impl Turnarounds {
-    /// A client that has asked before and is not gone.
+    /// A client that has sent a request and is connected.
     fn known(&mut self, number: u32) -> Option<&mut Client> {
         self.0.iter_mut().find(|client| client.number == number)
     }
@@ -56,8 +57,8 @@ impl Turnarounds {
         &mut self.0[place]
     }
 
-    /// A request has arrived; notes how long that took from the arrival of the one on whose answer it follows, and how
-    /// many its client has under way, on their way and answered.
+    /// Records the arrival of a request: the time since the arrival of the one whose completion it follows, and how
+    /// many requests its client has in flight.
     pub(super) fn submitted(&mut self, client: u32, at: Instant, times: &mut AtOnce) {
         let client = self.of(client);
         client.in_flight += 1;
@@ -73,12 +74,12 @@ impl Turnarounds {
         }
     }
 
-    /// It is answered.
+    /// Records its completion.
     pub(super) fn completed(&mut self, client: u32, at: Instant, after: Duration) {
         let Some(client) = self.known(client) else { return };
         client.in_flight = client.in_flight.saturating_sub(1);
         client.answered.push_back(Completed { at, after });
-        // A client that has fewer requests under way than before does not ask for each answer.
+        // A client with fewer requests in flight than before does not send one for each completion.
         let most = (client.deepest[0].max(client.deepest[1]) as usize).min(MAX_COMPLETED);
         while client.answered.len() > most {
             client.answered.pop_front();
@@ -91,7 +92,7 @@ impl Turnarounds {
         client.in_flight = client.in_flight.saturating_sub(1);
     }
 
-    /// A client is gone.
+    /// A client has disconnected.
     pub(super) fn forget(&mut self, client: u32) {
         self.0.retain(|known| known.number != client);
     }
@@ -103,8 +104,7 @@ mod tests {
 
     const MICROSECOND: Duration = Duration::from_micros(1);
 
-    /// Rounds of a client: so many requests at once, each of which takes 10 µs, and 5 µs until it asks for as many
-    /// again.
+    /// Rounds of a client: that many concurrent requests of 10 µs each, then 5 µs until it sends as many again.
     fn play(turnarounds: &mut Turnarounds, began: Instant, depths: &[u32]) -> AtOnce {
         let (mut times, mut now) = (AtOnce::default(), began);
         for &depth in depths {
@@ -132,7 +132,7 @@ mod tests {
         let began = Instant::now();
         play(&mut turnarounds, began, &[32; 3]);
         let settled = play(&mut turnarounds, began + 200 * MICROSECOND, &[1; 200]);
-        // The 32 answers are forgotten once the window is; until then each request seems to follow an older one.
+        // The 32 completions are forgotten when the window ends; until then each request seems to follow an older one.
         let late = play(&mut turnarounds, began + 10_000 * MICROSECOND, &[1; 100]);
         assert!(settled.times.percentile(99.0).0 > 100_000, "{:?}", settled.times.percentiles());
         assert_eq!((late.times.percentile(90.0).0 / 100, late.depth() < 1.5), (150, true), "{late:?}");

@@ -1,8 +1,8 @@
-//! The kernel's connection to a mounted file, and how it is ended from outside.
+//! The kernel's connection to a mounted file, and how to end it from outside.
 //!
-//! Who waits for a FUSE file system that answers nothing can neither be killed nor interrupted, and a `sync` anywhere
-//! on the machine waits with it. Only one thing helps: writing to the connection's `abort` file, upon which every
-//! request ends with an error. The file must be open before it is needed, as to open it may wait too.
+//! A process that waits for a FUSE file system that does not respond can neither be killed nor interrupted, and a
+//! `sync` anywhere on the machine waits with it. Only one thing helps: writing to the connection's `abort` file, which
+//! lets every request fail. The file must be opened before it is needed, as opening it may wait too.
 //!
 //! Source: `Documentation/filesystems/fuse.rst` of Linux 6.18, *Control filesystem*. The connection's number is the
 //! minor number of the mount's device (`fs/fuse/control.c`).
@@ -19,10 +19,10 @@ use crate::mounts::mounts;
 /// Where distributions mount the control file system.
 const CONTROL: &str = "/sys/fs/fuse/connections";
 
-/// Opens the file that ends the connection of what is mounted at a place as soon as anything is written to it.
+/// Opens the file that ends the connection of the mount at a place when anything is written to it.
 ///
 /// # Errors
-/// Where nothing is mounted there, or the system gives no control over it.
+/// When nothing is mounted there, or the system gives no control over it.
 pub(crate) fn abort_file(place: &Path) -> io::Result<File> {
     let mount = mounts()?.into_iter().rfind(|mount| mount.point == place);
     let (_, number) = mount.ok_or(io::ErrorKind::NotFound)?.device;
@@ -30,7 +30,7 @@ pub(crate) fn abort_file(place: &Path) -> io::Result<File> {
     let open = |directory| -> io::Result<File> {
         Ok(openat(directory, &file, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?.into())
     };
-    // A mount of our own that nobody else sees: many a container has none.
+    // A private mount: many containers have none.
     match detached() {
         Ok(directory) => open(&directory),
         Err(_) => open(&File::open(CONTROL)?.into()),

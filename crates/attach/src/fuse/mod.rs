@@ -13,12 +13,11 @@
 //! | `fallocate` with `PUNCH_HOLE` | trim |
 //! | `fallocate` with `ZERO_RANGE` | writes of zeros |
 //!
-//! Three defaults of kernel and library would quietly let one request through at a time, or sixteen, and are changed:
-//! asynchronous direct I/O is asked for and its absence is an error, 256 requests may wait in the kernel, and direct
-//! writes to the file run side by side (`FUSE_ASYNC_DIO`, `max_background`, `FOPEN_PARALLEL_DIRECT_WRITES`; the
-//! kernel's `Documentation/filesystems/fuse` and `include/uapi/linux/fuse.h`). Whether that works is tried before the
-//! drive is served ([`self_test`]). What a drive that was killed has left at the directory is taken away
-//! ([`stale_mount`]).
+//! Three defaults of kernel and library would silently limit concurrency to one request, or sixteen, and are changed:
+//! asynchronous direct I/O is required, 256 requests may wait in the kernel, and direct writes to the file run in
+//! parallel (`FUSE_ASYNC_DIO`, `max_background`, `FOPEN_PARALLEL_DIRECT_WRITES`; the kernel's
+//! `Documentation/filesystems/fuse` and `include/uapi/linux/fuse.h`). Whether that works is tested before the drive is
+//! served ([`self_test`]). Leftovers of a killed drive at the directory are removed ([`stale_mount`]).
 
 mod connection;
 mod self_test;
@@ -56,9 +55,9 @@ pub(crate) use stale_mount::clear as clear_stale_mount;
 pub const NAME: &str = "disk";
 const ROOT: INodeNo = INodeNo(1);
 const DISK: INodeNo = INodeNo(2);
-/// How long the kernel may believe what it is told of the file, which never changes.
+/// How long the kernel may cache the attributes of the file, which never change.
 const ATTRIBUTE_TTL: Duration = Duration::from_secs(3600);
-/// What the mount names as its source.
+/// The source of the mount.
 const SOURCE: &str = "flashwise";
 /// Requests that wait in the kernel at most.
 const MAX_BACKGROUND: u16 = 256;
@@ -77,7 +76,7 @@ pub(crate) struct FuseRequest {
     pub(crate) reply: FuseReply,
 }
 
-/// Where an answer goes.
+/// Handle of a reply.
 pub(crate) enum FuseReply {
     Read(ReplyData),
     Written(ReplyWrite, u32),
@@ -108,17 +107,17 @@ fn errno(error: &BlockError) -> Errno {
     }
 }
 
-/// What the kernel's requests are to the server.
+/// Converts the kernel's requests for the server.
 pub(crate) struct KernelClient {
     /// The mark of its commands.
     pub(crate) client: u32,
     /// Where their bytes are.
     pub(crate) buffers: BufferPool,
-    /// Requests are to be taken as soon as they come, whatever else the machine does.
+    /// Requests must be received at once, whatever else the machine does.
     pub(crate) is_realtime: bool,
 }
 
-/// A mounted file, and what its requests come through.
+/// A mounted file, and the channel of its requests.
 #[derive(Debug)]
 pub(crate) struct Mounted {
     requests: Receiver<FuseRequest>,
@@ -135,7 +134,7 @@ impl Mounted {
         Self::with_queue(directory, info, kernel, MAX_BACKGROUND)
     }
 
-    /// The same, where so many requests may wait in the kernel.
+    /// The same, with that many requests waiting in the kernel.
     fn with_queue(
         directory: &Path,
         info: &DeviceInfo,
@@ -180,7 +179,7 @@ impl Mounted {
         self.event_fd.as_fd()
     }
 
-    /// What has come since the last look.
+    /// Requests received since the last call.
     pub(crate) fn requests(&self) -> impl Iterator<Item = FuseRequest> {
         self.event_fd.take();
         self.requests.try_iter()
@@ -201,25 +200,25 @@ impl Mounted {
         self_test::check_depth_through(self, device)
     }
 
-    /// What the way of a read takes, there and back: of the file, or of a block device over it. `None` where that
-    /// cannot be measured.
+    /// Time of the way of a read, there and back: of the file, or of a block device over it. `None` if that cannot be
+    /// measured.
     pub(crate) fn round_trip(&self, path: &Path) -> Option<Duration> {
         self_test::round_trip(self, path)
     }
 
-    /// Opens what ends the kernel's connection to the file.
+    /// Opens the file that ends the kernel's connection.
     pub(crate) fn abort_file(&self) -> io::Result<File> {
         abort_file(&self.directory)
     }
 
-    /// Takes the file out of the directory; who has it open keeps it until it is closed.
+    /// Removes the file from the directory; processes that have it open keep it until they close it.
     pub(crate) fn unmount(&mut self) {
         if !std::mem::replace(&mut self.is_unmounted, true) {
             unmount(&self.directory);
         }
     }
 
-    /// Whether nobody has the file any more.
+    /// Whether no process has the file any more.
     pub(crate) fn has_ended(&self) -> bool {
         self.serving.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -227,7 +226,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // Where the connection was ended from outside, nobody has unmounted it.
+        // If the connection was ended from outside, the file is still mounted.
         let is_mounted = |mounts: Vec<Mount>| mounts.iter().any(|mount| mount.point == self.directory);
         if !self.has_ended() || mounts().is_ok_and(is_mounted) {
             self.unmount();
@@ -235,7 +234,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Takes what is mounted at a directory away; who has it open keeps it.
+/// Detaches the mount at a directory; processes that have it open keep it.
 fn unmount(directory: &Path) {
     use rustix::mount::{UnmountFlags, unmount};
     if unmount(directory, UnmountFlags::DETACH).is_err() {
@@ -248,16 +247,16 @@ fn unmount(directory: &Path) {
 pub(crate) fn check(directory: &Path) -> Result<PathBuf, String> {
     let mut entries = std::fs::read_dir(directory).map_err(|e| format!("{e}; give an empty directory"))?;
     match entries.next() {
-        Some(_) => Err("it is not empty; give an empty directory, whose content nobody would miss".to_owned()),
+        Some(_) => Err("it is not empty; give an empty directory".to_owned()),
         None => directory.canonicalize().map_err(|e| e.to_string()),
     }
 }
 
-/// Tells the kernel that this thread serves writes; the threads are fuser's, so each tells it as it comes by.
+/// Tells the kernel that this thread serves writes; the threads are fuser's, so each does so at its first request.
 fn serve_writes() {
     thread_local!(static IS_TOLD: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
     if !IS_TOLD.replace(true) {
-        // Whether it may is told where a file system is mounted.
+        // Whether this is allowed is reported when a file system is mounted.
         let _ = crate::guard::memory::serve_writes();
     }
 }
@@ -270,9 +269,9 @@ fn raise_priority(now: Instant) {
     });
 }
 
-/// A setting is beyond what the kernel takes, whatever integer it is.
+/// A setting is beyond the kernel's limit, of whatever integer type.
 fn beyond_limit(nearest: impl std::fmt::Display) -> io::Error {
-    io::Error::other(format!("the kernel takes {nearest} at most"))
+    io::Error::other(format!("the kernel accepts {nearest} at most"))
 }
 
 /// The file system: a directory and the file.
@@ -329,7 +328,7 @@ impl Disk {
             raise_priority(arrived);
         }
         self.busy.with(|| {
-            // Where the server is gone the reply is dropped, and fuser tells the kernel of an error.
+            // If the server has ended, the reply is dropped, and fuser reports an error to the kernel.
             if self.requests.send(FuseRequest { command, arrived, reply }).is_ok() {
                 self.event_fd.notify();
             }
@@ -454,7 +453,7 @@ impl Filesystem for Disk {
     }
 
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        // What `close` means; it makes nothing durable.
+        // Handles `close`; it makes nothing durable.
         reply.ok();
     }
 
@@ -479,7 +478,7 @@ impl Filesystem for Disk {
         let operation = match mode & !KEEP_SIZE {
             PUNCH_HOLE => Operation::Trim,
             ZERO_RANGE => Operation::WriteZeroes,
-            // All of the file is there from the start.
+            // All of the file is allocated from the start.
             0 => return reply.ok(),
             _ => return reply.error(Errno::EOPNOTSUPP),
         };
@@ -504,6 +503,6 @@ mod tests {
     fn a_limit_that_does_not_fit_16_bits_is_reported_whole() {
         let mut words = [beyond_limit(1_u16), beyond_limit(16_u32 << 20)].map(|error| error.to_string());
         words.sort();
-        assert_eq!(words, ["the kernel takes 1 at most", "the kernel takes 16777216 at most"]);
+        assert_eq!(words, ["the kernel accepts 1 at most", "the kernel accepts 16777216 at most"]);
     }
 }

@@ -1,13 +1,12 @@
-//! Whether requests for the file really arrive side by side: asked before the drive is anybody else's.
+//! Whether requests for the file really arrive concurrently: tested before the drive is served.
 //!
 //! ```text
-//!   32 direct reads at once ─▶ kernel ─▶ as many as it lets through are held here ─▶ counted, then answered with zeros
+//!   32 direct reads at once ─▶ kernel ─▶ as many as it lets through are held here ─▶ counted, then completed with zeros
 //! ```
 //!
-//! Nothing is answered before all have come, or no more come: so it is counted, not timed. A kernel or a library that
-//! lets few requests through at a time would turn every drive into one of that queue depth, and nobody would see why.
-//! The drive itself sees nothing of these reads. How long the way through the kernel takes is measured in the same
-//! manner.
+//! No read completes before all have arrived, or no more arrive: so they are counted, not timed. A kernel or a library
+//! that lets few requests through at a time would silently limit every drive to that queue depth. The drive itself does
+//! not see these reads. The time of the way through the kernel is measured in the same manner.
 
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -22,9 +21,9 @@ use crate::pace::{Span, estimate_round_trip};
 use crate::poll::poll;
 use crate::server::SPIN;
 
-/// Reads that are asked for at once.
+/// Concurrent reads.
 const READS: u64 = 32;
-/// How many of them must come together: more than the 16 that a kernel lets wait where it is told nothing.
+/// How many of them must arrive together: more than the 16 that a kernel queues by default.
 const MIN_TOGETHER: usize = 17;
 /// Bytes of each.
 const LENGTH: ByteSize = ByteSize(4096);
@@ -32,7 +31,7 @@ const LENGTH: ByteSize = ByteSize(4096);
 const SILENCE: Duration = Duration::from_secs(2);
 /// Reads whose way is timed.
 const TIMED: usize = 400;
-/// How long each of them is kept: a drive keeps it too, and who waits is asleep when the answer comes.
+/// How long each of them is held: a drive takes time too, and the reader sleeps when the completion comes.
 const HOLD_TIME: Duration = Duration::from_micros(50);
 /// How often it is looked whether all is over.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -40,13 +39,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Fails, in words, where too few requests for the file come together.
 pub(super) fn check_depth(mounted: &Mounted) -> Result<(), String> {
     let path = mounted.file();
-    check(mounted, "the file at once", "FUSE", move || read_at_once(&path))
+    check(mounted, "concurrent reads of the file", "FUSE", move || read_at_once(&path))
 }
 
 /// The same for requests for a block device over the file.
 pub(super) fn check_depth_through(mounted: &Mounted, device: &Path) -> Result<(), String> {
     let path = device.to_owned();
-    check(mounted, "the loop device at once", "loop device", move || read_by_threads(&path))
+    check(mounted, "concurrent reads of the loop device", "loop device", move || read_by_threads(&path))
 }
 
 fn check(
@@ -56,7 +55,7 @@ fn check(
     read: impl FnOnce() -> Result<(), BlockError> + Send + 'static,
 ) -> Result<(), String> {
     let asking = spawn("self-test", read);
-    let asking = asking.map_err(|error| format!("its queue depth cannot be tried: {error}"))?;
+    let asking = asking.map_err(|error| format!("its queue depth cannot be tested: {error}"))?;
     let held = gather(mounted, &asking);
     let together = held.len();
     held.into_iter().for_each(answer);
@@ -66,20 +65,20 @@ fn check(
     }
     match asking.join() {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => return Err(format!("its queue depth cannot be tried: {error}")),
-        Err(_) => return Err("its queue depth cannot be tried".to_owned()),
+        Ok(Err(error)) => return Err(format!("its queue depth cannot be tested: {error}")),
+        Err(_) => return Err("its queue depth cannot be tested".to_owned()),
     }
     if together >= MIN_TOGETHER {
         return Ok(());
     }
     Err(format!(
-        "of {READS} requests for {what} only {together} arrive together: this kernel's {culprit} would make every \
-         drive a slow one; serve the drive with --nbd instead"
+        "of {READS} {what}, only {together} arrive together: this kernel's {culprit} would slow every drive down; \
+         serve the drive with --nbd instead"
     ))
 }
 
-/// How much longer than a read is kept here its program waits for it, where nothing disturbs it (the lower quartile):
-/// asked for one after the other, of the file or of a block device over it. `None` where it cannot be measured.
+/// How much longer than a read is held here its reader waits for it, without disturbance (the lower quartile): reads
+/// one after the other, of the file or of a block device over it. `None` if it cannot be measured.
 pub(super) fn round_trip(mounted: &Mounted, path: &Path) -> Option<Duration> {
     let path = path.to_owned();
     let asking = spawn("round trip", move || read_one_by_one(&path)).ok()?;
@@ -120,7 +119,7 @@ fn read_one_by_one(path: &Path) -> std::io::Result<Vec<Span>> {
     Ok(times)
 }
 
-/// Holds what comes until all has, or no more does.
+/// Holds arriving reads until all have arrived, or no more do.
 fn gather(mounted: &Mounted, asking: &JoinHandle<Result<(), BlockError>>) -> Vec<FuseRequest> {
     let (mut held, mut last) = (Vec::new(), Instant::now());
     while held.len() < READS as usize && last.elapsed() < SILENCE && !asking.is_finished() {
@@ -146,7 +145,7 @@ fn answer(request: FuseRequest) {
     }
 }
 
-/// Asks for all of it at once.
+/// Reads all of it at once.
 fn read_at_once(path: &Path) -> Result<(), BlockError> {
     let file = DirectFile::open(path)?;
     let pages = (file.size().0 / LENGTH.0).max(1);
@@ -161,8 +160,8 @@ fn read_at_once(path: &Path) -> Result<(), BlockError> {
     Ok(())
 }
 
-/// Asks a block device for all of it at once, each by a thread: a whole device is not for [`FileDevice`], which guards
-/// those that hold somebody's data.
+/// Reads all of a block device at once, each read by a thread: [`FileDevice`] does not accept a whole device, to
+/// protect users' data.
 fn read_by_threads(path: &Path) -> Result<(), BlockError> {
     use std::os::unix::fs::{FileExt, OpenOptionsExt};
     let failed = |error: std::io::Error| BlockError::os(path.display().to_string(), &error);
@@ -204,11 +203,11 @@ mod tests {
             return eprintln!("{error}: not tested");
         }
         let error = mount(16).unwrap_err().to_string();
-        assert!(error.contains("of 32 requests for the file at once only 16 arrive together"), "{error}");
+        assert!(error.contains("of 32 requests for concurrent reads of the file only 16 arrive together"), "{error}");
     }
 
-    /// A loop device over a mounted file, made by hand. Given back with this: nobody serves the file then, and the
-    /// kernel, which flushes it, would wait.
+    /// A loop device over a mounted file, made by hand. It is detached with this value: nothing serves the file then,
+    /// and the kernel, which flushes it, would wait.
     struct LoopDevice(std::path::PathBuf, std::fs::File);
 
     impl LoopDevice {
@@ -247,7 +246,7 @@ mod tests {
 
     impl Drop for LoopDevice {
         fn drop(&mut self) {
-            // The device keeps it for the next who gets it.
+            // The device keeps the setting for its next user.
             self.limit("128");
             let _ = std::io::Write::write_all(&mut self.1, b"1");
             let _ = std::process::Command::new("losetup").arg("--detach").arg(&self.0).status();
@@ -267,6 +266,9 @@ mod tests {
         mounted.check_depth_through(&device.0).unwrap();
         device.limit("16");
         let error = mounted.check_depth_through(&device.0).unwrap_err();
-        assert!(error.starts_with("of 32 requests for the loop device at once only 16 arrive together"), "{error}");
+        assert!(
+            error.starts_with("of 32 requests for concurrent reads of the loop device only 16 arrive together"),
+            "{error}"
+        );
     }
 }

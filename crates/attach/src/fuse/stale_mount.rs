@@ -1,7 +1,7 @@
-//! What a drive that was killed leaves behind: a mount that answers nothing any more.
+//! Leftovers of a killed drive: a mount that does not respond.
 //!
-//! It is taken away where three things are so: the directory answers `ENOTCONN`, it is a mount point, and what is
-//! mounted there is a FUSE file system whose source is `flashwise`. Nothing else is touched.
+//! It is removed if three conditions hold: the directory fails with `ENOTCONN`, it is a mount point, and the mount is a
+//! FUSE file system whose source is `flashwise`. Nothing else is touched.
 
 use std::path::Path;
 
@@ -9,24 +9,24 @@ use super::{SOURCE, unmount};
 use crate::control::real_parent;
 use crate::mounts::{Mount, mounts};
 
-/// What is mounted, as the kernel calls it: by root, and by `fusermount3`.
+/// The type of the mount, as the kernel calls it: by root, and by `fusermount3`.
 const KINDS: [&str; 2] = ["fuse", "fuse.flashwise"];
 /// `ENOTCONN`.
 const NOT_CONNECTED: i32 = 107;
 
-/// Takes a dead drive away that was at a directory.
+/// Removes a dead drive at a directory.
 ///
 /// # Errors
-/// In words: what is dead there is not ours, or it cannot be taken away.
+/// In words: the dead mount is not ours, or it cannot be removed.
 pub(crate) fn clear(directory: &Path) -> Result<(), String> {
     if !is_dead(directory) {
         return Ok(());
     }
-    // What is dead itself cannot be asked for its name.
+    // The real path of a dead mount cannot be read.
     let place = real_parent(directory);
     let mounts = mounts().map_err(|error| format!("mountinfo: {error}"))?;
     if !is_ours(&mounts, &place) {
-        return Err("what is mounted here answers nothing, and is not flashwise's; unmount it".to_owned());
+        return Err("the file system mounted here does not respond, and is not flashwise's; unmount it".to_owned());
     }
     unmount(&place);
     if is_dead(directory) {
@@ -39,7 +39,7 @@ fn is_dead(directory: &Path) -> bool {
     std::fs::read_dir(directory).is_err_and(|error| error.raw_os_error() == Some(NOT_CONNECTED))
 }
 
-/// Whether what is mounted last at a place is a drive of ours.
+/// Whether the topmost mount at a place is one of our drives.
 fn is_ours(mounts: &[Mount], place: &Path) -> bool {
     let last = mounts.iter().rfind(|mount| mount.point == place);
     last.is_some_and(|mount| KINDS.contains(&&*mount.kind) && mount.source == SOURCE)

@@ -1,9 +1,9 @@
-//! Memory that is there before it is needed.
+//! Memory that is available before it is needed.
 //!
-//! Where memory is short the kernel frees some by writing dirty pages to their drive. A drive that asks for memory
-//! while it serves such a write may then wait for itself. So what it needs is locked ([`lock`]), its threads declare to
-//! the kernel that they serve writes ([`serve_writes`], which makes it look for memory elsewhere), and what is written
-//! to the drive is bounded by what there is ([`available`]).
+//! When memory is short, the kernel frees some by writing dirty pages to their drive. A drive that allocates memory
+//! while it serves such a write may then wait for itself. So its memory is locked ([`lock`]), its threads declare to
+//! the kernel that they serve writes ([`serve_writes`], so that it frees memory elsewhere), and the memory for written
+//! data is limited to the free memory ([`available`]).
 //!
 //! Source: `mlockall(2)`, `PR_SET_IO_FLUSHER` in `prctl(2)`, `proc_pid_oom_score_adj(5)`.
 
@@ -11,13 +11,13 @@ use std::io;
 
 use rustix::mm::{MlockAllFlags, mlockall};
 
-/// What is told of processes to be ended where memory is out: as unlikely as can be without being exempt.
+/// OOM score of this process: as unlikely to be killed as possible without being exempt.
 const SPARED: &str = "-900";
 
-/// Locks all memory of this process, what there is and what will be; how many bytes that are.
+/// Locks all memory of this process, present and future; returns the number of bytes.
 ///
-/// Tables of a drive of which little is in use take much of the address space: where all of it is more than half of
-/// what the machine has free, pages are locked as they come.
+/// Tables of a sparsely used drive take much of the address space: if all of it is more than half of the machine's free
+/// memory, pages are locked when they are first used.
 pub(crate) fn lock() -> io::Result<Locked> {
     let all = MlockAllFlags::CURRENT | MlockAllFlags::FUTURE;
     let is_modest = status("VmData:").zip(available()).is_some_and(|(size, free)| size < free / 2);
@@ -25,7 +25,7 @@ pub(crate) fn lock() -> io::Result<Locked> {
     Ok(Locked { bytes: status("VmLck:").unwrap_or_default(), is_whole: is_modest })
 }
 
-/// What is locked.
+/// The locked memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Locked {
     /// Bytes so far.
@@ -59,7 +59,7 @@ pub fn available() -> Option<u64> {
     groups.lines().filter_map(of_group).chain(machine).min()
 }
 
-/// What the memory cgroup of a line of `/proc/self/cgroup` has left.
+/// The free memory of the cgroup in a line of `/proc/self/cgroup`.
 fn of_group(line: &str) -> Option<u64> {
     let mut parts = line.splitn(3, ':').skip(1);
     let (base, limit, used) = match parts.next()? {

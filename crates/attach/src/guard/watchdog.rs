@@ -1,14 +1,14 @@
-//! A process of its own that takes the drive away where the drive's own process shows no sign of life.
+//! A separate process that disconnects the drive if the drive's own process makes no progress.
 //!
 //! ```text
 //!   server's thread ── a heartbeat: how long until the next, ms, 4 bytes ──▶ a pipe ─▶ the watchdog
-//!   the next one does not come in time, or the pipe ends ─▶ "1" into the connection's abort file: all requests get EIO
+//!   the next one is late, or the pipe ends ─▶ "1" into the connection's abort file: all requests get EIO
 //! ```
 //!
-//! The server's thread sends a heartbeat from its poll loop, four a second, unless one of the threads that take
-//! requests from the kernel has been busy with one for half the time: such a thread waits for memory ([`BusyThreads`]).
-//! The watchdog is the same program, started anew, because a fork of one with threads may not allocate; it holds
-//! nothing but the pipe and the `abort` file, locks its memory, and is not hit by Ctrl-C.
+//! The server's thread sends a heartbeat from its poll loop, four per second, unless one of the threads that receive
+//! requests from the kernel has been busy with one for half the timeout: such a thread waits for memory
+//! ([`BusyThreads`]). The watchdog is the same program, started again, because a fork of a process with threads may not
+//! allocate; it has only the pipe and the `abort` file, locks its memory, and does not receive Ctrl-C.
 
 use std::fs::File;
 use std::io;
@@ -46,7 +46,7 @@ impl Watchdog {
     pub(crate) fn start(mut command: Command, abort: File, timeout: Duration) -> io::Result<Self> {
         use std::os::unix::process::CommandExt;
         let (heard, heartbeats) = pipe_with(PipeFlags::CLOEXEC)?;
-        // The end of the drive alone must not wait, and whether a write waits is a matter of each end.
+        // Only the drive's end is non-blocking; each end has its own flag.
         rustix::fs::fcntl_setfl(&heartbeats, rustix::fs::OFlags::NONBLOCK)?;
         let process = command.stdin(heard).stdout(abort).process_group(0).spawn()?;
         let mut watchdog = Self { heartbeats, process, timeout, last: Instant::now(), is_gone: false };
@@ -54,8 +54,8 @@ impl Watchdog {
         Ok(watchdog)
     }
 
-    /// A turn of the server's; `busy` are the threads that take requests. `false` where the watchdog itself has just
-    /// been found to be gone.
+    /// One turn of the server; `busy` are the threads that receive requests. `false` if the watchdog has just been
+    /// found to have ended.
     pub(crate) fn beat(&mut self, busy: &BusyThreads) -> bool {
         let is_due = self.last.elapsed() >= HEARTBEAT && busy.longest() < self.timeout / 2;
         !is_due || self.send_heartbeat(self.timeout)
@@ -76,7 +76,7 @@ impl Watchdog {
 }
 
 impl Drop for Watchdog {
-    /// Ends it: nothing is mounted any more, or what is shall be cut off.
+    /// Ends it: nothing is mounted any more, or the mount is to be cut off.
     fn drop(&mut self) {
         if let Ok((_, nobody)) = pipe_with(PipeFlags::CLOEXEC) {
             self.heartbeats = nobody;
@@ -88,11 +88,11 @@ impl Drop for Watchdog {
     }
 }
 
-/// How long threads have been busy with what they are doing. Marking costs two writes to memory of their own.
+/// How long threads have been busy with their current request. Marking costs two writes to memory of their own.
 #[derive(Debug)]
 pub(crate) struct BusyThreads {
     began: Instant,
-    /// Since when each thread is, µs after `began` and one more; 0 where it is not.
+    /// Since when each thread is busy, µs after `began` plus one; 0 if it is not.
     since: [AtomicU64; 8],
 }
 
@@ -125,18 +125,18 @@ impl BusyThreads {
 /// Why a watchdog ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchdogEnd {
-    /// The drive's process is gone, in order or not.
+    /// The drive's process has ended, cleanly or not.
     Gone,
     /// It showed no sign of life in time.
     Silent,
 }
 
-/// The watchdog process: reads heartbeats, and writes to `abort` as soon as they stop.
+/// The watchdog process: reads heartbeats, and writes to `abort` when they stop.
 ///
 /// # Errors
-/// Where `abort` cannot be written to for another reason than that the connection is gone already.
+/// When `abort` cannot be written to, except because the connection has ended already.
 pub fn watch(heartbeats: impl AsFd, abort: impl AsFd) -> io::Result<WatchdogEnd> {
-    // It must not wait for memory either, nor be ended first. Where that is not allowed it does what it can.
+    // It must neither wait for memory nor be killed first. If that is not allowed, it continues without.
     let _ = super::memory::lock();
     let _ = super::memory::spare_from_killing();
     let end = listen(&heartbeats);

@@ -21,7 +21,7 @@ pub(super) trait Stream: Read + Write + AsFd + Send {}
 
 impl<T: Read + Write + AsFd + Send> Stream for T {}
 
-/// What a listener serves.
+/// The service of a listener.
 #[derive(Clone, Copy)]
 pub(super) struct Service {
     /// The last bytes of a request.
@@ -103,8 +103,7 @@ impl Connection {
     }
 }
 
-/// Reads once. Gives the request as soon as its end is among the bytes, and `Some(None)` where there is none in so
-/// many.
+/// Reads once. Returns the request when it is complete, and `Some(None)` if it is too long.
 fn receive<'a>(
     stream: &mut (impl Read + ?Sized),
     request: &'a mut Vec<u8>,
@@ -129,7 +128,7 @@ fn receive<'a>(
 mod tests {
     use super::*;
 
-    /// What is received of some bytes; `None` stands for too many.
+    /// The received bytes; `None` for too many.
     fn received(mut bytes: &[u8], max_request: usize) -> io::Result<Option<Vec<u8>>> {
         let mut request = Vec::new();
         loop {

@@ -12,13 +12,13 @@ use crate::socket::Socket;
 
 pub(super) const SERVICE: Service = Service { end: b"\n", max_request: MAX_COMMAND, reply };
 
-/// Listens at a path, for nobody but its owner.
+/// Listens at a path, for its owner only.
 pub(crate) fn listen(path: &Path) -> Result<Listener, AttachError> {
     Socket::bind_private(path).map(Listener::Control)
 }
 
 fn reply(line: Option<&[u8]>, commands: &mut CommandSender) -> Vec<u8> {
-    let too_long = || Err(format!("an order is a line of at most {MAX_COMMAND} bytes"));
+    let too_long = || Err(format!("a command is a line of at most {MAX_COMMAND} bytes"));
     let reply =
         line.map_or_else(too_long, parse_command).map_or_else(Reply::Error, |command| commands.execute(command));
     reply_line(&reply)

@@ -1,7 +1,7 @@
-//! A look at a drive in the text form of Prometheus, version 0.0.4.
+//! Statistics of a drive in the text format of Prometheus, version 0.0.4.
 //!
 //! Source: "Exposition formats" and "Metric and label naming" of the Prometheus documentation: names in base units with
-//! their unit behind them, counters with `_total`, a HELP and a TYPE before the samples of each name.
+//! their unit as a suffix, counters with `_total`, a HELP and a TYPE before the samples of each name.
 
 use std::fmt::{Display, Write};
 
@@ -14,7 +14,7 @@ use crate::{DeviceStat, KindLatency};
 #[derive(Default)]
 struct Exposition(String);
 
-/// What stands behind a name: label and value.
+/// Labels after a name: label and value.
 type Label<'a> = (&'a str, &'a str);
 
 impl Exposition {
@@ -40,7 +40,7 @@ impl Exposition {
     }
 }
 
-/// A label's value as it stands between quotes.
+/// A label's value, escaped for quotes.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
@@ -49,7 +49,7 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// What a drive is doing, as text.
+/// Statistics of a drive, as text.
 pub(super) fn exposition(stat: &DeviceStat) -> String {
     let mut out = Exposition::default();
     drive(&mut out, stat);
@@ -76,7 +76,7 @@ fn drive(out: &mut Exposition, stat: &DeviceStat) {
         "Time on the drive's clock since it was attached.",
         seconds(stat.simulated_ns),
     );
-    out.gauge("requests_in_flight", "Requests that are not answered.", stat.in_flight);
+    out.gauge("requests_in_flight", "Requests in flight.", stat.in_flight);
     let read_only = u8::from(stat.state.read_only.is_some());
     out.gauge("read_only", "1 while the drive refuses writes.", read_only);
     let end = u8::from(stat.state.end_of_life.is_some());
@@ -84,7 +84,7 @@ fn drive(out: &mut Exposition, stat: &DeviceStat) {
 }
 
 fn host(out: &mut Exposition, counters: &DeviceCounters, failed: u64) {
-    out.head("host_requests_total", "counter", "Requests that the drive has done.");
+    out.head("host_requests_total", "counter", "Completed requests.");
     for (operation, count) in [
         ("read", counters.host_reads),
         ("write", counters.host_writes),
@@ -97,46 +97,38 @@ fn host(out: &mut Exposition, counters: &DeviceCounters, failed: u64) {
     out.counter("host_read_bytes_total", "Bytes read by the host.", counters.host_bytes_read.0);
     out.counter("host_written_bytes_total", "Bytes written by the host.", counters.host_bytes_written.0);
     out.counter("host_zeroed_bytes_total", "Bytes of writes of zeros.", counters.bytes_zeroed.0);
-    out.counter("failed_requests_total", "Requests that were answered with an error.", failed);
+    out.counter("failed_requests_total", "Requests that failed.", failed);
 }
 
 fn programmed(out: &mut Exposition, flash: &FlashCounters) {
     for (name, help, bytes) in [
         ("read", "Bytes sensed from flash.", flash.bytes_read),
-        ("programmed", "Bytes programmed into flash for any reason.", flash.bytes_programmed),
-        ("padding", "Bytes programmed that hold no data.", flash.padding_bytes),
-        ("gc_moved", "Bytes programmed because garbage collection moved them.", flash.gc_bytes_moved),
-        (
-            "wear_levelling_moved",
-            "Bytes programmed because wear levelling moved them.",
-            flash.wear_levelling_bytes_moved,
-        ),
-        (
-            "retirement_moved",
-            "Bytes programmed because they were moved out of retired blocks.",
-            flash.retirement_bytes_moved,
-        ),
-        ("folding_moved", "Bytes programmed because they were moved out of an SLC cache.", flash.folding_bytes_moved),
-        ("slc_programmed", "Bytes programmed with one bit a cell.", flash.slc_bytes_programmed),
-        ("mapping", "Bytes programmed that hold mapping tables.", flash.mapping_bytes),
+        ("programmed", "Bytes programmed into flash, in all.", flash.bytes_programmed),
+        ("padding", "Bytes programmed as padding.", flash.padding_bytes),
+        ("gc_moved", "Bytes moved by garbage collection.", flash.gc_bytes_moved),
+        ("wear_levelling_moved", "Bytes moved by wear levelling.", flash.wear_levelling_bytes_moved),
+        ("retirement_moved", "Bytes moved out of retired blocks.", flash.retirement_bytes_moved),
+        ("folding_moved", "Bytes moved out of the SLC cache.", flash.folding_bytes_moved),
+        ("slc_programmed", "Bytes programmed in SLC mode.", flash.slc_bytes_programmed),
+        ("mapping", "Bytes of mapping tables programmed.", flash.mapping_bytes),
     ] {
         out.counter(&format!("flash_{name}_bytes_total"), help, bytes.0);
     }
 }
 
 fn collected(out: &mut Exposition, flash: &FlashCounters) {
-    out.counter("gc_runs_total", "Garbage collections of one superblock each.", flash.gc_runs);
-    out.counter("gc_moved_pages_total", "Logical pages that garbage collection moved.", flash.gc_pages_moved);
+    out.counter("gc_runs_total", "Superblocks collected by garbage collection.", flash.gc_runs);
+    out.counter("gc_moved_pages_total", "Logical pages moved by garbage collection.", flash.gc_pages_moved);
     out.counter("erased_superblocks_total", "Superblocks erased.", flash.erases);
     out.counter("retired_superblocks_total", "Superblocks retired.", flash.retired_superblocks);
 }
 
 fn amplification(out: &mut Exposition, whole: Option<f64>, parts: Option<&WriteCauses>) {
     let (Some(whole), Some(parts)) = (whole, parts) else { return };
-    let help = "Flash bytes programmed over host bytes written, since the drive was attached.";
+    let help = "Flash bytes programmed per host byte written, since the drive was attached.";
     out.gauge("write_amplification_ratio", help, whole);
     let name = "write_amplification_by_cause_ratio";
-    out.head(name, "gauge", "The same by cause.");
+    out.head(name, "gauge", "Write amplification by cause.");
     for (cause, part) in [
         ("host", parts.host),
         ("gc", parts.gc),
@@ -152,13 +144,13 @@ fn amplification(out: &mut Exposition, whole: Option<f64>, parts: Option<&WriteC
 
 fn space(out: &mut Exposition, stat: &DeviceStat) {
     let Some(space) = &stat.space else { return };
-    out.gauge("logical_bytes", "Bytes of logical pages that hold something.", space.logical_bytes);
-    out.gauge("physical_bytes", "Bytes that they take on flash.", space.physical_bytes);
-    out.gauge("physical_capacity_bytes", "Bytes that they may take.", space.physical_capacity_bytes);
+    out.gauge("logical_bytes", "Bytes of logical pages in use.", space.logical_bytes);
+    out.gauge("physical_bytes", "Bytes of flash in use for logical pages.", space.physical_bytes);
+    out.gauge("physical_capacity_bytes", "Bytes of flash available for logical pages.", space.physical_capacity_bytes);
 }
 
 fn utilisation(out: &mut Exposition, stat: &DeviceStat) {
-    out.head("busy_ratio", "gauge", "How busy the parts of the drive were since it was attached.");
+    out.head("busy_ratio", "gauge", "Share of time that the parts of the drive were busy, since it was attached.");
     let busy = &stat.utilisation;
     let parts = [("channel", &busy.channels), ("chip", &busy.chips), ("die", &busy.dies), ("plane", &busy.planes)];
     for (part, Busy { mean, min, max, .. }) in parts {
@@ -170,7 +162,7 @@ fn utilisation(out: &mut Exposition, stat: &DeviceStat) {
 
 fn durations(out: &mut Exposition, stat: &DeviceStat) {
     let name = "request_duration_seconds";
-    out.head(name, "summary", "How long requests took on the drive's clock.");
+    out.head(name, "summary", "Latency of requests on the drive's clock.");
     let times = &stat.latency;
     for (operation, kind) in
         [("read", times.reads), ("write", times.writes), ("flush", times.flushes), ("trim", times.trims)]
@@ -186,19 +178,19 @@ fn durations(out: &mut Exposition, stat: &DeviceStat) {
 
 fn pacing(out: &mut Exposition, stat: &DeviceStat) {
     let (Some(pacing), Some(scale)) = (&stat.pacing, stat.time_scale) else { return };
-    let help = "Seconds of the machine for one of the drive's.";
+    let help = "Seconds on the machine's clock per second on the drive's clock.";
     out.gauge("time_scale_ratio", help, scale);
-    let help = "How late answers were on the machine's clock, median.";
+    let help = "Delay of completions on the machine's clock, median.";
     out.gauge("pacing_error_median_seconds", help, seconds(pacing.error.p50_ns));
-    let help = "How late answers were on the machine's clock, 99th percentile.";
+    let help = "Delay of completions on the machine's clock, 99th percentile.";
     out.gauge("pacing_error_p99_seconds", help, seconds(pacing.error.p99_ns));
 }
 
 fn faults(out: &mut Exposition, stat: &DeviceStat) {
-    out.counter("power_cuts_total", "Power cuts on demand.", stat.power_cuts);
+    out.counter("power_cuts_total", "Injected power cuts.", stat.power_cuts);
     let extra_ns = stat.faults.latency_spike.map_or(0, |spike| spike.extra_ns);
-    out.gauge("fault_latency_seconds", "How much longer requests take on demand.", seconds(extra_ns));
-    out.gauge("fault_unreadable_bytes", "Bytes that cannot be read on demand.", stat.faults.unreadable_bytes);
+    out.gauge("fault_latency_seconds", "Injected extra latency of requests.", seconds(extra_ns));
+    out.gauge("fault_unreadable_bytes", "Bytes made unreadable by an injected fault.", stat.faults.unreadable_bytes);
 }
 
 #[cfg(test)]

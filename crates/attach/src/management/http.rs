@@ -2,7 +2,7 @@
 
 /// Longest head of a request, bytes.
 pub(super) const MAX_HEAD: usize = 8 << 10;
-/// What ends a head.
+/// The end of a head.
 pub(super) const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 /// The only page.
 const PAGE: &str = "/metrics";
@@ -25,10 +25,10 @@ pub(super) const HEADER_TOO_LARGE: Status = "431 Request Header Fields Too Large
 pub(super) const UNAVAILABLE: Status = "503 Service Unavailable";
 const VERSION_NOT_SUPPORTED: Status = "505 HTTP Version Not Supported";
 
-/// Reads the head of a request, of which the first line alone matters.
+/// Reads the head of a request, of which only the first line matters.
 ///
 /// # Errors
-/// What is answered instead.
+/// The response to send instead.
 pub(super) fn parse(head: &[u8]) -> Result<Request, Status> {
     let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let line = std::str::from_utf8(line).map_err(|_| BAD_REQUEST)?;
@@ -47,7 +47,7 @@ pub(super) fn parse(head: &[u8]) -> Result<Request, Status> {
     }
 }
 
-/// An answer; without a page its status is said in words too.
+/// A response; without a page it contains its status as text.
 pub(super) fn response(status: Status, page: Option<&str>, with_body: bool) -> Vec<u8> {
     let hint = format!("{status}; the page is {PAGE}\n");
     let (page, kind) = match page {

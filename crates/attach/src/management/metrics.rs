@@ -1,6 +1,6 @@
-//! What a drive is doing, for Prometheus: `GET /metrics` over HTTP/1.1.
+//! Statistics of a drive for Prometheus: `GET /metrics` over HTTP/1.1.
 //!
-//! One request a connection. Source: RFC 9112, as far as one resource without content takes it.
+//! One request per connection. Source: RFC 9112, as far as needed for one resource without request content.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -24,7 +24,7 @@ pub(crate) fn listen(at: SocketAddr) -> Result<(Listener, SocketAddr), AttachErr
     };
     bind().map_err(|error| AttachError::Place {
         path: at.to_string().into(),
-        reason: format!("no metrics can be served here: {error}"),
+        reason: format!("metrics cannot be served here: {error}"),
     })
 }
 

@@ -6,17 +6,16 @@
 //!   metrics port  ──┘   whole request └─ metrics.rs: HTTP ─ exposition.rs: text ──┘
 //! ```
 //!
-//! **Why not the server's poll loop.** A completion is due to the microsecond, and where a file system is mounted the
-//! server's thread must not ask the system for memory. A snapshot keeps that thread for 2 to 5 µs: it swaps a table of
-//! times and copies counters. The new table, the merging, the percentiles and the text or JSON take another 400 µs, and
-//! allocate (measured after 2,000 writes, optimised build): all that is done here. Both listeners share this thread,
-//! whose priority is a normal one: their requests are few and may wait.
+//! **Why not the server's poll loop.** A completion is due to the microsecond, and with a mounted file system the
+//! server's thread must not allocate memory. A snapshot keeps that thread for 2 to 5 µs: it swaps a table of times and
+//! copies counters. The new table, the merging, the percentiles and the text or JSON take another 400 µs, and allocate
+//! (measured after 2,000 writes, optimised build): all that is done here. Both listeners share this thread, which has
+//! normal priority: their requests are few and may wait.
 //!
-//! **Who waits for whom.** Sockets never block: a client that is slow or idle keeps nothing but one of its listener's
-//! [`CONNECTIONS`], and loses that after [`connection::TIMEOUT`], or at once when one more comes: the one that has been
-//! without its whole request longest goes. So clients that say nothing keep nobody waiting, however many they are. A
-//! command does block the loop until the server's thread has executed it: no other request could be answered before
-//! either.
+//! **Limits of clients.** Sockets never block: a client that is slow or idle takes only one of its listener's
+//! [`CONNECTIONS`], and loses that after [`connection::TIMEOUT`], or at once when one more connects: the one that has
+//! been without a complete request longest is closed. So idle clients keep no other client waiting. A command does
+//! block the loop until the server's thread has executed it: no other request could be served before either.
 
 mod connection;
 mod control;
@@ -165,7 +164,7 @@ impl PollLoop {
         let (commands, mut ready) = (&mut self.commands, connections_ready.iter());
         self.connections.retain_mut(|(_, connection)| {
             let is_ready = ready.next() == Some(&true);
-            // What has come in time is read even where a command has kept this loop until after it.
+            // Bytes that arrived in time are read even if a command has blocked this loop until later.
             (!is_ready || connection.advance(commands)) && !connection.is_late()
         });
         for (&n, _) in accepting.iter().zip(listeners_ready).filter(|&(_, &is_ready)| is_ready) {

@@ -1,8 +1,7 @@
-//! One client: bytes in, commands out; answers in, bytes out.
+//! One client: from bytes to commands, and from completions to bytes.
 //!
 //! Input is read in large pieces, because many small requests come together; the bytes of a large write are read
-//! straight to where the drive takes them from. Replies wait in a queue until the socket takes them, and go out
-//! together.
+//! directly into the drive's buffer. Replies wait in a queue until the socket accepts them, and are sent together.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
@@ -19,7 +18,7 @@ use crate::{AttachError, HostCompletion, HostRequest};
 
 /// Bytes that are read together.
 const INPUT: usize = 256 << 10;
-/// Requests of a client that are under way at most; further ones wait in the socket.
+/// Most requests of a client in flight; further ones wait in the socket.
 const MAX_IN_FLIGHT: usize = 1024;
 /// Bytes of a client's requests and replies that are held before no more of its requests are taken.
 const MAX_HELD: u64 = 64 << 20;
@@ -38,7 +37,7 @@ enum Phase {
         payload: IoBuffer,
         filled: usize,
     },
-    /// It has said goodbye, or makes no sense; what is owed to it is sent.
+    /// It has disconnected, or sent invalid data; pending replies are sent.
     Closing,
 }
 
@@ -60,11 +59,11 @@ impl ReplyPart {
     }
 }
 
-/// The other side is gone.
+/// The other side has closed the connection.
 #[derive(Debug)]
 pub(crate) struct Disconnected;
 
-/// What a client wants to know of a range: which parts of it hold anything.
+/// A client's query of a range: which parts of it have data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StatusRequest {
     cookie: u64,
@@ -90,7 +89,7 @@ pub(crate) struct Connection {
     deadline: Instant,
     /// Pending BLOCK_STATUS requests, in order.
     status_requests: VecDeque<StatusRequest>,
-    /// What has come and is not used up is in `start..end`.
+    /// Received and unused bytes are in `start..end`.
     input: Box<[u8]>,
     start: usize,
     end: usize,
@@ -98,7 +97,7 @@ pub(crate) struct Connection {
     /// Bytes of the first piece that are sent.
     sent: usize,
     in_flight: usize,
-    /// Bytes of the requests under way and of the replies that wait.
+    /// Bytes of the requests in flight and of the waiting replies.
     held_bytes: u64,
 }
 
@@ -157,7 +156,7 @@ impl Connection {
         self.in_flight < MAX_IN_FLIGHT && self.held_bytes < MAX_HELD
     }
 
-    /// Whether requests have been read that there was no room for, and is now.
+    /// Whether requests are buffered that had to wait, and can now start.
     pub(crate) fn has_buffered_requests(&self) -> bool {
         matches!(self.phase, Phase::Ready) && self.has_capacity() && self.end - self.start >= REQUEST_BYTES
     }
@@ -177,7 +176,7 @@ impl Connection {
         self.phase = Phase::Closing;
     }
 
-    /// The client is gone: nothing is owed to it, and what is under way for it is done for nobody.
+    /// The client has gone: no reply is sent, and the results of its requests in flight are dropped.
     pub(crate) fn abandon(&mut self) {
         self.phase = Phase::Closing;
         self.output.clear();
@@ -185,7 +184,7 @@ impl Connection {
         self.in_flight = 0;
     }
 
-    /// Reads what has come and puts its commands into `commands`.
+    /// Reads received bytes and puts their commands into `commands`.
     pub(crate) fn receive(&mut self, info: &DeviceInfo, commands: &mut Vec<HostRequest>) -> Result<(), Disconnected> {
         loop {
             self.advance(info, commands);
@@ -212,7 +211,7 @@ impl Connection {
             };
             match read {
                 Ok(0) => return Err(Disconnected),
-                // The socket had no more; the next look at it would only say so.
+                // The socket was empty; another read would only say so.
                 Ok(bytes) if bytes < wanted => {
                     self.advance(info, commands);
                     return Ok(());
@@ -225,7 +224,7 @@ impl Connection {
         }
     }
 
-    /// Uses up what is there.
+    /// Parses the buffered bytes.
     fn advance(&mut self, info: &DeviceInfo, commands: &mut Vec<HostRequest>) {
         while self.step(info, commands) {}
     }
@@ -389,7 +388,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Drops what the socket has taken.
+    /// Removes what the socket has accepted.
     fn sent_bytes(&mut self, bytes: usize) {
         self.held_bytes = self.held_bytes.saturating_sub(bytes as u64);
         self.sent += bytes;
@@ -404,7 +403,7 @@ impl Connection {
     }
 }
 
-/// Bytes that a request holds while it is under way.
+/// Bytes that a request occupies while it is in flight.
 fn held_by(operation: Operation, length: ByteSize) -> u64 {
     if matches!(operation, Operation::Read | Operation::Write) { length.0 } else { 0 }
 }

@@ -1,14 +1,13 @@
-//! The negotiation before the first request: which export, and what it is like.
+//! The negotiation before the first request: the export and its properties.
 //!
-//! A state machine over bytes: what has come is looked at, what is complete is taken and answered. Options are bounded;
-//! one that is longer than any sensible one is passed over and answered with an error.
+//! A state machine over bytes: complete options are taken from the received bytes and replied to. Options are limited
+//! in length; a longer one is skipped and replied to with an error.
 
 use flashwise_block::DeviceInfo;
 
 use super::protocol::*;
 
-/// Longest option that is looked at, bytes: a name of 4,096 bytes and a request for every piece of information there
-/// is.
+/// Longest option that is parsed, bytes: a name of 4,096 bytes and a request for every piece of information.
 const MAX_OPTION: usize = 64 << 10;
 
 /// Bytes of an option without its data.
@@ -21,11 +20,11 @@ pub(super) enum Handshake {
     Flags,
     /// An option is awaited.
     Option(Negotiated),
-    /// So many bytes of an option that is too long are still to come.
+    /// Remaining bytes of an option that is too long.
     Skipping { negotiated: Negotiated, option: u32, bytes: u64 },
 }
 
-/// What a client and the server have agreed on.
+/// The options agreed on by client and server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Negotiated {
     /// Zeros follow the reply to EXPORT_NAME.
@@ -36,20 +35,20 @@ pub(super) struct Negotiated {
     pub(super) allocation: bool,
 }
 
-/// What came of looking at the bytes that are there.
+/// Result of parsing the received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// So many bytes are used up, and the next thing is awaited.
+    /// Bytes used; more are needed.
     Next(usize, Handshake),
     /// More bytes are needed.
     More,
-    /// So many bytes are used up, and requests follow.
+    /// Bytes used; requests follow.
     Done(usize, Negotiated),
     /// The client wants to go, or makes no sense.
     Close,
 }
 
-/// What the server says before the client does.
+/// The server's first message.
 pub(super) fn greeting() -> Vec<u8> {
     let mut bytes: Vec<u8> = GREETING.iter().flat_map(|magic| magic.to_be_bytes()).collect();
     bytes.extend((FIXED_NEWSTYLE | NO_ZEROES).to_be_bytes());
@@ -57,7 +56,7 @@ pub(super) fn greeting() -> Vec<u8> {
 }
 
 impl Handshake {
-    /// Looks at what has come; puts what is to be sent behind `out`.
+    /// Parses received bytes; appends the reply to `out`.
     pub(super) fn advance(self, input: &[u8], info: &DeviceInfo, out: &mut Vec<u8>) -> Step {
         match self {
             Self::Flags if input.len() < 4 => Step::More,
@@ -85,7 +84,7 @@ impl Handshake {
     }
 }
 
-/// One option and its answer.
+/// One option and its reply.
 fn option(input: &[u8], negotiated: Negotiated, info: &DeviceInfo, out: &mut Vec<u8>) -> Step {
     if input.len() < OPTION_BYTES {
         return Step::More;
@@ -145,7 +144,7 @@ fn option(input: &[u8], negotiated: Negotiated, info: &DeviceInfo, out: &mut Vec
 /// Lists the metadata contexts, or selects them: `base:allocation` is the only one.
 fn contexts(option: u32, data: &[u8], used: usize, negotiated: Negotiated, out: &mut Vec<u8>) -> Step {
     let is_setting = option == OPT_SET_META_CONTEXT;
-    // Whatever comes of it, what was set before is not any more.
+    // In any case, the earlier settings are cleared.
     let negotiated = Negotiated { allocation: negotiated.allocation && !is_setting, ..negotiated };
     let next = |negotiated| Step::Next(used, Handshake::Option(negotiated));
     if is_setting && !negotiated.structured {
@@ -190,7 +189,7 @@ fn is_export(name: &[u8]) -> bool {
     name.is_empty() || name == EXPORT.as_bytes()
 }
 
-/// The name and the kinds of information, two bytes each, that INFO or GO ask for.
+/// The name and the kinds of information, two bytes each, in INFO or GO.
 fn parse_information_request(data: &[u8]) -> Option<(&[u8], &[u8])> {
     let length = be32(data.get(..4)?, 0) as usize;
     let (name, rest) = data[4..].split_at_checked(length)?;
@@ -199,7 +198,7 @@ fn parse_information_request(data: &[u8]) -> Option<(&[u8], &[u8])> {
     (kinds.len() == 2 * count).then_some((name, kinds))
 }
 
-/// The export, and of the rest what is asked for.
+/// The export, and the requested information.
 fn reply_information(option: u32, asked: &[u8], info: &DeviceInfo, structured: bool, out: &mut Vec<u8>) {
     out.extend(option_reply(option, REP_INFO, &export(info.capacity, structured)));
     for kind in asked.chunks_exact(2).map(|kind| be16(kind, 0)) {
@@ -258,7 +257,7 @@ mod tests {
         (step, out)
     }
 
-    /// The kinds of the replies in an answer.
+    /// The kinds of the replies in a response.
     fn replies(mut out: &[u8]) -> Vec<(u32, Vec<u8>)> {
         let mut replies = Vec::new();
         while !out.is_empty() {
@@ -347,7 +346,7 @@ mod tests {
         assert!(after.allocation);
         assert_eq!(told[0], (REP_META_CONTEXT, b"\0\0\0\x01base:allocation".to_vec()));
         assert_eq!((told[1].0, told.len()), (REP_ACK, 2));
-        // A wish that cannot be met takes back what was set.
+        // A request that cannot be met clears the settings.
         for other in [context_request(b"disk", &[b"base:other"]), context_request(b"disk", &[])] {
             let (taken_back, told) = ask(after, OPT_SET_META_CONTEXT, &other);
             assert_eq!((taken_back.allocation, told.len(), told[0].0), (false, 1, REP_ACK));

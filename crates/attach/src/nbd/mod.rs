@@ -15,7 +15,7 @@ mod handshake;
 mod protocol;
 mod round_trip;
 
-/// What a server says first.
+/// The server's first bytes.
 pub(crate) const GREETING: &[u8] = b"NBDMAGIC";
 
 pub(crate) use connection::Connection;

@@ -2,7 +2,7 @@
 
 use flashwise_block::{BlockError, ByteSize, DeviceInfo, Operation};
 
-/// What a server says first: "NBDMAGIC", "IHAVEOPT".
+/// The server's first bytes: "NBDMAGIC", "IHAVEOPT".
 pub(super) const GREETING: [u64; 2] = [0x4e42_444d_4147_4943, 0x4948_4156_454f_5054];
 /// Of an option's reply.
 pub(super) const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
@@ -12,7 +12,7 @@ pub(super) const REPLY_MAGIC: u32 = 0x6744_6698;
 /// Of a chunk of a structured reply.
 pub(super) const CHUNK_MAGIC: u32 = 0x668e_33ef;
 
-/// Handshake flags, of both sides: fixed newstyle; no zeros behind the answer to EXPORT_NAME.
+/// Handshake flags, of both sides: fixed newstyle; no zeros after the reply to EXPORT_NAME.
 pub(super) const FIXED_NEWSTYLE: u16 = 1;
 pub(super) const NO_ZEROES: u16 = 2;
 
@@ -36,7 +36,7 @@ pub(super) const REP_ERR_INVALID: u32 = 1 << 31 | 3;
 pub(super) const REP_ERR_UNKNOWN: u32 = 1 << 31 | 6;
 pub(super) const REP_ERR_TOO_BIG: u32 = 1 << 31 | 9;
 
-/// What INFO and GO tell.
+/// Kinds of information in INFO and GO.
 pub(super) const INFO_EXPORT: u16 = 0;
 pub(super) const INFO_NAME: u16 = 1;
 pub(super) const INFO_DESCRIPTION: u16 = 2;
@@ -45,7 +45,7 @@ pub(super) const INFO_BLOCK_SIZE: u16 = 3;
 /// The only export; the empty name is the same.
 pub(super) const EXPORT: &str = "disk";
 
-/// Transmission flags: flags are there, FLUSH, FUA, TRIM, WRITE_ZEROES, several connections see the same.
+/// Transmission flags: has flags, FLUSH, FUA, TRIM, WRITE_ZEROES, several connections are consistent.
 pub(super) const TRANSMISSION_FLAGS: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 6 | 1 << 8;
 /// Where replies are structured, those to reads are not cut in pieces if a client wants that. They never are.
 const SEND_DF: u16 = 1 << 7;
@@ -65,7 +65,7 @@ const CMD_FLUSH: u16 = 3;
 const CMD_TRIM: u16 = 4;
 const CMD_WRITE_ZEROES: u16 = 6;
 const CMD_BLOCK_STATUS: u16 = 7;
-/// The flag of a command that is durable when it is answered.
+/// The flag of a command that is durable when it completes.
 const FLAG_FUA: u16 = 1;
 /// BLOCK_STATUS flag: first extent only.
 const FLAG_REQ_ONE: u16 = 1 << 3;
@@ -91,7 +91,7 @@ pub(super) const MAX_TRANSFER: u32 = 32 << 20;
 pub(super) const REQUEST_BYTES: usize = 28;
 pub(super) const REPLY_BYTES: usize = 16;
 
-/// A request as it comes.
+/// A request as received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NbdRequest {
     pub(super) cookie: u64,
@@ -101,11 +101,11 @@ pub(super) struct NbdRequest {
     pub(super) fua: bool,
 }
 
-/// What a request asks for.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Do(Operation),
-    /// What is allocated of a range, or of its first piece.
+    /// The allocation of a range, or of its first piece.
     BlockStatus {
         one: bool,
     },
@@ -140,7 +140,7 @@ impl NbdRequest {
     }
 }
 
-/// The head of a reply; behind it, without an error, come the bytes of a read.
+/// The head of a reply; without an error, the bytes of a read follow.
 pub(super) fn reply(cookie: u64, error: u32) -> [u8; REPLY_BYTES] {
     let mut bytes = [0; REPLY_BYTES];
     bytes[..4].copy_from_slice(&REPLY_MAGIC.to_be_bytes());
@@ -159,7 +159,7 @@ fn chunk(cookie: u64, kind: u16, length: u32) -> Vec<u8> {
     bytes
 }
 
-/// The head of what a read gives; the bytes follow.
+/// The head of a read's reply; the bytes follow.
 pub(super) fn data_chunk(cookie: u64, offset: u64, length: u32) -> Vec<u8> {
     let mut bytes = chunk(cookie, CHUNK_OFFSET_DATA, length + 8);
     bytes.extend(offset.to_be_bytes());
@@ -174,7 +174,7 @@ pub(super) fn error_chunk(cookie: u64, error: u32) -> Vec<u8> {
     bytes
 }
 
-/// What is allocated: ranges one behind the other, each with whether it is a hole.
+/// The allocation: consecutive ranges, each with whether it is a hole.
 pub(super) fn status_chunk(cookie: u64, ranges: &[(u32, bool)]) -> Vec<u8> {
     let mut bytes = chunk(cookie, CHUNK_BLOCK_STATUS, 4 + 8 * ranges.len() as u32);
     bytes.extend(ALLOCATION_ID.to_be_bytes());
@@ -195,7 +195,7 @@ pub(super) fn option_reply(option: u32, kind: u32, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What INFO_BLOCK_SIZE tells: the least, the best and the most bytes of a request.
+/// Content of INFO_BLOCK_SIZE: the smallest, the preferred and the largest number of bytes of a request.
 pub(super) fn block_sizes(info: &DeviceInfo) -> [u8; 14] {
     let least = info.logical_block.0 as u32;
     let best = least.max(4096);
@@ -207,7 +207,7 @@ pub(super) fn block_sizes(info: &DeviceInfo) -> [u8; 14] {
     bytes
 }
 
-/// What INFO_EXPORT tells: size and flags.
+/// Content of INFO_EXPORT: size and flags.
 pub(super) fn export(capacity: ByteSize, structured: bool) -> [u8; 12] {
     let mut bytes = [0; 12];
     bytes[..2].copy_from_slice(&INFO_EXPORT.to_be_bytes());
@@ -217,7 +217,7 @@ pub(super) fn export(capacity: ByteSize, structured: bool) -> [u8; 12] {
     bytes
 }
 
-/// The error number of a failure; a write behind the end finds no space.
+/// The error number of a failure; a write beyond the end finds no space.
 pub(super) fn error_number(error: &BlockError, capacity: ByteSize) -> u32 {
     match error {
         BlockError::InvalidRequest { operation, offset, length, .. } => {
@@ -242,7 +242,7 @@ pub(super) fn be64(bytes: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(array(bytes, at))
 }
 
-/// Bytes from `at` on; zeros where there are none.
+/// Bytes from `at` on; zeros beyond the end.
 fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let mut array = [0; N];
     if let Some(found) = bytes.get(at..at + N) {

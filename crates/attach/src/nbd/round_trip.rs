@@ -1,5 +1,5 @@
-//! What the way to a client and back takes on this machine: through the kernel's sockets, two threads that have to be
-//! woken up, and what client and server do outside the times that the server sees.
+//! The time of the way to a client and back on this machine: through the kernel's sockets, waking two threads, and the
+//! work of client and server outside the times that the server sees.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -17,15 +17,15 @@ use crate::{AttachError, Engine, Pace, Server};
 const READS: u64 = 400;
 /// Bytes of a read.
 const LENGTH: u32 = 4096;
-/// Who waits longer than that for an answer is not woken up any slower.
+/// A thread that waits longer for a completion is not woken up any slower.
 const LONG: Duration = Duration::from_millis(1);
 
-/// How much longer than the server has a read of 4 KiB its client waits for it, where nothing disturbs it (the lower
-/// quartile): measured with a client that asks for one after the other, through the same server and a socket, from a
+/// How much longer than the server takes for a read of 4 KiB its client waits for it, without disturbance (the lower
+/// quartile): measured with a client that reads one block after the other, through the same server and a socket, from a
 /// drive of the same kind and at the same pace, so that both sleep as long as they will.
 ///
 /// # Errors
-/// Where the machine gives no sockets or threads.
+/// When the machine provides no sockets or threads.
 pub fn measure_round_trip(config: &DeviceConfig, pace: Pace) -> Result<Duration, AttachError> {
     use std::io::Error;
     let no_drive = |error| AttachError::system("a drive to measure the round trip with")(Error::other(error));
@@ -42,7 +42,8 @@ pub fn measure_round_trip(config: &DeviceConfig, pace: Pace) -> Result<Duration,
     stop.request();
     let panicked = |_| AttachError::system("the round trip's server")(Error::other("it panicked"));
     let engine = serving.join().map_err(panicked)??;
-    let lost = || AttachError::system("the round trip's requests")(Error::other("the server has not seen all of them"));
+    let lost =
+        || AttachError::system("requests of the round trip")(Error::other("the server did not receive all of them"));
     estimate_round_trip(&measured?, engine.service_times()).ok_or_else(lost)
 }
 

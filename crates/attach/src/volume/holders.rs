@@ -1,5 +1,4 @@
-//! Who holds a mount, so that it cannot be unmounted: as well as can be told from `/proc`, without asking the file
-//! system.
+//! The processes that keep a mount busy, as far as `/proc` shows, without accessing the file system.
 
 use std::path::{Path, PathBuf};
 
@@ -8,11 +7,11 @@ use crate::mounts::Mount;
 /// How many are named.
 const NAMED: usize = 4;
 
-/// Who holds what is mounted at a place, in words such as `postgres (process 17), bash (process 12)`; none where nobody
-/// is seen, such as a process of another container's.
+/// The users of a mount, in words such as `postgres (process 17), bash (process 12)`; none if no process is visible,
+/// such as one of another container.
 pub(super) fn holders(place: &Path, mounts: &[Mount]) -> Option<String> {
     let below = mounts.iter().filter(|mount| mount.point != place && mount.point.starts_with(place));
-    let mut words: Vec<_> = below.map(|mount| format!("what is mounted at {}", mount.point.display())).collect();
+    let mut words: Vec<_> = below.map(|mount| format!("the mount at {}", mount.point.display())).collect();
     words.extend(processes(place).into_iter().map(|(process, name)| format!("{name} (process {process})")));
     let more = words.len().saturating_sub(NAMED);
     words.truncate(NAMED);
@@ -56,6 +55,6 @@ mod tests {
         assert!(words.contains(&format!("(process {})", std::process::id())), "{words}");
         let inner = format!("90 22 0:50 / {0} rw - ext4 a rw\n91 90 0:51 / {0}/inner rw - tmpfs b rw", place.display());
         let words = holders(&place, &parse(&inner)).unwrap();
-        assert!(words.starts_with(&format!("what is mounted at {}/inner, ", place.display())), "{words}");
+        assert!(words.starts_with(&format!("the mount at {}/inner, ", place.display())), "{words}");
     }
 }

@@ -1,24 +1,24 @@
-//! The loop device over the drive's file: what makes a file a block device that a file system can be on.
+//! The loop device over the drive's file: it makes the file a block device for a file system.
 //!
-//! | default of the kernel's | would make of the drive | here |
+//! | default of the kernel | effect on the drive | here |
 //! |---|---|---|
-//! | I/O through the page cache | one request at a time | direct I/O, and an error where the kernel takes it back |
-//! | sectors of 512 bytes | one that takes any 512 bytes | the drive's logical blocks |
-//! | a request of up to 1,280 KiB | two, as the file takes 1 MiB | 1 MiB |
-//! | writing back is throttled at 2 ms | few writes in flight where time is stretched | 2 ms of the drive's time |
-//! | reading ahead by 2.5 MiB, as for a disk that turns | one whose scans are faster than a drive's | 128 KiB |
-//! | what was set while another file was below it | one of 16 requests, or of 4 KiB each, say | set anew, all of it |
+//! | I/O through the page cache | one request at a time | direct I/O, and an error if the kernel disables it |
+//! | sectors of 512 bytes | accepts any 512 bytes | the drive's logical blocks |
+//! | a request of up to 1,280 KiB | two, as the file accepts 1 MiB | 1 MiB |
+//! | write-back is throttled at 2 ms | few writes in flight with a time scale | 2 ms of the drive's time |
+//! | read-ahead of 2.5 MiB, as for a hard disk | scans faster than a drive's | 128 KiB |
+//! | settings for an earlier file below it | 16 requests, or 4 KiB each, for example | set again, all of them |
 //!
-//! **Whose device it is.** A device's name is no mark of ours: as soon as somebody else has detached our file, another
-//! program may get the same name for its own. What is never used twice is the number that the kernel gives each file
-//! below a device, its `diskseq`. It is noted when the device is made, also in the drive's directory, and everything
-//! that is done to a device by its name, detaching it above all, is done while the device is held open and found to
-//! have that number still ([`LoopDevice::open_if_same`]): nobody can put another file below a device that somebody has
-//! open, whoever detaches it. The path of the file below a device is no such mark: once the drive's process is gone it
-//! is anything from the path that it had to `/disk`.
+//! **Identity of a device.** A device's name does not identify it: as soon as another process has detached our file, a
+//! program may get the same name for its own. The number that the kernel gives each file below a device, its `diskseq`,
+//! is never reused. It is recorded when the device is created, also in the drive's directory, and every operation on a
+//! device by its name, above all detaching it, is done while the device is held open and has that number
+//! ([`LoopDevice::open_if_same`]): no process can put another file below a device that is open. The path of the file
+//! below a device does not identify it: when the drive's process has ended, it may be anything from the earlier path to
+//! `/disk`.
 //!
-//! Source: `drivers/block/loop.c` and `Documentation/ABI/stable/sysfs-block` of Linux 6.18. The devices are made by
-//! `losetup` of util-linux, which looks for a free one and tries again where another program was faster.
+//! Source: `drivers/block/loop.c` and `Documentation/ABI/stable/sysfs-block` of Linux 6.18. The devices are created by
+//! `losetup` of util-linux, which looks for a free one and retries if another program was faster.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -35,7 +35,7 @@ const LONGEST_KIB: u64 = 1024;
 /// Read ahead, as of any drive of flash, KiB (`VM_READAHEAD_PAGES`).
 const READ_AHEAD_KIB: &str = "128";
 
-/// Requests under way at most. A device keeps what somebody has set for the file that it was over before.
+/// Most requests in flight. A device keeps the settings for its earlier file.
 const REQUESTS: &str = "128";
 /// On the way there.
 const STEP: &str = "64";
@@ -46,11 +46,11 @@ pub(super) struct LoopDevice {
     losetup: PathBuf,
     /// `loop3`.
     name: String,
-    /// Tells the file below it from all others that ever are; kernels before 5.15 have no such number.
+    /// Identifies the file below it uniquely; kernels before 5.15 have no such number.
     sequence: Option<u64>,
 }
 
-/// A loop device that is open: what is below it stays what it is.
+/// A loop device that is open: the file below it cannot change.
 #[derive(Debug)]
 pub(super) struct OpenLoopDevice {
     _open: File,
@@ -62,8 +62,8 @@ pub(super) fn losetup() -> Result<PathBuf, String> {
 }
 
 impl LoopDevice {
-    /// A new device over a file whose sectors have so many bytes, from `offset` on, held. It reads and writes; the file
-    /// must be served meanwhile.
+    /// Creates a device over a file, with that sector size, from `offset` on, and holds it open. This reads and writes;
+    /// the file must be served meanwhile.
     ///
     /// # Errors
     /// In words: there is no loop device, or the kernel does not do direct I/O on it.
@@ -77,14 +77,15 @@ impl LoopDevice {
         let options = ["--show", "--find", "--direct-io=on", "--sector-size", &sector, "--offset", &offset];
         let arguments: Vec<_> = options.iter().map(OsStr::new).chain([file.as_os_str()]).collect();
         let made = tools::run(losetup, &arguments).map_err(|error| {
-            format!("no loop device can be had: {error}; the kernel's module loop and a free /dev/loop* are needed")
+            format!("no loop device: {error}; the kernel module loop and a free /dev/loop* are needed")
         })?;
-        let name = made.strip_prefix("/dev/").ok_or_else(|| format!("losetup says {made}"))?.to_owned();
+        let name =
+            made.strip_prefix("/dev/").ok_or_else(|| format!("unexpected output of losetup: {made}"))?.to_owned();
         let device = Self { losetup: losetup.to_owned(), name, sequence: None };
         let open = File::open(device.path()).map_err(|error| format!("{made}: {error}"))?;
-        // Looked at when nobody can change it any more.
+        // Checked when it cannot be changed any more.
         if device.backing().is_none_or(|over| over != file) {
-            return Err(format!("somebody else has taken {made} for another file meanwhile; try again"));
+            return Err(format!("{made} is now in use for another file; try again"));
         }
         let (device, held) = (Self { sequence: device.sequence_now(), ..device }, OpenLoopDevice { _open: open });
         device.be_as_long_as_its_file()?;
@@ -92,7 +93,9 @@ impl LoopDevice {
             return Ok((device, held));
         }
         device.detach();
-        Err("this kernel's loop device takes no direct I/O from the file, one request at a time; use --nbd".to_owned())
+        Err("this kernel's loop device does not support direct I/O to the file and serves one request at a time; use \
+             --nbd"
+            .to_owned())
     }
 
     /// Holds it, if it is still the one that it was.
@@ -102,47 +105,46 @@ impl LoopDevice {
         is_the_same.then_some(OpenLoopDevice { _open: open })
     }
 
-    /// What tells what is below it now from everything else.
+    /// Identifies the file below it now.
     fn sequence_now(&self) -> Option<u64> {
         self.attribute("diskseq")?.parse().ok()
     }
 
-    /// What the next drive finds it by, where this one is killed: a line.
+    /// The line by which the next drive finds it, if this one is killed.
     pub(super) fn note(&self) -> String {
         self.sequence.map_or_else(String::new, |sequence| format!("{} {sequence}\n", self.name))
     }
 
-    /// A kernel that could not learn the length of the file, of which it says nothing (`lo_calculate_size`), makes an
-    /// empty device over it. Then it is asked again.
+    /// A kernel that could not read the length of the file, without reporting that (`lo_calculate_size`), creates an
+    /// empty device over it. Then the length is set again.
     fn be_as_long_as_its_file(&self) -> Result<(), String> {
         let is_empty = || self.attribute("size").as_deref() == Some("0");
         if is_empty() {
             let asked = tools::run(&self.losetup, &[OsStr::new("--set-capacity"), self.path().as_os_str()]);
             if is_empty() {
                 self.detach();
-                let words = asked.err().unwrap_or_else(|| "nor when asked again".to_owned());
-                return Err(format!("/dev/{} has not the length of the drive: {words}; try again", self.name));
+                let words = asked.err().unwrap_or_else(|| "losetup --set-capacity did not help".to_owned());
+                return Err(format!("/dev/{} does not have the size of the drive: {words}; try again", self.name));
             }
         }
         Ok(())
     }
 
-    /// Lets the device be no narrower than the drive, of whose seconds each takes `scale` of the machine's, whatever
-    /// its last user has left.
+    /// Gives the device at least the drive's concurrency, with a time `scale`, whatever its last user has set.
     pub(super) fn set_queue_limits(&self, scale: f64) {
         let number = |name: &str| self.attribute(name).and_then(|told| told.parse::<u64>().ok());
         let longest = number("queue/max_hw_sectors_kb").map_or(LONGEST_KIB, |most| most.min(LONGEST_KIB));
         self.set_attribute("queue/max_sectors_kb", &longest.to_string());
         self.set_attribute("queue/scheduler", "none");
-        // In two steps: from 16 to 128 at once, Linux 6.18 says 128 and lets 16 through.
+        // In two steps: from 16 to 128 at once, Linux 6.18 reports 128 but lets 16 through.
         self.set_attribute("queue/nr_requests", STEP);
         self.set_attribute("queue/nr_requests", REQUESTS);
-        // The kernel's own again; what is there may be one that was stretched already.
+        // The kernel's default; the present value may be a scaled one already.
         self.set_attribute("queue/wbt_lat_usec", "-1");
         if let Some(throttle) = number("queue/wbt_lat_usec").filter(|_| scale > 1.0) {
             self.set_attribute("queue/wbt_lat_usec", &((throttle as f64 * scale) as u64).to_string());
         }
-        // After the length of requests, of which the kernel takes it.
+        // After the length of requests, from which the kernel derives it.
         self.set_attribute("queue/read_ahead_kb", READ_AHEAD_KIB);
     }
 
@@ -176,11 +178,11 @@ impl LoopDevice {
         self.attribute("dev").and_then(|numbers| mounts::device(&numbers))
     }
 
-    /// Gives it back, if it is still ours; where somebody has it, as soon as nobody has.
+    /// Detaches it, if it is still ours; if a process has it open, as soon as that closes it.
     pub(super) fn detach(&self) {
-        // Open until the kernel has been told: what the name means cannot change in between.
+        // Open until the kernel has detached it: the meaning of the name cannot change in between.
         let Some(_held) = self.open_if_same() else { return };
-        // Where it is gone already there is nothing to do.
+        // If it is gone already there is nothing to do.
         let _ = tools::run(&self.losetup, &[OsStr::new("--detach"), self.path().as_os_str()]);
     }
 
@@ -189,7 +191,7 @@ impl LoopDevice {
         Some(told.trim_end().to_owned())
     }
 
-    /// What the kernel does not take it leaves as it is; the self-test tells whether the device is wide enough.
+    /// A setting that the kernel refuses is left; the self-test shows whether the concurrency is sufficient.
     #[allow(clippy::disallowed_methods, reason = "an attribute of the kernel's")]
     fn set_attribute(&self, name: &str, value: &str) {
         let _ = std::fs::write(Path::new("/sys/block").join(&self.name).join(name), value);
@@ -220,7 +222,7 @@ mod tests {
             self.directory.path().canonicalize().unwrap().join(name)
         }
 
-        /// What stands for somebody else: by name, without asking whose it is.
+        /// Acts as another process: by name, without checking the identity.
         fn run(&self, arguments: &[&str], file: &Path) -> bool {
             let arguments = arguments.iter().map(OsStr::new).chain([file.as_os_str()]);
             tools::run(&self.losetup, &arguments.collect::<Vec<_>>()).is_ok()
@@ -229,11 +231,11 @@ mod tests {
 
     #[test]
     fn a_name_that_somebody_else_has_got_meanwhile_is_left_alone() {
-        let Some(place) = Reused::new() else { return eprintln!("it takes root and losetup: not tested") };
+        let Some(place) = Reused::new() else { return eprintln!("it needs root and losetup: not tested") };
         let Ok((device, held)) = LoopDevice::attach(&place.losetup, &place.file("ours"), 512, ByteSize(0)) else {
             return eprintln!("no loop devices: not tested");
         };
-        // Somebody detaches it. As long as it is held, nobody gets the name for another file.
+        // Another process detaches it. While it is held open, its name cannot get another file.
         assert!(place.run(&["--detach"], &device.path()));
         let name = device.path().display().to_string();
         assert!(!place.run(&[&name], &place.file("theirs")), "the kernel gives it to nobody");
@@ -253,7 +255,7 @@ mod tests {
 
     #[test]
     fn what_was_noted_is_found_whatever_its_file_is_called_by_now() {
-        let Some(place) = Reused::new() else { return eprintln!("it takes root and losetup: not tested") };
+        let Some(place) = Reused::new() else { return eprintln!("it needs root and losetup: not tested") };
         let Ok((device, held)) = LoopDevice::attach(&place.losetup, &place.file("ours"), 512, ByteSize(0)) else {
             return eprintln!("no loop devices: not tested");
         };

@@ -5,14 +5,14 @@
 //! ```
 //!
 //! Everything that waits for the drive, from `losetup` to `umount`, is done by a thread of its own while the server's
-//! thread serves. It is taken away in the opposite order: unmounted, which waits for who still holds it; the loop
-//! device given back; the file unmounted. What is not taken away in order is cut off ([`Volume`]'s `drop`): the
-//! kernel's connection to the file is ended first, so that nothing can wait for a drive that serves no more. What a
-//! drive that was killed has left is taken away by the next one ([`runtime_directory`]).
+//! thread serves. It is removed in the opposite order: the file system is unmounted, which waits for processes that use
+//! it; the loop device is detached; the file is unmounted. After a failure it is cut off ([`Volume`]'s `drop`): the
+//! kernel's connection to the file is ended first, so that nothing can wait for a drive that serves no more. Leftovers
+//! of a killed drive are removed by the next one ([`runtime_directory`]).
 //!
-//! A file system is made without discarding anything: an empty drive has nothing to discard, and what a drive is
-//! preconditioned with is to stay. Tables of inodes are left for the file system to fill where it needs them, as the
-//! drive reads as zeros; a thread of ext4's would else write them while a database is measured.
+//! A file system is created without discarding: an empty drive has nothing to discard, and the content of a
+//! preconditioned drive is to stay. Inode tables are left for the file system to fill when needed, as the drive reads
+//! as zeros; otherwise a thread of ext4 would write them while a database is measured.
 
 mod holders;
 mod loops;
@@ -37,7 +37,7 @@ pub(crate) use runtime_directory::RuntimeDirectory;
 
 /// How often it is looked whether a mount is still held.
 const LOOK: Duration = Duration::from_millis(20);
-/// For how long nobody is told that it is: what a program that has just ended had open is closed in a moment.
+/// Delay before busy mounts are reported: files of a program that has just ended are closed in a moment.
 const MOMENT: Duration = Duration::from_millis(300);
 
 /// A file system that a drive can be mounted with.
@@ -58,7 +58,7 @@ impl FileSystem {
         }
     }
 
-    /// What else there may be.
+    /// The other kind.
     fn other(self) -> Self {
         match self {
             Self::Ext4 => Self::Xfs,
@@ -66,7 +66,7 @@ impl FileSystem {
         }
     }
 
-    /// What makes one, and its package.
+    /// The program that creates one, and its package.
     fn maker(self) -> (&'static str, &'static str) {
         match self {
             Self::Ext4 => ("mkfs.ext4", "e2fsprogs"),
@@ -81,8 +81,8 @@ impl FileSystem {
         }
     }
 
-    /// Where `scale` seconds of the machine's are one of the drive's: ext4 commits its journal after as many of the
-    /// drive's as it would of the machine's, XFS has no such option.
+    /// Mount options, with a time `scale`: ext4 commits its journal after that time on the drive's clock, XFS has no
+    /// such option.
     fn mount_options(self, scale: f64) -> CString {
         let options = match self {
             Self::Ext4 if scale > 1.0 => {
@@ -95,7 +95,7 @@ impl FileSystem {
     }
 }
 
-/// Says something to the user while the server runs.
+/// Sends a message to the user while the server runs.
 #[derive(Clone)]
 pub(crate) struct Messages(pub(crate) Arc<dyn Fn(&str) + Send + Sync>);
 
@@ -105,12 +105,12 @@ impl Messages {
     }
 }
 
-/// What is to be mounted where, once it is known that it can be.
+/// A mount that was checked and can be done.
 #[derive(Clone, Debug)]
 pub(crate) struct MountPlan {
     directory: PathBuf,
     kind: FileSystem,
-    /// Where on the drive the file system begins.
+    /// Offset of the file system on the drive.
     offset: ByteSize,
     losetup: PathBuf,
     maker: PathBuf,
@@ -123,19 +123,18 @@ const COMMIT_S: f64 = 5.0;
 const LONGEST_COMMIT_S: f64 = 86_400.0;
 
 impl MountPlan {
-    /// Looks whether all is there, and makes the drive's directory.
+    /// Checks all requirements, and creates the drive's directory.
     ///
     /// # Errors
-    /// In words that say what is missing.
+    /// In words: what is missing.
     pub(crate) fn prepare(
         directory: &Path,
         kind: FileSystem,
         offset: ByteSize,
     ) -> Result<(Self, RuntimeDirectory), String> {
         if !rustix::process::geteuid().is_root() {
-            return Err(
-                "only root mounts a file system; run this as root, or serve the drive with --nbd or --fuse".to_owned()
-            );
+            return Err("mounting a file system needs root; run this as root, or serve the drive with --nbd or --fuse"
+                .to_owned());
         }
         let losetup = loops::losetup()?;
         let (maker, package) = kind.maker();
@@ -161,7 +160,7 @@ fn check(directory: &Path) -> Result<PathBuf, String> {
     crate::fuse::clear_stale_mount(directory)?;
     let real = directory.canonicalize().map_err(|error| format!("{error}; give an empty directory"))?;
     let mounts = mounts().map_err(|error| format!("mountinfo: {error}"))?;
-    // Asked before the directory is read: who is mounted there might not answer.
+    // Checked before the directory is read: an existing mount might not respond.
     if let Some(mount) = mounts.iter().rfind(|mount| mount.point == real) {
         let Mount { kind, source, .. } = mount;
         return Err(format!("{source} ({kind}) is mounted here already; unmount it, or give another directory"));
@@ -191,40 +190,41 @@ impl Volume {
         self.device.path()
     }
 
-    /// Notes what is to be taken away where the drive is killed.
+    /// Records what is to be removed if the drive is killed.
     ///
     /// # Errors
-    /// In words: nothing can be noted.
+    /// In words: nothing can be recorded.
     pub(crate) fn note_in(&self, home: &RuntimeDirectory) -> Result<(), String> {
-        home.note_device(&self.device).map_err(|error| format!("its loop device cannot be noted: {error}"))
+        home.note_device(&self.device).map_err(|error| format!("its loop device cannot be recorded: {error}"))
     }
 
-    /// What makes the file system, on a drive that is blank, and mounts it or the one that is there, for another
-    /// thread. A drive that holds anything is never formatted.
+    /// Returns the work of creating the file system, on an empty drive, and mounting it or the existing one, for
+    /// another thread. A drive with content is never formatted.
     pub(crate) fn mounting(&mut self, is_blank: bool) -> impl FnOnce() -> Result<FileSystem, String> + Send + 'static {
         let (plan, device, held) = (self.plan.clone(), self.device(), self.held.take());
         move || {
-            // Nobody else's device may be at its name while it is formatted.
+            // Another device must not get its name while it is formatted.
             let _held = held;
             if is_blank {
                 let options = plan.kind.make_options().iter().map(OsStr::new);
                 let arguments: Vec<_> = options.chain([device.as_os_str()]).collect();
-                tools::run(&plan.maker, &arguments).map_err(|error| format!("no file system can be made: {error}"))?;
+                tools::run(&plan.maker, &arguments)
+                    .map_err(|error| format!("the file system cannot be created: {error}"))?;
                 return mount_as(&plan, &device, plan.kind);
             }
             let tried = mount_as(&plan, &device, plan.kind);
             let found = tried.or_else(|error| mount_as(&plan, &device, plan.kind.other()).map_err(|_| error));
-            let help = "what is on the drive is not formatted; give another data file, or serve this one with --fuse";
+            let help = "a drive with content is not formatted; give another data file, or serve this one with --fuse";
             found.map_err(|error| format!("{error}; {help}"))
         }
     }
 
-    /// What unmounts the file system, as soon as nobody holds it or at once where there is a `hurry`, and gives the
-    /// loop device back; for another thread.
+    /// Returns the work of unmounting the file system, as soon as no process uses it, or at once in a `hurry`, and of
+    /// detaching the loop device; for another thread.
     pub(crate) fn unmounting(&self, hurry: Arc<AtomicBool>, messages: Messages) -> impl FnOnce() + Send + 'static {
         let device = self.device.clone();
         move || {
-            // Somebody else may have unmounted and detached it, and its name be that of a device which is not ours.
+            // Another process may have unmounted and detached it, and its name may be that of another device.
             let Some(held) = device.open_if_same() else { return };
             let Some(numbers) = device.numbers() else { return };
             let (began, mut is_told) = (Instant::now(), false);
@@ -246,24 +246,24 @@ fn mount_as(plan: &MountPlan, device: &Path, kind: FileSystem) -> Result<FileSys
     let (name, options) = (kind.name(), kind.mount_options(plan.scale));
     let mounted = mount(device, &plan.directory, name, MountFlags::NOATIME, options.as_c_str());
     mounted.map(|()| kind).map_err(|error| match error {
-        Errno::NODEV => format!("this kernel has no {name}"),
+        Errno::NODEV => format!("this kernel does not support {name}"),
         error => format!("the file system cannot be mounted: {error}"),
     })
 }
 
-/// Unmounts what is on a device, the latest mount first. Gives a mount that is held.
+/// Unmounts the mounts of a device, the latest first. Returns a busy mount.
 fn unmount_next(device: (u32, u32), hurry: bool) -> Option<Mount> {
     loop {
         let mount = mounts().ok()?.into_iter().rfind(|mount| mount.device == device)?;
         if hurry {
-            // Who holds it loses the drive now, and should find as much on it as can be.
+            // Processes that use it lose the drive now; as much data as possible should be on it.
             let _ = File::open(&mount.point).map(|directory| rustix::fs::syncfs(&directory));
         }
         let flags = if hurry { UnmountFlags::DETACH } else { UnmountFlags::empty() };
         match unmount(&mount.point, flags) {
             Ok(()) => {}
             Err(Errno::BUSY) => return Some(mount),
-            // Somebody else has unmounted it meanwhile, or nobody can.
+            // Another process has unmounted it meanwhile, or it cannot be unmounted.
             Err(_) if mounts().is_ok_and(|mounts| !mounts.contains(&mount)) => {}
             Err(_) => return None,
         }
@@ -273,14 +273,14 @@ fn unmount_next(device: (u32, u32), hurry: bool) -> Option<Mount> {
 fn words_of(busy: &Mount) -> String {
     let place = busy.point.display();
     let holders = holders::holders(&busy.point, &mounts().unwrap_or_default());
-    let holders = holders.unwrap_or_else(|| "somebody who is not seen from here".to_owned());
-    format!("{place} is held by {holders}; it is unmounted as soon as they let it go, and at once on Ctrl-C")
+    let holders = holders.unwrap_or_else(|| "an unknown process".to_owned());
+    format!("{place} is in use by {holders}; it is unmounted when they release it, or at once on Ctrl-C")
 }
 
 /// Unmounts all of some mounts at once, the latest first, whoever holds them.
 fn unmount_all(which: impl Fn(&Mount) -> bool) {
     for mount in mounts().unwrap_or_default().iter().rev().filter(|mount| which(mount)) {
-        // Where it fails it is not there any more.
+        // On failure it is not mounted any more.
         let _ = unmount(&mount.point, UnmountFlags::DETACH);
     }
 }
@@ -290,7 +290,7 @@ impl Drop for Volume {
         if self.device.backing().is_none() {
             return;
         }
-        // Nobody serves any more: nothing below may wait for the drive.
+        // The drive is not served any more: nothing below may wait for it.
         if let Some(abort) = &mut self.abort {
             let _ = abort.write_all(b"1");
         }

@@ -1,16 +1,15 @@
-//! The private directory of a mounted drive, and what those that were killed have left.
+//! The private directory of a mounted drive, and leftovers of killed ones.
 //!
 //! ```text
-//!   /run/flashwise/lock            held while a directory is made, or a dead one is taken away
-//!   /run/flashwise/4711.0/lock     held as long as the drive lives: the kernel lets it go with the process
-//!                        /sockets  the drive's Unix sockets, a path a line
-//!                        /loop     its loop device: name, and the number by which the kernel tells it from others
+//!   /run/flashwise/lock            held while a directory is created, or a dead one is removed
+//!   /run/flashwise/4711.0/lock     held as long as the drive lives: the kernel releases it with the process
+//!                        /sockets  the drive's Unix sockets, one path per line
+//!                        /loop     its loop device: name, and the number that identifies it
 //!                        /fuse     where its file is mounted, `fuse/disk`
 //! ```
 //!
-//! Whether a drive is dead is told by its lock alone. Its file system is never asked: a drive that is merely stopped
-//! would not answer. A dead one is taken away from the top: what is mounted on its loop device, the device, the file,
-//! sockets.
+//! Only its lock shows whether a drive is dead. Its file system is never accessed: a drive that is merely stopped would
+//! not respond. A dead one is removed from the top: the mounts of its loop device, the device, the file, sockets.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -28,7 +27,7 @@ use crate::socket::remove_stale;
 /// Where the directories are.
 pub(super) const BASE: &str = "/run/flashwise";
 
-/// A drive's directory; gone with it.
+/// A drive's directory; removed when dropped.
 #[derive(Debug)]
 pub(crate) struct RuntimeDirectory {
     directory: PathBuf,
@@ -37,10 +36,10 @@ pub(crate) struct RuntimeDirectory {
 }
 
 impl RuntimeDirectory {
-    /// Makes a directory, and takes away what drives that were killed have left.
+    /// Creates a directory, and removes leftovers of killed drives.
     ///
     /// # Errors
-    /// Where nothing can be made there.
+    /// When nothing can be created there.
     #[allow(clippy::disallowed_methods, reason = "files of a directory that one process of flashwise has for itself")]
     pub(super) fn create(base: &Path, losetup: &Path) -> io::Result<Self> {
         static DIRECTORIES: AtomicU32 = AtomicU32::new(0);
@@ -72,13 +71,13 @@ impl RuntimeDirectory {
         std::fs::write(self.directory.join("loop"), device.note())
     }
 
-    /// Notes a socket, which is taken away where the drive is killed.
+    /// Records a socket, which is removed if the drive is killed.
     #[allow(clippy::disallowed_methods, reason = "files of a directory that one process of flashwise has for itself")]
     pub(crate) fn note(&self, socket: &Path) {
         let path = std::path::absolute(socket).unwrap_or_else(|_| socket.to_owned());
         let line = [path.as_os_str().as_bytes(), b"\n"].concat();
         let file = OpenOptions::new().create(true).append(true).open(self.directory.join("sockets"));
-        // Where it cannot be noted it stays behind, and the next drive there replaces it.
+        // If it cannot be recorded, it stays, and the next drive there replaces it.
         let _ = file.and_then(|mut file| file.write_all(&line));
     }
 }
@@ -94,7 +93,7 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
 }
 
-/// Takes away what drives that were killed have left.
+/// Removes leftovers of killed drives.
 fn sweep(base: &Path, losetup: &Path) {
     for entry in std::fs::read_dir(base).into_iter().flatten().flatten() {
         let directory = entry.path();
@@ -104,7 +103,7 @@ fn sweep(base: &Path, losetup: &Path) {
     }
 }
 
-/// Whether nobody holds its lock.
+/// Whether its lock is free.
 fn is_dead(directory: &Path) -> bool {
     match File::open(directory.join("lock")) {
         Ok(lock) => flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok(),
@@ -126,13 +125,13 @@ fn clear(directory: &Path, losetup: &Path) {
     unmount_all(|mount| mount.point == fuse);
     let sockets = std::fs::read(directory.join("sockets")).unwrap_or_default();
     for path in sockets.split(|&byte| byte == b'\n').filter(|path| !path.is_empty()) {
-        // What somebody listens at by now, or is no socket, stays.
+        // A path with a new listener, or that is not a socket, is kept.
         let _ = remove_stale(&PathBuf::from(std::ffi::OsString::from_vec(path.to_vec())));
     }
     remove(directory);
 }
 
-/// Removes a directory that nothing is mounted in; never what is mounted.
+/// Removes a directory without mounts; never the content of a mount.
 #[allow(clippy::disallowed_methods, reason = "files of a directory that one process of flashwise has for itself")]
 fn remove(directory: &Path) {
     let _ = std::fs::remove_dir(directory.join("fuse"));
@@ -153,7 +152,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let losetup = Path::new("/nonexistent/losetup");
         let alive = RuntimeDirectory::create(base.path(), losetup).unwrap();
-        // What a killed drive leaves: no lock, or one that nobody holds.
+        // Leftovers of a killed drive: no lock, or a free one.
         let dead = base.path().join("1.0");
         std::fs::create_dir_all(dead.join("fuse")).unwrap();
         std::fs::create_dir(base.path().join("2.0")).unwrap();

@@ -1,4 +1,4 @@
-//! Other people's programs that a mounted drive needs: where they are, and what they say where they fail.
+//! External programs that a mounted drive needs: their paths, and their errors.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -22,10 +22,10 @@ fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// Runs a program to its end; what it printed.
+/// Runs a program to its end; returns its output.
 ///
 /// # Errors
-/// What it said, where it failed.
+/// Its error output on failure.
 pub(super) fn run(program: &Path, arguments: &[&std::ffi::OsStr]) -> Result<String, String> {
     let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let ended = Command::new(program).args(arguments).stdin(Stdio::null()).output();

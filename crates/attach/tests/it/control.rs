@@ -105,7 +105,7 @@ fn the_control_socket_is_for_its_owner_alone_and_found_by_where_the_drive_is() {
         assert_eq!(control::find(place.to_str().unwrap()).unwrap(), served.control);
     }
     let error = control::send(&served.socket, &Command::Stat).unwrap_err().to_string();
-    assert!(error.contains("this is the drive's own socket"), "{error}");
+    assert!(error.contains("this is the drive's NBD socket"), "{error}");
     let control = served.control.clone();
     served.end();
     let error = control::find(control.to_str().unwrap()).unwrap_err().to_string();
@@ -126,10 +126,10 @@ fn a_control_socket_left_by_a_process_that_is_gone_is_replaced_and_nothing_else_
     drop(server);
     assert!(!at("stale").exists());
     std::fs::write(at("file"), "mine").unwrap();
-    assert!(serve("file").unwrap_err().contains("this is no socket and is not replaced"));
+    assert!(serve("file").unwrap_err().contains("this is not a socket and is not replaced"));
     assert_eq!(std::fs::read(at("file")).unwrap(), b"mine");
-    assert!(serve("missing/x").unwrap_err().contains("no socket can be made here"));
-    assert!(serve(&"x".repeat(200)).unwrap_err().contains("no socket can be made here"));
+    assert!(serve("missing/x").unwrap_err().contains("a socket cannot be created here"));
+    assert!(serve(&"x".repeat(200)).unwrap_err().contains("a socket cannot be created here"));
 }
 
 #[test]
@@ -137,9 +137,12 @@ fn who_makes_no_sense_is_told_so_and_the_drive_goes_on() {
     let served = Served::start(Pace::Free, None);
     let mut client = Client::connect(&served.socket);
     client.write(0, &[5; 512]);
-    assert!(say(&served, b"GET / HTTP/1.1\r\n\r\n").contains("this is no order"));
-    assert!(say(&served, b"{\"version\":9,\"order\":\"stat\"}\n").contains("version 9 is spoken there"));
-    assert!(say(&served, b"\xff\xfe\n").contains("this is no order"));
+    assert!(say(&served, b"GET / HTTP/1.1\r\n\r\n").contains("this is not a valid command"));
+    assert!(say(&served, b"{\"version\":9,\"order\":\"stat\"}\n").contains(
+        "the other side uses version 9 of the \
+                                                                            protocol"
+    ));
+    assert!(say(&served, b"\xff\xfe\n").contains("this is not a valid command"));
     assert!(say(&served, "[".repeat(60_000).as_bytes()).is_empty(), "there is no end of the line");
     // It hangs up on what is too long; the answer may be lost with the connection.
     let told = say(&served, &vec![b' '; 1 << 20]);
@@ -211,7 +214,7 @@ fn a_drive_that_has_ended_is_told_as_gone() {
     served.end();
     let error = control::send(&control, &Command::Stat).unwrap_err();
     assert!(
-        matches!(error, AttachError::Ended { .. }) && error.to_string().contains("the drive that was here is gone"),
+        matches!(error, AttachError::Ended { .. }) && error.to_string().contains("the drive was detached or killed"),
         "{error}"
     );
     assert_eq!(control, control_path(&control.with_extension("")));
@@ -225,7 +228,7 @@ fn statistics_of_a_drive_that_does_not_answer_are_an_error_within_seconds() {
     let timed = || {
         let begun = Instant::now();
         let error = flashwise_attach::control::stat(&path).unwrap_err().to_string();
-        assert!(error.contains("the drive did not answer within 5 s"), "{error}");
+        assert!(error.contains("the drive did not reply within 5 s"), "{error}");
         assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     };
     timed();

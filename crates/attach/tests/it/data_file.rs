@@ -319,7 +319,7 @@ fn an_image_for_which_a_drive_that_reduces_has_no_room_is_refused() {
     image.write_all_at(&noise, 0).unwrap();
     drop(image);
     let words = files.refused(&config);
-    assert!(words.ends_with("drive.img: there is no room on the drive for what it holds"), "{words}");
+    assert!(words.ends_with("drive.img: the drive has no space for its content"), "{words}");
 }
 
 #[test]
@@ -339,10 +339,7 @@ fn a_drive_whose_state_leaves_no_room_for_what_the_image_holds_says_what_to_do()
     // Killed: the state knows nothing of the trim.
     drop(engine);
     let words = files.refused(&config);
-    assert!(
-        words.contains("drive.img.ftl: there is no room on the drive for what the image holds (move it"),
-        "{words}"
-    );
+    assert!(words.contains("drive.img.ftl: the drive has no space for the content of the image (move it"), "{words}");
     std::fs::remove_file(files.beside(".ftl")).unwrap();
     let (mut engine, continuation) = files.attach_one(&config, Pace::Free);
     assert!(matches!(continuation, Continuation::Approximate { unknown_bytes: 0x10_0000, .. }), "{continuation}");
@@ -411,7 +408,7 @@ fn a_state_without_its_image_is_refused_by_name_and_stays_as_it_was() {
         std::fs::rename(files.image(), files.beside(".moved")).unwrap();
         let before = everything(&files);
         let words = files.refused(&other);
-        assert!(words.contains("drive.img.ftl: the drive's state is here and its image is not"), "{words}");
+        assert!(words.contains("drive.img.ftl: the drive's state is here but its image is not"), "{words}");
         assert_eq!(everything(&files), before, "no new image, and nothing gone");
         std::fs::rename(files.beside(".moved"), files.image()).unwrap();
         assert!(matches!(files.attach_one(&config(), Pace::Free).1, Continuation::Exact { .. }));
@@ -442,7 +439,7 @@ fn an_image_that_goes_or_is_another_one_at_the_end_is_an_error_and_the_state_sta
         }
         let error = engine.detach().unwrap_err();
         assert!(matches!(error, AttachError::NotSaved { .. }), "{error:?}");
-        assert!(error.to_string().contains("is gone, or another file by now"), "{error}");
+        assert!(error.to_string().contains("is gone or was replaced by another file"), "{error}");
         assert_eq!(std::fs::read(files.beside(".ftl")).unwrap(), state);
         assert!(files.beside(".ftl.attached").exists(), "the drive was not detached");
         assert_eq!(std::fs::read_to_string(files.image()).ok().as_deref(), becomes);
@@ -456,7 +453,7 @@ fn a_state_that_somebody_puts_in_the_place_of_ours_stays() {
     std::fs::write(files.beside(".mine"), "mine").unwrap();
     std::fs::rename(files.beside(".mine"), files.beside(".ftl")).unwrap();
     let error = engine.detach().unwrap_err().to_string();
-    assert!(error.contains("another file has its name by now"), "{error}");
+    assert!(error.contains("another file has its name now"), "{error}");
     assert_eq!(std::fs::read_to_string(files.beside(".ftl")).unwrap(), "mine");
 }
 
@@ -466,7 +463,7 @@ fn a_file_of_the_mark_s_name_that_is_no_mark_is_refused_and_stays() {
     std::fs::write(files.beside(".ftl.attached"), "mine").unwrap();
     let before = everything(&files);
     let words = files.refused(&config());
-    assert!(words.contains("it is no mark of an attached drive"), "{words}");
+    assert!(words.contains("it is not flashwise's mark of an attached drive"), "{words}");
     assert_eq!(everything(&files), before);
 }
 
@@ -539,7 +536,7 @@ fn a_machine_that_went_down_is_told_from_a_drive_that_was_killed() {
         let continuation = files.open(&config()).unwrap().2;
         assert_eq!(continuation, Continuation::AfterCrash { synced, unknown_bytes: 0 });
         let words =
-            if synced { "what was flushed is there" } else { "the image has what the machine had written back" };
+            if synced { "flushed data is present" } else { "the image has the data that the machine had written back" };
         assert!(continuation.to_string().contains(words), "{continuation}");
         files.attach(Pace::Free).0.detach().unwrap();
     }
@@ -553,9 +550,9 @@ fn an_image_that_was_changed_meanwhile_is_recognised() {
     image.write_all_at(&[7; 4096], 3 << 20).unwrap();
     drop(image);
     let (mut engine, continuation) = files.attach(Pace::Free);
-    let changed = "the image was changed while it was detached";
+    let changed = "the image was modified while the drive was detached";
     assert_eq!(continuation, Continuation::Approximate { reason: changed, unknown_bytes: 4096 });
-    assert!(continuation.to_string().contains("4 KiB written on top"), "{continuation}");
+    assert!(continuation.to_string().contains("4 KiB written since"), "{continuation}");
     assert_eq!(execute(&mut engine, Operation::Read, 3 << 20, 512, None).payload.unwrap()[..], [7; 512]);
 }
 
@@ -585,13 +582,13 @@ fn what_is_no_image_of_the_drive_is_refused_and_stays_as_it_is() {
     let files = Files::new();
     std::fs::write(files.image(), b"a letter").unwrap();
     let words = files.refused(&config());
-    assert!(words.contains("it has 8 bytes and the drive 14680064"), "{words}");
+    assert!(words.contains("it has 8 bytes, but the drive has 14680064"), "{words}");
     assert_eq!(
         (std::fs::read(files.image()).unwrap(), files.names()),
         (b"a letter".to_vec(), vec!["drive.img".to_owned()])
     );
     let directory = DataFile::open(Path::new("/"), ByteSize(1)).unwrap_err().to_string();
-    assert!(directory.starts_with("/: it is no file"), "{directory}");
+    assert!(directory.starts_with("/: it is not a regular file"), "{directory}");
 }
 
 #[test]

@@ -140,7 +140,7 @@ fn what_makes_no_sense_is_an_error_of_that_request_alone() {
     let mut client = Client::connect(&served.socket);
     let behind = client.capacity;
     assert_eq!(client.execute(0, READ, 100, 512, &[]), 22, "not a whole block");
-    assert_eq!(client.execute(0, READ, behind, 512, &[]), 22, "a read behind the end");
+    assert_eq!(client.execute(0, READ, behind, 512, &[]), 22, "a read beyond the end");
     assert_eq!(client.execute(0, WRITE, behind, 512, &[0; 512]), 28, "a write behind the end");
     assert_eq!(client.execute(0, READ, 0, 33 << 20, &[]), 75, "a read that is too long");
     assert_eq!(client.execute(0, 7, 0, 0, &[]), 22, "a command that nobody negotiated");
@@ -205,12 +205,12 @@ fn a_socket_left_by_a_server_that_is_gone_is_replaced_and_nothing_else_is() {
     assert!(path.exists(), "left behind");
     let server = bound(&path, engine(Pace::Free, None)).unwrap();
     let error = bound(&path, engine(Pace::Free, None)).unwrap_err().to_string();
-    assert!(error.ends_with("another server listens here; end it, or give another path"), "{error}");
+    assert!(error.ends_with("another server listens here; stop it, or give another path"), "{error}");
     drop(server);
     assert!(!path.exists());
     std::fs::write(&path, "mine").unwrap();
     let error = bound(&path, engine(Pace::Free, None)).unwrap_err().to_string();
-    assert!(error.contains("this is no socket and is not replaced"), "{error}");
+    assert!(error.contains("this is not a socket and is not replaced"), "{error}");
     assert_eq!(std::fs::read(&path).unwrap(), b"mine");
 }
 

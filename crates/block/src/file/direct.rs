@@ -1,7 +1,7 @@
 //! A file that belongs to the program: a database's own, read and written with direct I/O.
 //!
-//! Nothing guards what is in it, as nothing guards a database against itself. What is only measured goes through a
-//! [`ScratchFile`](super::ScratchFile) or a raw drive.
+//! The content is not protected against the program. Measurements use a [`ScratchFile`](super::ScratchFile) or a raw
+//! drive instead.
 
 use std::fs::OpenOptions;
 use std::os::fd::OwnedFd;
@@ -15,7 +15,7 @@ use rustix::io::{Errno, pread, pwrite, retry_on_intr};
 use super::statx;
 use crate::{BlockError, ByteSize, ExtentMap, IoBuffer, PlacementUnknown};
 
-/// Smallest unit of direct I/O where the file system does not tell.
+/// Smallest unit of direct I/O if the file system does not report it.
 const PAGE: ByteSize = ByteSize::kib(4);
 
 /// A file of the program's own, open with `O_DIRECT`. Its clones are the same file, and several threads may use it.
@@ -46,19 +46,19 @@ impl DirectFile {
         Self::with(path, OpenOptions::new().read(true).write(true))
     }
 
-    /// A new file of `size` bytes, allocated in full; nothing may be there by that name.
+    /// Creates a file of `size` bytes, allocated in full; the name must not exist.
     ///
     /// # Errors
-    /// As [`DirectFile::open`], and when there is too little room: the file is gone again then.
+    /// As [`DirectFile::open`], and when there is too little space: the file is then deleted.
     #[allow(clippy::disallowed_methods, reason = "a file that was just made")]
     pub fn create(path: &Path, size: ByteSize) -> Result<Self, BlockError> {
         let mut file = Self::with(path, OpenOptions::new().read(true).write(true).create_new(true))?;
         let allocated =
             retry_on_intr(|| rustix::fs::fallocate(&file.file, FallocateFlags::empty(), 0, size.bytes().max(1)));
         allocated.map_err(|error| {
-            // What could not be allocated is of no use to anybody; that it could not be removed either changes nothing.
+            // A partly allocated file is useless; that it cannot be deleted either changes nothing.
             let _ = std::fs::remove_file(path);
-            file.failed(&format!("making room for {size}"), error)
+            file.failed(&format!("allocating {size}"), error)
         })?;
         file.size = size;
         Ok(file)
@@ -69,13 +69,13 @@ impl DirectFile {
         let file: OwnedFd = opened.map_err(|error| failed_to_open(path, &error))?.into();
         let told = rustix::fs::fstat(&file).map_err(|error| BlockError::os(place(path), &error.into()))?;
         if FileType::from_raw_mode(told.st_mode) != FileType::RegularFile {
-            return Err(BlockError::Refused(format!("{}: it is no regular file", path.display())));
+            return Err(BlockError::Refused(format!("{}: it is not a regular file", path.display())));
         }
         let size = ByteSize(u64::try_from(told.st_size).unwrap_or_default());
         Ok(Self { file: Arc::new(file), path: path.to_owned(), size })
     }
 
-    /// Its size when it was opened, or what it was made with.
+    /// Its size when it was opened or created.
     pub fn size(&self) -> ByteSize {
         self.size
     }
@@ -94,7 +94,7 @@ impl DirectFile {
         while done < into.len() {
             let read = retry_on_intr(|| pread(&self.file, &mut into[done..], offset.bytes() + done as u64));
             match read.map_err(|error| self.failed("read", error))? {
-                0 => return Err(self.failed("read behind the end", Errno::IO)),
+                0 => return Err(self.failed("read beyond the end", Errno::IO)),
                 read => done += read,
             }
         }

@@ -1,4 +1,4 @@
-//! The seam between a device's bookkeeping and what carries out its I/O.
+//! The interface between a device's bookkeeping and the engine that carries out its I/O.
 
 use std::io;
 use std::time::Instant;
@@ -61,22 +61,22 @@ pub enum Patience {
     Until(Instant),
 }
 
-/// Carries out jobs on one file. Dropping it must not wait for jobs that are still under way: they may never end.
+/// Carries out jobs on one file. Dropping it must not wait for jobs in flight: they may never end.
 pub trait Engine: Send {
     /// How many jobs it has at once, at most.
     fn depth(&self) -> usize;
 
-    /// Takes a job. It reaches the kernel at the next [`Engine::reap`] at the latest.
+    /// Accepts a job. It reaches the kernel at the next [`Engine::reap`] at the latest.
     ///
     /// # Errors
-    /// When the engine cannot take it. The job is not under way then.
+    /// When the engine cannot accept it. The job is then not in flight.
     ///
     /// # Safety
-    /// The job's memory must stay valid, and untouched for a read, until [`Engine::reap`] has told that `slot` is
-    /// done. At most [`Engine::depth`] jobs may be under way, each in a slot of its own.
+    /// The job's memory must stay valid, and for a read untouched, until [`Engine::reap`] has reported `slot` as done.
+    /// At most [`Engine::depth`] jobs may be in flight, each in its own slot.
     unsafe fn start(&mut self, slot: usize, job: Job) -> io::Result<()>;
 
-    /// Adds to `done` what is done, after waiting for at least one as `patience` says.
+    /// Adds completed jobs to `done`, after waiting for at least one as long as `patience` allows.
     ///
     /// # Errors
     /// When the engine as a whole fails. A job's own failure is in its [`Done`].

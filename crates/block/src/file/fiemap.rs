@@ -1,10 +1,10 @@
 //! The extents of a file, from its file system (`FS_IOC_FIEMAP`).
 //!
-//! Told are only file systems that overwrite in place on the one block device that they are mounted from, so that what
-//! is asked now holds for as long as the file is: ext2 to ext4, XFS, and the like. Not those that write elsewhere
-//! (btrfs, f2fs, nilfs2, bcachefs, ZFS), whose addresses are their own (btrfs), or that have no device (tmpfs,
-//! overlayfs, network file systems). A file system on a mapped device (device mapper, LVM, RAID, loop) lies on a device
-//! whose own layout the kernel does not tell this way.
+//! Only file systems that overwrite in place on a single block device are supported, so that the result stays valid as
+//! long as the file exists: ext2 to ext4, XFS, and the like. Not supported are file systems that write elsewhere
+//! (btrfs, f2fs, nilfs2, bcachefs, ZFS), have addresses of their own (btrfs), or have no device (tmpfs, overlayfs,
+//! network file systems). A file system on a mapped device (device mapper, LVM, RAID, loop) is on a device whose layout
+//! the kernel does not report this way.
 //!
 //! Source: Linux, `Documentation/filesystems/fiemap.rst`, `include/uapi/linux/fiemap.h`.
 
@@ -17,7 +17,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use crate::raw::Drive;
 use crate::{ByteSize, Extent, ExtentMap, PlacementUnknown};
 
-/// Extents that are asked for at once.
+/// Extents requested per call.
 const AT_ONCE: usize = 128;
 
 /// `_IOWR('f', 11, struct fiemap)`; the size in it is that of the structure without its extents, 32 bytes.
@@ -38,7 +38,7 @@ struct RawExtent {
     reserved: [u32; 3],
 }
 
-/// `struct fiemap`, with room for extents behind it.
+/// `struct fiemap`, followed by space for extents.
 #[repr(C)]
 struct RawMap {
     start: u64,
@@ -50,14 +50,14 @@ struct RawMap {
     extents: [RawExtent; AT_ONCE],
 }
 
-/// Flags that make an extent's place unusable, and what each means.
+/// Flags that make an extent's place unusable, with their meanings.
 const UNUSABLE: [(u32, &str); 7] = [
-    (0x0002, "without a place so far"),
+    (0x0002, "not placed yet"),
     (0x0004, "not yet allocated"),
     (0x0008, "compressed or otherwise encoded"),
     (0x0100, "not aligned to blocks"),
-    (0x0200, "stored among metadata"),
-    (0x0400, "packed together with others"),
+    (0x0200, "stored within metadata"),
+    (0x0400, "packed together with other data"),
     (0x2000, "shared with another file, so that a write goes elsewhere"),
 ];
 
@@ -67,12 +67,12 @@ const LAST: u32 = 0x0001;
 /// File systems that move data when it is overwritten, or whose addresses are not the device's.
 const MOVING: [&str; 6] = ["btrfs", "f2fs", "nilfs2", "bcachefs", "zfs", "overlay"];
 
-/// Where a file that is there lies on the drive below its file system. It is opened for reading, and what of it is
-/// dirty in the page cache is written back.
+/// Where an existing file is on the drive below its file system. It is opened for reading, and its dirty pages in the
+/// page cache are written back.
 ///
 /// # Errors
-/// [`PlacementUnknown`] with the reason where it cannot be read, is no regular file, or where its file system does not
-/// tell.
+/// [`PlacementUnknown`] with the reason if it cannot be read, is not a regular file, or its file system does not report
+/// extents.
 pub fn file_extents(path: &Path) -> Result<ExtentMap, PlacementUnknown> {
     let failed = |error: io::Error| PlacementUnknown(format!("{}: {error}", path.display()));
     // O_NONBLOCK: a pipe of that name is not waited for.
@@ -80,26 +80,26 @@ pub fn file_extents(path: &Path) -> Result<ExtentMap, PlacementUnknown> {
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| failed(error.into()))?;
     let status = rustix::fs::fstat(&file).map_err(|error| failed(error.into()))?;
     if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
-        return Err(PlacementUnknown(format!("{}: is no regular file", path.display())));
+        return Err(PlacementUnknown(format!("{}: it is not a regular file", path.display())));
     }
     let size = ByteSize(u64::try_from(status.st_size).unwrap_or(0));
     extents(&file, &super::statx::file_system(&file), size)
 }
 
-/// Where the first `size` bytes of a file lie on the drive below its file system.
+/// Where the first `size` bytes of a file are on the drive below its file system.
 pub(super) fn extents(file: &OwnedFd, file_system: &str, size: ByteSize) -> Result<ExtentMap, PlacementUnknown> {
     if MOVING.contains(&file_system) {
-        return Err(PlacementUnknown(format!("{file_system} does not tell where on the drive a file stays")));
+        return Err(PlacementUnknown(format!("{file_system} does not keep a file at a fixed place on the drive")));
     }
     let drive = Drive::below(file)?;
     let told =
-        ask(file, size).map_err(|error| PlacementUnknown(format!("{file_system} does not tell extents: {error}")))?;
+        ask(file, size).map_err(|error| PlacementUnknown(format!("{file_system} does not report extents: {error}")))?;
     let mut extents: Vec<Extent> = Vec::new();
     for raw in told {
         if let Some((_, what)) = UNUSABLE.iter().find(|(flag, _)| raw.flags & flag != 0) {
             return Err(PlacementUnknown(format!("the extent at byte {} is {what}", raw.logical)));
         }
-        let out_of_range = || PlacementUnknown(format!("the extent at byte {} lies nowhere", raw.logical));
+        let out_of_range = || PlacementUnknown(format!("the extent at byte {} has no place on the drive", raw.logical));
         let drive_offset = ByteSize(raw.physical.checked_add(drive.start.0).ok_or_else(out_of_range)?);
         join(&mut extents, Extent { offset: ByteSize(raw.logical), drive_offset, length: ByteSize(raw.length) });
     }
@@ -120,7 +120,7 @@ fn join(extents: &mut Vec<Extent>, next: Extent) {
     extents.push(next);
 }
 
-/// Asks for all extents, as many at once as there is room for.
+/// Requests all extents, as many per call as fit.
 fn ask(file: &OwnedFd, size: ByteSize) -> io::Result<Vec<RawExtent>> {
     let mut found: Vec<RawExtent> = Vec::new();
     let mut start = 0;
@@ -147,9 +147,9 @@ fn ask_from(file: &OwnedFd, start: u64, length: u64) -> io::Result<Vec<RawExtent
         reserved: 0,
         extents: [RawExtent::default(); AT_ONCE],
     });
-    // SAFETY: the request takes a pointer to a `struct fiemap` followed by as many `struct fiemap_extent` as
-    // `extent_count` says. `RawMap` is both in the kernel's layout (`repr(C)`, only integers, sizes checked by a test),
-    // lives until the call returns, is borrowed exclusively, and any bytes that the kernel writes are valid integers.
+    // SAFETY: the request takes a pointer to a `struct fiemap` followed by `extent_count` of `struct fiemap_extent`.
+    // `RawMap` has the kernel's layout (`repr(C)`, only integers, sizes checked by a test), lives until the call
+    // returns, is borrowed exclusively, and any bytes that the kernel writes are valid integers.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut *map) };
     if result < 0 {
         return Err(io::Error::last_os_error());

@@ -1,4 +1,4 @@
-//! What a device is on: a scratch file, a raw drive, or a file of the program's own.
+//! The medium of a device: a scratch file, a raw drive, or a file of the program's own.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,7 +9,7 @@ use super::scratch::ScratchFile;
 use crate::raw::RawDrive;
 use crate::{BlockError, ByteSize, ExtentMap, PlacementUnknown, Request};
 
-/// What the I/O of a [`super::FileDevice`] goes to.
+/// The medium of the I/O of a [`super::FileDevice`].
 #[derive(Debug)]
 pub(super) enum Medium {
     Scratch(ScratchFile),
@@ -26,7 +26,7 @@ impl Medium {
         }
     }
 
-    /// What it is, for people; `note` tells about the engine.
+    /// The device's name for people; `note` describes the engine.
     pub(super) fn title(&self, note: Option<&str>) -> String {
         match self {
             Self::Scratch(scratch) => {
@@ -45,7 +45,7 @@ impl Medium {
         }
     }
 
-    /// What it is called in an error.
+    /// The device's name in errors.
     pub(super) fn place(&self) -> String {
         match self {
             Self::Scratch(scratch) => format!("the scratch file in {}", scratch.directory().display()),
@@ -90,7 +90,7 @@ impl Medium {
         }
     }
 
-    /// Where its bytes lie on the drive.
+    /// Where its bytes are on the drive.
     pub(super) fn extents(&self) -> Result<ExtentMap, PlacementUnknown> {
         match self {
             Self::Scratch(scratch) => scratch.extents(),
@@ -99,7 +99,7 @@ impl Medium {
         }
     }
 
-    /// Allows a request that makes sense, or says why it may not be done here.
+    /// Allows a valid request, or refuses it with the reason.
     pub(super) fn allow(&mut self, request: &Request) -> Result<(), BlockError> {
         match self {
             Self::Scratch(_) | Self::Own(_) => Ok(()),

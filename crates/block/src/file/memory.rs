@@ -5,7 +5,7 @@ use crate::{ByteSize, IoBuffer};
 /// Granularity at which a write starts inside the noise: keeps `O_DIRECT` happy on every drive.
 const STEP: u64 = 4096;
 
-/// So much of the noise lies behind the largest write; writes start at `SPREAD / STEP` different places.
+/// Bytes of the noise beyond the largest write; writes start at `SPREAD / STEP` different places.
 const SPREAD: ByteSize = ByteSize::mib(1);
 
 /// How much memory a [`Pool`] keeps at most.
@@ -50,7 +50,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A buffer of at least `length` bytes with whatever is in it.
+    /// A buffer of at least `length` bytes with unspecified content.
     pub fn take(&mut self, length: usize) -> IoBuffer {
         if let Some(index) = self.spare.iter().rposition(|buffer| buffer.len() >= length) {
             let buffer = self.spare.swap_remove(index);

@@ -5,45 +5,48 @@
 //!   wait   ◀─ ready      ◀─ stamped when the host sees it ◀─┘
 //! ```
 //!
-//! | file | what it is |
+//! | file | content |
 //! |---|---|
 //! | `mod.rs` | [`FileDevice`]: bookkeeping, times, counters, the meaning of results |
 //! | `scratch.rs` | [`ScratchFile`]: the only file that flashwise ever writes to for a measurement |
-//! | `direct.rs` | [`DirectFile`]: a file of the program's own, which nothing guards |
-//! | `medium.rs` | what the I/O goes to: one of these files or a raw drive ([`crate::raw`]) |
-//! | `engine.rs` | the seam between both: start a job, reap what is done |
+//! | `direct.rs` | [`DirectFile`]: a file of the program's own, not protected |
+//! | `medium.rs` | the target of the I/O: one of these files or a raw drive ([`crate::raw`]) |
+//! | `engine.rs` | the interface between both: start a job, reap completed jobs |
 //! | `ring.rs`, `threads.rs` | the two engines |
-//! | `fiemap.rs` | where a file lies on the drive |
-//! | `statx.rs` | its file system, and how direct I/O to it must be aligned |
+//! | `fiemap.rs` | where a file is on the drive |
+//! | `statx.rs` | its file system, and the alignment of direct I/O to it |
 //! | `memory.rs` | payloads for requests that carry none |
 //!
 //! # Rules
 //!
-//! - **Memory outlives I/O.** A slot owns its request's memory until the engine has told that the job is done. Dropping
-//!   the device waits for every job in flight; what does not come back in time is leaked, never freed.
-//! - **Nothing waits for ever.** A request that is not back [`FileDevice::TIME_LIMIT`] after the engine got it ends the
-//!   device: [`BlockError::TimedOut`], to this and every later call. Linux gives a drive that long for one command
-//!   before it begins to reset it (`nvme_core.io_timeout` and the SCSI disks' `timeout` are 30 s), so a drive that
-//!   works is never given up. The kernel itself cannot drop the request: the program may end only when it has.
-//! - **A failed flush is final.** After a flush or a FUA write has failed, the kernel may tell the next flush that all
-//!   is well although the data is lost, so every later flush and FUA write of the same device fails too.
-//! - **Times** are `CLOCK_MONOTONIC`, zero when the device was opened. A request is stamped when it is submitted, its
-//!   time in the host queue included, and when the host first sees its completion: inside [`BlockDevice::submit`],
-//!   [`BlockDevice::wait`] or [`BlockDevice::pause`]. Who computes for long between those calls, sees long latencies.
+//! - **Memory outlives I/O.** A slot owns its request's memory until the engine has reported the job as done. Dropping
+//!   the device waits for every job in flight; the memory of a job that does not complete in time is leaked, never
+//!   freed.
+//! - **Nothing waits for ever.** A request that does not complete within [`FileDevice::TIME_LIMIT`] after the engine
+//!   got it ends the device: this call and every later one fail with [`BlockError::TimedOut`]. Linux waits that long
+//!   for one command before it resets a drive (`nvme_core.io_timeout` and the SCSI disks' `timeout` are 30 s), so a
+//!   working drive is never given up. The kernel itself cannot drop the request: the program may not end before it
+//!   completes.
+//! - **A failed flush is final.** After a flush or a FUA write has failed, the kernel may report the next flush as
+//!   successful although data is lost, so every later flush and FUA write of the same device fails too.
+//! - **Times** are `CLOCK_MONOTONIC`, zero when the device was opened. A request is stamped when it is submitted, so
+//!   its time in the host queue counts, and when the host first sees its completion: inside [`BlockDevice::submit`],
+//!   [`BlockDevice::wait`] or [`BlockDevice::pause`]. A caller that computes for long between those calls sees long
+//!   latencies.
 //!
 //! # What a file cannot do
 //!
-//! A file system sits between this device and the drive, and some of it shows:
+//! A file system is between this device and the drive, with visible effects:
 //!
-//! - Reading what was never written (or was trimmed) is answered by the file system without asking the drive. Write
-//!   a region before its reads are measured. The first write to a block also updates the file system's own data.
-//! - A trim punches a hole (`fallocate`). The drive hears of it only where the file system is mounted with `discard`,
-//!   and the next write there may fail when the file system has run full meanwhile.
-//! - A file has extents: neighbours in the file are mostly, but not always, neighbours on the drive, and where the
-//!   first one begins is the file system's choice: [`BlockDevice::extents`] tells. The kernel splits requests that are
-//!   larger than the drive takes.
-//! - Some file systems accept `O_DIRECT` and serve from memory all the same (tmpfs since Linux 6.6, ZFS before 2.3):
-//!   look at the type in [`DeviceInfo::name`].
+//! - The file system completes reads of data that was never written (or was trimmed) without the drive. Write a region
+//!   before measuring reads from it. The first write to a block also updates the file system's own data.
+//! - A trim punches a hole (`fallocate`). The drive sees it only if the file system is mounted with `discard`, and the
+//!   next write there may fail if the file system has become full meanwhile.
+//! - A file has extents: neighbours in the file are mostly, but not always, neighbours on the drive, and the file
+//!   system chooses where the first one starts: see [`BlockDevice::extents`]. The kernel splits requests that are
+//!   larger than the drive accepts.
+//! - Some file systems accept `O_DIRECT` but serve from memory (tmpfs since Linux 6.6, ZFS before 2.3): see the type in
+//!   [`DeviceInfo::name`].
 
 mod direct;
 mod engine;
@@ -78,14 +81,14 @@ use crate::{
 };
 pub use fiemap::file_extents;
 
-/// Largest request. The kernel splits what the drive does not take at once.
+/// Largest request. The kernel splits it if the drive accepts less.
 const MAX_TRANSFER: ByteSize = ByteSize::mib(8);
 
 /// A real drive behind a [`ScratchFile`], or a raw one, on the machine's monotonic clock.
 ///
-/// I/O goes through io_uring, 256 requests at once. Where io_uring is forbidden (many containers) or too old, 64
-/// threads take its place and [`DeviceInfo::name`] says so. A write without a buffer carries random bytes, so that a
-/// drive that compresses is not flattered; a read without one is read all the same and thrown away.
+/// I/O goes through io_uring, up to 256 requests in flight. If io_uring is forbidden (many containers) or too old, 64
+/// threads replace it, and [`DeviceInfo::name`] says so. A write without a buffer carries random bytes, so that a drive
+/// that compresses gains nothing; a read without a buffer is carried out and its data discarded.
 ///
 /// ```no_run
 /// use flashwise_block::{BlockDevice, ByteSize, FileDevice, Request, execute};
@@ -97,7 +100,7 @@ const MAX_TRANSFER: ByteSize = ByteSize::mib(8);
 /// # }
 /// ```
 pub struct FileDevice {
-    /// Told to everybody who asks.
+    /// Error of every later call.
     info: DeviceInfo,
     /// Zero of the clock.
     opened: Instant,
@@ -116,8 +119,8 @@ pub struct FileDevice {
     pool: Pool,
     /// The first failed flush or FUA write: nothing is known to be durable from then on.
     failed_flush: Option<BlockError>,
-    /// When the engine got what is in each slot, in nanoseconds; [`EMPTY`] for an empty one. Apart from the slots, so
-    /// that the oldest is found in 2 KiB.
+    /// When the engine got the job of each slot, in nanoseconds; [`EMPTY`] for a free slot. Separate from the slots, so
+    /// that the search for the oldest reads only 2 KiB.
     started_ns: Vec<u64>,
     time_limit: Nanos,
     /// Why the device is lost as a whole.
@@ -140,7 +143,7 @@ struct InFlight {
 }
 
 impl FileDevice {
-    /// How long a request may take, unless [`FileDevice::with_time_limit`] says otherwise.
+    /// Default time limit of a request; see [`FileDevice::with_time_limit`].
     pub const TIME_LIMIT: Nanos = Nanos::secs(30);
 
     /// The same device with another time limit for each request.
@@ -157,11 +160,11 @@ impl FileDevice {
         Self::on_scratch_file(ScratchFile::create(directory, wanted)?)
     }
 
-    /// A device over `scratch`, which is gone when the device is dropped.
+    /// A device over `scratch`, which is deleted when the device is dropped.
     ///
     /// # Errors
-    /// [`BlockError::Refused`] where the file system has no direct I/O that the device could use; [`BlockError::Os`]
-    /// when the drive fails or no engine can be started.
+    /// [`BlockError::Refused`] if the file system has no suitable direct I/O; [`BlockError::Os`] when the drive fails
+    /// or no engine can be started.
     pub fn on_scratch_file(scratch: ScratchFile) -> Result<Self, BlockError> {
         Self::on(Medium::Scratch(scratch))
     }
@@ -175,8 +178,8 @@ impl FileDevice {
         Self::on(Medium::Raw(RawDrive::read_only(path)?))
     }
 
-    /// A device over a block device whose first bytes may be overwritten, as far as `consent` goes: opened `O_EXCL`,
-    /// and only when nothing speaks against it ([`crate::RawPlan`]).
+    /// A device over a block device whose first bytes may be overwritten within `consent`: opened `O_EXCL`, and only if
+    /// there is no objection ([`crate::RawPlan`]).
     ///
     /// # Errors
     /// [`BlockError::Refused`] with the gravest objection; [`BlockError::Os`] when it cannot be opened.
@@ -242,15 +245,15 @@ impl FileDevice {
         self.slots.len() - self.free.len()
     }
 
-    /// Moves everything one step on: the host queue into free slots, what is done into `ready`. An error means that
-    /// the device is lost, and is remembered.
+    /// Advances everything by one step: requests from the host queue into free slots, completed jobs into `ready`. An
+    /// error means that the device is lost, and is remembered.
     fn turn(&mut self, patience: Patience) -> Result<(), BlockError> {
         if let Some(lost) = &self.lost {
             return Err(lost.clone());
         }
         let result = self.try_turn(patience).map_err(|error| {
             let place = self.medium.place();
-            BlockError::os(format!("{place}: the kernel takes no more I/O, open a new device"), &error)
+            BlockError::os(format!("{place}: the kernel accepts no more I/O; open the device again"), &error)
         });
         if let Err(error) = &result {
             self.lost = Some(error.clone());
@@ -258,8 +261,8 @@ impl FileDevice {
         result
     }
 
-    /// The same, waiting for a completion until the oldest request has taken too long. If it has, the device is lost;
-    /// what has completed meanwhile is still given back.
+    /// The same, waiting for a completion until the oldest request exceeds its time limit. Then the device is lost;
+    /// requests completed meanwhile are still returned.
     fn turn_in_time(&mut self) -> Result<(), BlockError> {
         let until = self.deadline();
         loop {
@@ -298,9 +301,9 @@ impl FileDevice {
             self.started_ns[slot] = flight.started_at.0;
             self.free.pop();
             let job = Self::job(self.slots[slot].insert(flight), &mut self.pool, &mut self.noise);
-            // SAFETY: the job points into the slot's own buffer or sink, which nobody touches and nothing drops until
-            // the engine has told that the slot is done (`finish`, `drop`), or into the noise, which is only read and
-            // lives as long as the device.
+            // SAFETY: the job points into the slot's own buffer or sink, which is neither touched nor dropped until the
+            // engine has reported the slot as done (`finish`, `drop`), or into the noise, which is only read and lives
+            // as long as the device.
             if let Err(error) = unsafe { self.engine.start(slot, job) } {
                 let result = -error.raw_os_error().unwrap_or(libc::EAGAIN);
                 self.finish(Done { slot, result, at: Instant::now() });
@@ -310,7 +313,7 @@ impl FileDevice {
         any
     }
 
-    /// What the engine has to do for a request; the memory is the request's own or comes from `pool` or `noise`.
+    /// The job for a request; its memory is the request's own or comes from `pool` or `noise`.
     fn job(flight: &mut InFlight, pool: &mut Pool, noise: &mut Option<Noise>) -> Job {
         let InFlight { request, sink, .. } = flight;
         let (offset, length) = (request.offset.0, request.length.0 as u32);
@@ -339,7 +342,7 @@ impl FileDevice {
         }
     }
 
-    /// Takes from the engine what is done, waiting as `patience` says.
+    /// Takes completed jobs from the engine, waiting as long as `patience` allows.
     fn collect(&mut self, patience: Patience) -> io::Result<()> {
         let mut done = mem::take(&mut self.done);
         let result = self.engine.reap(patience, &mut done);
@@ -348,7 +351,7 @@ impl FileDevice {
         result
     }
 
-    /// Turns what the engine says of a slot into a completion, and frees the slot.
+    /// Turns the engine's result for a slot into a completion, and frees the slot.
     fn finish(&mut self, Done { slot, result, at }: Done) {
         let Some(InFlight { request, submitted_at, started_at, sink }) = self.slots[slot].take() else {
             debug_assert!(false, "slot {slot} is done twice");
@@ -380,7 +383,7 @@ impl FileDevice {
         });
     }
 
-    /// What the kernel's return value means for `request`.
+    /// The meaning of the kernel's return value for `request`.
     fn outcome(&self, request: &Request, result: i32) -> Result<(), BlockError> {
         let context = || {
             let what = match request.operation {
@@ -397,11 +400,13 @@ impl FileDevice {
             return Ok(());
         }
         if let Some(size) = self.shrunk_to() {
-            let message = format!("it has shrunk from {} to {size}; nothing behind that is there", self.info.capacity);
+            let message =
+                format!("it has shrunk from {} to {size}; the bytes beyond that are gone", self.info.capacity);
             return Err(BlockError::Os { context: context(), message, errno: (-result).max(0) });
         }
         if result >= 0 {
-            let message = format!("only {result} of {} bytes were moved; see the kernel log (dmesg)", request.length.0);
+            let message =
+                format!("only {result} of {} bytes were transferred; see the kernel log (dmesg)", request.length.0);
             return Err(BlockError::Os { context: context(), message, errno: 0 });
         }
         let error = io::Error::from_raw_os_error(-result);
@@ -410,13 +415,11 @@ impl FileDevice {
             (libc::EIO, _) => "; the drive failed: see the kernel log (dmesg)",
             (libc::ENODEV | libc::ENXIO, _) => "; the drive is gone: see the kernel log (dmesg)",
             (libc::ENOSPC, Medium::Scratch(_) | Medium::Own(_)) => "; free some space on this file system",
-            (libc::ENOSPC, Medium::Raw(_)) => "; what the drive is made of has run full",
+            (libc::ENOSPC, Medium::Raw(_)) => "; the storage below this device is full",
             (libc::EOPNOTSUPP, Medium::Scratch(_) | Medium::Own(_)) if is_trim => {
-                "; this file system cannot give space back, use ext4, XFS, btrfs or f2fs"
+                "; this file system cannot free space within a file; use ext4, XFS, btrfs or f2fs"
             }
-            (libc::EOPNOTSUPP, Medium::Raw(_)) if is_trim => {
-                "; this drive cannot trim so that zeros are read afterwards"
-            }
+            (libc::EOPNOTSUPP, Medium::Raw(_)) if is_trim => "; this drive does not return zeros after a trim",
             _ => "",
         };
         Err(BlockError::Os { context: context(), message: format!("{error}{advice}"), errno: -result })
@@ -432,11 +435,12 @@ impl FileDevice {
     }
 }
 
-/// What every flush and FUA write is told after one has failed.
+/// The result of every flush and FUA write after a failed one.
 fn after_failed_flush(first: &BlockError) -> BlockError {
     let errno = if let BlockError::Os { errno, .. } = first { *errno } else { 0 };
     BlockError::Os {
-        context: "an earlier flush or FUA write failed, so nothing is known to be durable since; open a new device"
+        context: "an earlier flush or FUA write failed, so nothing written since is known to be durable; open the \
+                  device again"
             .into(),
         message: first.to_string(),
         errno,
@@ -534,7 +538,7 @@ impl Drop for FileDevice {
             let before = self.in_flight();
             let until = if self.lost.is_some() { Instant::now() } else { self.deadline() };
             if self.collect(Patience::Until(until)).is_err() || self.in_flight() == before {
-                // The kernel may still write to this memory: better lost than given to somebody else.
+                // The kernel may still write to this memory: leaking it is safer than reusing it.
                 mem::forget((mem::take(&mut self.slots), self.noise.take()));
                 return;
             }

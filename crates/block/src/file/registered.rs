@@ -1,15 +1,15 @@
-//! A file that is open in no table of descriptors.
+//! A file that is open without a file descriptor.
 //!
-//! A process that holds POSIX locks on a file loses all of them when it closes *any* descriptor of that file, however
-//! it came by it. So a library that opens a database once more beside its owner would drop the owner's locks on its way
-//! out. A file that io_uring opens straight into a place of the ring has no descriptor: nothing that is done with it
-//! touches a lock.
+//! A process that holds POSIX locks on a file loses all of them when it closes *any* descriptor of that file. So a
+//! library that opens a database a second time beside its owner would drop the owner's locks when it closes the file. A
+//! file that io_uring opens directly into a slot of the ring has no descriptor, and nothing done with it affects a
+//! lock.
 //!
-//! It is for what an owner's library does not do: to have the drive begin with what the page cache holds, to read ahead
-//! into it, and to give space back.
+//! It is used for work that the owner's library does not do: starting write-back of the page cache, reading ahead into
+//! it, and punching holes.
 //!
-//! **Reading ahead** is reading, into memory that nobody looks at: the page cache has the bytes then. The kernel
-//! submits such a read to the drive at once, whereas it hands advice (`IORING_OP_FADVISE`) to a thread of its own.
+//! **Reading ahead** reads into memory that is not used: afterwards the page cache has the bytes. The kernel submits
+//! such a read to the drive at once, whereas it hands advice (`IORING_OP_FADVISE`) to a thread of its own.
 //!
 //! Source: fcntl(2), "Advisory record locking"; io_uring_prep_openat_direct(3); sync_file_range(2).
 
@@ -25,17 +25,17 @@ use io_uring::{IoUring, Probe, opcode, squeue};
 
 use crate::{BlockError, ByteSize};
 
-/// Reads ahead that are under way at once, at most. Of other requests there is one at a time, beside one write-back.
+/// Most reads ahead in flight. Of other requests, one is in flight at a time, besides one write-back.
 const MOST_AHEAD: u32 = 64;
 /// The queue of completions is twice as long, so that it never overflows.
 const DEPTH: u32 = MOST_AHEAD + 2;
 const SLOT: u32 = 0;
-/// What a completion of a read ahead says, and that of a write-back; the others say 0.
+/// User data of the completion of a read ahead, and of a write-back; other completions have 0.
 const AHEAD: u64 = 1;
 const WRITE_BACK: u64 = 2;
 /// Longest read ahead.
 const LONGEST_AHEAD: usize = 64 << 10;
-/// How long the end waits for what is under way.
+/// How long the end waits for requests in flight.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// A file open beside whoever else has it open.
@@ -52,11 +52,11 @@ const LAST_WAIT: Duration = Duration::from_secs(1);
 pub struct RegisteredFile {
     ring: IoUring,
     name: String,
-    /// Set when the ring itself has failed: nobody knows what is in flight.
+    /// Set when the ring itself has failed: then the requests in flight are unknown.
     broken: bool,
-    /// Reads ahead that are under way.
+    /// Reads ahead in flight.
     ahead: u32,
-    /// Whether a write-back is being begun, and what else there is to begin with.
+    /// Whether a write-back is being started, and the spans that still need one.
     is_writing_back: bool,
     to_write_back: Option<Range<u64>>,
     /// Where all of them read to, once there was one. The kernel alone touches it.
@@ -64,15 +64,15 @@ pub struct RegisteredFile {
 }
 
 impl RegisteredFile {
-    /// Opens a file that exists.
+    /// Opens an existing file.
     ///
     /// # Errors
-    /// [`BlockError::Os`] where there is no such file, or no io_uring that can open a file without a descriptor (Linux
+    /// [`BlockError::Os`] if the file does not exist, or io_uring cannot open a file without a descriptor (before Linux
     /// 5.15).
     pub fn open(path: &Path) -> Result<Self, BlockError> {
         let name = path.display().to_string();
         let failed = |error: io::Error| BlockError::os(format!("{name}: open once more"), &error);
-        // Completions of reads ahead need not interrupt what the program does.
+        // Completions of reads ahead need not interrupt the program.
         let quiet = IoUring::builder().setup_coop_taskrun().build(DEPTH);
         let ring = quiet.or_else(|_| IoUring::new(DEPTH)).map_err(failed)?;
         let mut probe = Probe::new();
@@ -84,7 +84,7 @@ impl RegisteredFile {
         ring.submitter().register_files_sparse(SLOT + 1).map_err(failed)?;
         let (is_writing_back, to_write_back, unseen) = (false, None, Vec::new());
         let mut file = Self { ring, name, broken: false, ahead: 0, is_writing_back, to_write_back, unseen };
-        // What may only be read can be read ahead.
+        // A read-only file can be read ahead.
         file.enter(path, libc::O_RDWR).or_else(|_| file.enter(path, libc::O_RDONLY))?;
         Ok(file)
     }
@@ -108,15 +108,14 @@ impl RegisteredFile {
         }
     }
 
-    /// Has the drive begin with what the page cache holds of a span, all of it together, and does not wait for it. That
-    /// makes nothing durable: a sync does, and finds less to do.
+    /// Starts write-back of a span of the page cache, all of it together, without waiting for it. That makes nothing
+    /// durable, but a later sync has less to do.
     ///
-    /// The kernel begins on a thread of its own. While it does, spans are gathered, and all that lies between the first
-    /// and the last of them is begun with by the next call: where handing over takes longer than writing, it is seldom
-    /// done.
+    /// The kernel starts write-back on a thread of its own. Meanwhile spans are gathered, and the next call starts
+    /// write-back from the first to the last of them: if submitting takes longer than writing, it is done rarely.
     ///
     /// # Errors
-    /// [`BlockError::Os`] where the kernel takes no request. What becomes of one that it has taken is nobody's matter.
+    /// [`BlockError::Os`] if the kernel does not accept a request. The result of an accepted request is ignored.
     pub fn start_write_back(&mut self, offset: ByteSize, length: ByteSize) -> Result<(), BlockError> {
         if self.broken {
             return Err(self.failed("use its ring again", libc::EIO));
@@ -131,7 +130,7 @@ impl RegisteredFile {
             self.to_write_back = Some(all);
             return Ok(());
         }
-        // A longer span is begun with in part; the length is a number of 32 bits.
+        // Write-back of a longer span is started in part; the length is a 32-bit number.
         let length = u32::try_from(all.end - all.start).unwrap_or(u32::MAX);
         let entry = opcode::SyncFileRange::new(Fixed(SLOT), length)
             .offset(all.start)
@@ -144,13 +143,13 @@ impl RegisteredFile {
         self.submit()
     }
 
-    /// What is gathered need not be begun with any more: it was synced.
+    /// Gathered spans need no write-back any more: they were synced.
     pub fn cancel_write_back(&mut self) {
         self.to_write_back = None;
     }
 
-    /// Has the kernel read spans into the page cache, all of them together, and does not wait for it; tells how many it
-    /// could ask for: 64 are under way at once, of 64 KiB at most.
+    /// Lets the kernel read spans into the page cache, all of them together, without waiting; returns how many it
+    /// submitted: at most 64 are in flight, each at most 64 KiB.
     ///
     /// # Errors
     /// [`BlockError::Os`].
@@ -164,7 +163,7 @@ impl RegisteredFile {
         for &(offset, length) in spans.iter().take((MOST_AHEAD - self.ahead) as usize) {
             let length = length.bytes().min(LONGEST_AHEAD as u64) as u32;
             let entry = opcode::Read::new(Fixed(SLOT), self.unseen.as_mut_ptr(), length).offset(offset.bytes()).build();
-            // SAFETY: the memory is as long, and goes with the file when no read of it is under way any more.
+            // SAFETY: the memory has that length, and is freed with the file only when no read into it is in flight.
             let pushed = unsafe { self.ring.submission().push(&entry.user_data(AHEAD)) };
             pushed.map_err(|_| self.failed("queue a request", libc::EBUSY))?;
             self.ahead += 1;
@@ -173,7 +172,7 @@ impl RegisteredFile {
         self.submit().map(|()| asked)
     }
 
-    /// Hands what is queued to the kernel. What it does not take at once stays queued, and goes with the next ones.
+    /// Submits queued requests to the kernel. Those that it does not accept at once stay queued for the next call.
     fn submit(&mut self) -> Result<(), BlockError> {
         match self.ring.submit().map_err(|error| error.raw_os_error()) {
             Ok(_) | Err(Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => Ok(()),
@@ -187,13 +186,13 @@ impl RegisteredFile {
     /// How many reads ahead the kernel has not completed. Right after [`RegisteredFile::start_read`] it is none where
     /// the page cache had all of it.
     pub fn reads_in_flight(&mut self) -> usize {
-        // Others are awaited where they are made, or are nobody's matter.
+        // Other requests are awaited by their caller, or their result is ignored.
         self.reap();
         self.ahead as usize
     }
 
-    /// Takes what is complete; tells the result of a request that is neither a read ahead nor a write-back. Whether
-    /// those failed is nobody's matter.
+    /// Takes completions; returns the result of a request that is neither a read ahead nor a write-back. Failures of
+    /// those are ignored.
     fn reap(&mut self) -> Option<i32> {
         let mut result = None;
         for entry in self.ring.completion() {
@@ -220,10 +219,10 @@ impl RegisteredFile {
         }
     }
 
-    /// Makes a request and waits for it; tells its result.
+    /// Submits a request and waits for it; returns its result.
     ///
     /// # Safety
-    /// What the entry points to must stay valid until the call returns, and for ever if it returns an error.
+    /// The memory of the entry must stay valid until the call returns, and for ever if it returns an error.
     unsafe fn run(&mut self, entry: &squeue::Entry) -> Result<i32, BlockError> {
         if self.broken {
             return Err(self.failed("use its ring again", libc::EIO));
@@ -285,7 +284,7 @@ mod tests {
         let found = fs::read(&path).unwrap();
         assert_eq!(found.len(), 64 * 4096);
         assert!(found.iter().enumerate().all(|(at, &byte)| byte == u8::from(!(4096..8192).contains(&at))));
-        // What cannot be begun with hinders nothing that comes after it.
+        // A failed write-back does not stop later ones.
         file.start_write_back(ByteSize(u64::MAX), ByteSize(1)).unwrap();
         assert!(file.punch(ByteSize(0), ByteSize(0)).is_err());
         file.punch(ByteSize(0), ByteSize(4096)).unwrap();
@@ -315,7 +314,7 @@ mod tests {
     fn cached(file: &fs::File, bytes: usize) -> usize {
         use std::os::fd::AsRawFd;
         let mut resident = vec![0_u8; bytes / 4096];
-        // SAFETY: a mapping of a file that is as long; the answer has a byte for each page of it.
+        // SAFETY: a mapping of a file of that length; the result has one byte for each page.
         unsafe {
             let start = libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0);
             assert_ne!(start, libc::MAP_FAILED);

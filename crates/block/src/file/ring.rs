@@ -62,7 +62,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Blocks until a completion is there, or `patience` is at its end; may return early.
+    /// Blocks until there is a completion, or `patience` has passed; may return early.
     fn wait_for_one(&mut self, patience: Patience) -> io::Result<()> {
         let Patience::Until(until) = patience else { return Ok(()) };
         let limit = Timespec::from(until.saturating_duration_since(Instant::now()));
@@ -73,7 +73,7 @@ impl Ring {
         }
     }
 
-    /// Moves what the kernel has completed to `done`.
+    /// Moves the kernel's completions to `done`.
     fn drain(&mut self, done: &mut Vec<Done>) {
         let mut completed = self.ring.completion().peekable();
         if completed.peek().is_some() {

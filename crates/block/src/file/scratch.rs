@@ -1,4 +1,4 @@
-//! The only file that flashwise ever writes to for a measurement: new, small beside the free space, gone at the end.
+//! The only file that flashwise writes to for a measurement: new, small relative to the free space, deleted at the end.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -25,13 +25,13 @@ const PAGE: ByteSize = ByteSize::kib(4);
 
 /// A new file for measurements, in a directory that the user named.
 ///
-/// It never had to exist before, holds at most 10 % of the file system's free space, is allocated in full, and has no
-/// name: it is opened with `O_TMPFILE`, or, where the file system cannot do that, created with `O_CREAT|O_EXCL` and
+/// It did not exist before, takes at most 10 % of the file system's free space, is allocated in full, and has no name:
+/// it is opened with `O_TMPFILE` or, if the file system does not support that, created with `O_CREAT|O_EXCL` and
 /// unlinked at once. The kernel frees it when the last handle is closed, also after a `SIGKILL`.
 ///
-/// Without `O_TMPFILE`, a kill between creating and unlinking leaves an empty file `.flashwise-…` behind. The next
-/// scratch file in that directory removes it: a file of that form, of the same user, and empty. Nothing can be lost by
-/// that, even where another program is just making one, because what it has open stays open.
+/// Without `O_TMPFILE`, a kill between creating and unlinking leaves an empty file `.flashwise-…`. The next scratch
+/// file in that directory deletes it: a file with such a name, of the same user, and empty. That loses no data, even if
+/// another program is just creating one, because an open file stays open.
 #[derive(Debug)]
 pub struct ScratchFile {
     file: Arc<OwnedFd>,
@@ -60,7 +60,7 @@ impl ScratchFile {
         })?;
         retry_on_intr(|| rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size.0)).map_err(
             |error| match error {
-                Errno::OPNOTSUPP => unfit(directory, "cannot allocate a file ahead (fallocate)"),
+                Errno::OPNOTSUPP => unfit(directory, "cannot preallocate a file (fallocate)"),
                 _ => failed(&format!("allocating {size} for the scratch file"))(error),
             },
         )?;
@@ -72,10 +72,10 @@ impl ScratchFile {
         })
     }
 
-    /// How large a file [`ScratchFile::create`] would make now; makes none.
+    /// The size that [`ScratchFile::create`] would use now; creates no file.
     ///
     /// # Errors
-    /// As there, as far as that can be told without making one.
+    /// As there, as far as they can be found without creating a file.
     pub fn planned_size(directory: &Path, wanted: ByteSize) -> Result<ByteSize, BlockError> {
         open_directory(directory, wanted).map(|(_, size)| size)
     }
@@ -95,10 +95,11 @@ impl ScratchFile {
         &self.file_system
     }
 
-    /// Where the file lies on the drive below its file system. Asked once it is written, for as long as it exists.
+    /// Where the file is on the drive below its file system. To be called after writing; valid as long as the file
+    /// exists.
     ///
     /// # Errors
-    /// [`PlacementUnknown`] with the reason where the file system does not tell, or where it may move the file.
+    /// [`PlacementUnknown`] with the reason if the file system does not report it, or may move the file.
     pub fn extents(&self) -> Result<ExtentMap, PlacementUnknown> {
         super::fiemap::extents(&self.file, &self.file_system, self.size)
     }
@@ -112,7 +113,7 @@ impl ScratchFile {
     pub(super) fn logical_block(&self) -> Result<ByteSize, BlockError> {
         let page = IoBuffer::zeroed(PAGE.0 as usize);
         retry_on_intr(|| pwrite(&self.file, &page, 0)).map_err(|error| match error {
-            Errno::INVAL => unfit(&self.directory, "takes no direct write of 4 KiB"),
+            Errno::INVAL => unfit(&self.directory, "does not accept direct writes of 4 KiB"),
             _ => BlockError::os(format!("{}: first write", self.directory.display()), &error.into()),
         })?;
         if let Some(DirectAlignment { memory, offset }) = direct_alignment(&self.file) {
@@ -120,7 +121,7 @@ impl ScratchFile {
             return match sound {
                 true => Ok(ByteSize(u64::from(offset.max(512)))),
                 false => {
-                    let why = format!("wants it aligned to {memory} bytes in memory and {offset} in the file");
+                    let why = format!("needs an alignment to {memory} bytes in memory and {offset} in the file");
                     Err(unfit(&self.directory, &why))
                 }
             };
@@ -130,11 +131,11 @@ impl ScratchFile {
         [ByteSize(512), PAGE]
             .into_iter()
             .find(|&unit| works(unit))
-            .ok_or_else(|| unfit(&self.directory, "takes no direct read of 4 KiB"))
+            .ok_or_else(|| unfit(&self.directory, "does not accept direct reads of 4 KiB"))
     }
 }
 
-/// Turns what the system says into an error that tells what was being done.
+/// Adds the failed operation to an error of the system.
 fn failed(directory: &Path, what: &str) -> impl Fn(Errno) -> BlockError + use<> {
     let context = format!("{}: {what}", directory.display());
     move |error: Errno| BlockError::os(context.clone(), &error.into())
@@ -146,15 +147,15 @@ fn open_directory(directory: &Path, wanted: ByteSize) -> Result<(OwnedFd, ByteSi
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened =
         rustix::fs::open(directory, flags, Mode::empty()).map_err(failed(directory, "opening the directory"))?;
-    let space = rustix::fs::fstatvfs(&opened).map_err(failed(directory, "asking for the free space"))?;
+    let space = rustix::fs::fstatvfs(&opened).map_err(failed(directory, "reading the free space"))?;
     let size = capped_size(directory, wanted, ByteSize(space.f_bavail.saturating_mul(space.f_frsize)))?;
     Ok((opened, size))
 }
 
 fn unfit(directory: &Path, why: &str) -> BlockError {
     BlockError::Refused(format!(
-        "{}: measuring a drive needs direct I/O (O_DIRECT) to a file allocated ahead, and this file system {why}; \
-         give a directory on a real disk (ext4, XFS, btrfs, f2fs)",
+        "{}: measuring a drive needs direct I/O (O_DIRECT) to a preallocated file, but this file system {why}; give a \
+         directory on a real disk (ext4, XFS, btrfs, f2fs)",
         directory.display()
     ))
 }
@@ -164,17 +165,17 @@ fn refuse_what_is_no_directory(path: &Path) -> Result<(), BlockError> {
     let kind = match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => return Ok(()),
         Ok(metadata) => metadata.file_type(),
-        Err(error) => return Err(BlockError::os(format!("{}: looking for the directory", path.display()), &error)),
+        Err(error) => return Err(BlockError::os(format!("{}: finding the directory", path.display()), &error)),
     };
     let reason = if kind.is_file() {
         "is an existing file, and existing files are never written to"
     } else if kind.is_block_device() {
-        "is a block device, and a scratch file is not made on one"
+        "is a block device, and a scratch file needs a directory"
     } else {
         "is neither a directory nor a disk"
     };
     Err(BlockError::Refused(format!(
-        "{}: {reason}; give a directory: flashwise makes a new file in it and removes it",
+        "{}: {reason}; give a directory: flashwise creates a file in it and deletes it afterwards",
         path.display()
     )))
 }
@@ -185,14 +186,14 @@ fn capped_size(directory: &Path, wanted: ByteSize, free: ByteSize) -> Result<Byt
     let whole = |size: ByteSize| ByteSize(size.0 - size.0 % STEP.0);
     if wanted < smallest {
         return Err(BlockError::Refused(format!(
-            "a scratch file of {wanted} is too small: ask for {smallest} or more"
+            "a scratch file of {wanted} is too small; request {smallest} or more"
         )));
     }
     let cap = whole(ByteSize(free.0 / SHARE));
     if cap < smallest {
         return Err(BlockError::Refused(format!(
-            "{}: a scratch file takes at least {smallest} and at most 10 % of the free space, so {} must be free on \
-             this file system and {free} are; free some or give a directory on another disk",
+            "{}: a scratch file needs at least {smallest} and may take at most 10 % of the free space, so {} must be \
+             free on this file system, but only {free} are; free some space or give a directory on another disk",
             directory.display(),
             smallest * SHARE,
         )));
@@ -202,7 +203,7 @@ fn capped_size(directory: &Path, wanted: ByteSize, free: ByteSize) -> Result<Byt
 
 /// A new file in `directory` without a name.
 fn open_nameless(directory: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
-    // O_EXCL beside O_TMPFILE: nobody can give it a name later.
+    // O_EXCL with O_TMPFILE: the file can never get a name.
     let flags = OFlags::TMPFILE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
     match rustix::fs::openat(directory, c".", flags, Mode::RUSR | Mode::WUSR) {
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => open_and_unlink(directory),
@@ -221,7 +222,7 @@ fn open_and_unlink(directory: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
             Err(Errno::EXIST) => {}
             Ok(file) => {
                 return match rustix::fs::unlinkat(directory, name.as_str(), AtFlags::empty()) {
-                    // Somebody else took it for a leftover.
+                    // Another process deleted it as a leftover.
                     Ok(()) | Err(Errno::NOENT) => Ok(file),
                     Err(error) => Err(error),
                 };
@@ -240,7 +241,7 @@ fn is_ours(name: &str) -> bool {
     })
 }
 
-/// Removes what a killed run left behind. What cannot be looked at or removed stays.
+/// Deletes what a killed run left. A file that cannot be examined or deleted is kept.
 #[allow(clippy::disallowed_methods, reason = "a scratch file that was just made, or an empty leftover of one")]
 fn remove_leftovers(directory: BorrowedFd<'_>) {
     let Ok(user) = fs::metadata("/proc/self").map(|metadata| metadata.uid()) else { return };
@@ -256,7 +257,7 @@ fn remove_leftovers(directory: BorrowedFd<'_>) {
     }
 }
 
-/// Creates `name`; an existing file, or a link to whatever, is an error and stays as it is.
+/// Creates `name`; an existing file or link is an error and is not changed.
 fn open_new(directory: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
     rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR)

@@ -1,4 +1,4 @@
-//! What the kernel reports of an open file: the type of its file system, and how direct I/O must be aligned.
+//! Properties of an open file from the kernel: the type of its file system, and the alignment of direct I/O.
 //!
 //! Source: statx(2); proc_pid_mountinfo(5).
 

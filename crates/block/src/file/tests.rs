@@ -1,4 +1,4 @@
-//! What both engines have to do, and what the device makes of an engine that fails.
+//! Requirements for both engines, and the device's behaviour with an engine that fails.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use crate::execute;
 
 const MIB: ByteSize = ByteSize::mib(1);
 
-/// A small scratch file, or `None`, said aloud, where the machine cannot have one.
+/// A small scratch file, or `None` with a message if the machine does not support one.
 fn scratch() -> Option<ScratchFile> {
     let scratch = ScratchFile::create(&std::env::temp_dir(), ByteSize::mib(64));
     match scratch.and_then(|scratch| scratch.logical_block().map(|_| scratch)) {
@@ -39,7 +39,7 @@ fn drain(device: &mut FileDevice) -> Vec<Completion> {
     std::iter::from_fn(|| device.wait().unwrap()).collect()
 }
 
-/// What one step of the random test does, in blocks of 4 KiB within the first MiB.
+/// One step of the random test, in blocks of 4 KiB within the first MiB.
 #[derive(Clone, Debug)]
 enum Step {
     Write { block: usize, blocks: usize, value: u8, fua: bool },
@@ -196,7 +196,7 @@ fn dropping_a_busy_device_leaves_no_writes_to_memory_behind() {
     }
 }
 
-/// An engine that does nothing and answers as it is told, when it is waited for.
+/// An engine that does nothing and completes as configured, when it is waited for.
 struct Scripted {
     answer: Box<dyn FnMut(&Job) -> i32 + Send>,
     under_way: Arc<Mutex<Vec<(usize, Job)>>>,
@@ -309,7 +309,7 @@ fn a_lost_device_says_so_to_every_call_and_can_be_dropped() {
     device.submit(Request::read(ByteSize(0), MIB)).unwrap();
     broken.store(true, Ordering::Relaxed);
     let lost = device.wait().unwrap_err();
-    assert!(lost.to_string().contains("open a new device"), "{lost}");
+    assert!(lost.to_string().contains("open the device again"), "{lost}");
     broken.store(false, Ordering::Relaxed);
     assert_eq!(device.wait().unwrap_err(), lost);
     assert_eq!(device.submit(Request::flush()).unwrap_err(), lost);
@@ -330,7 +330,7 @@ fn a_request_that_never_comes_back_ends_the_device_after_the_time_limit_and_not_
     let before = device.now();
     let lost = device.wait().unwrap_err();
     assert!(matches!(lost, BlockError::TimedOut { limit: told, .. } if told == limit), "{lost:?}");
-    assert!(lost.to_string().contains("did not come back within 50 ms"), "{lost}");
+    assert!(lost.to_string().contains("did not complete within 50 ms"), "{lost}");
     assert!(device.now().since(before) < Nanos::secs(20));
     for later in [device.submit(Request::flush()), device.wait().map(drop), device.pause(Nanos(1))] {
         assert_eq!(later, Err(lost.clone()));
@@ -362,7 +362,7 @@ fn one_request_that_hangs_is_noticed_although_others_complete_all_the_time() {
 fn a_thread_whose_system_call_hangs_does_not_hold_up_the_drop() {
     let Some(scratch) = scratch() else { return };
     let mut threads = Threads::new(scratch.file());
-    // Read from a pipe that nobody writes to.
+    // Read from a pipe without a writer.
     let (reader, _writer) = io::pipe().unwrap();
     let mut stuck = Threads::new(Arc::new(reader.into()));
     let memory = IoBuffer::zeroed(4096);
@@ -401,6 +401,6 @@ fn a_file_that_is_there_is_placed_or_told_why_not_and_stays_as_it_is() {
         Err(why) => assert!(!why.to_string().is_empty()),
     }
     assert_eq!(std::fs::read(&path).unwrap(), vec![7; 100_000]);
-    assert!(crate::file_extents(directory.path()).unwrap_err().to_string().ends_with("is no regular file"));
+    assert!(crate::file_extents(directory.path()).unwrap_err().to_string().ends_with("it is not a regular file"));
     assert!(crate::file_extents(&path.with_extension("none")).is_err());
 }

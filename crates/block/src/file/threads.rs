@@ -28,7 +28,7 @@ pub struct Threads {
     under_way: usize,
 }
 
-/// Jobs that no thread has taken yet; `None` tells one thread to end.
+/// Jobs that no thread has taken yet; `None` ends one thread.
 #[derive(Default)]
 struct Inbox {
     jobs: Mutex<VecDeque<Option<(usize, Job)>>>,
@@ -78,10 +78,10 @@ impl Threads {
     }
 }
 
-/// Makes the job's system call; bytes moved, or `-errno`.
+/// Makes the job's system call; returns bytes transferred, or `-errno`.
 ///
 /// # Safety
-/// The job's memory must be valid, and nobody else's for a read.
+/// The job's memory must be valid, and for a read not used by others.
 unsafe fn perform(file: &OwnedFd, job: Job) -> i32 {
     let result = retry_on_intr(|| match job {
         Job::Read { start, length, offset } => {
@@ -153,7 +153,7 @@ impl Drop for Threads {
             return;
         }
         for worker in self.workers.drain(..) {
-            // A thread that panicked has nothing left to tell.
+            // A thread that panicked has no result.
             let _ = worker.join();
         }
     }

@@ -1,12 +1,12 @@
-//! Who may read a new file: whoever may read the one that it stands for, and nobody else.
+//! Access rights of a new file: those of the file that it replaces, and never more.
 //!
 //! ```text
 //!   owner and group ─▶ access list (POSIX.1e), or none ─▶ mode
 //! ```
 //!
-//! A group that cannot be given away (the program does not run as root) keeps no more than everybody has, as `cp -p`
-//! does it. Where an access list stands, the group's bits of the mode are its mask: without the list they would admit a
-//! group that the list keeps out.
+//! A group that cannot be set (the program does not run as root) keeps no more rights than everybody has, as with `cp
+//! -p`. If the file has an access list, the group bits of the mode are its mask: without the list they would admit a
+//! group that the list excludes.
 
 use std::fs::{self, File};
 use std::io;
@@ -19,7 +19,7 @@ use rustix::io::Errno;
 const ACCESS_LIST: &str = "system.posix_acl_access";
 const GROUP: u32 = 0o070;
 
-/// Who may read and write a new file.
+/// Access rights of a new file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
     /// As any new file of this user's.
@@ -39,7 +39,7 @@ pub struct FileAccess {
 }
 
 impl Access {
-    /// The access that a file has, behind links.
+    /// The access rights of a file, following links.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -64,7 +64,7 @@ impl Access {
         if (is.uid(), is.gid()) != (wanted.user, wanted.group) {
             let both = std::os::unix::fs::fchown(file, Some(wanted.user), Some(wanted.group));
             if both.is_err() {
-                // Its group at least; the mode below goes by what the file has then.
+                // At least its group; the mode below depends on the owner that the file then has.
                 let _ = std::os::unix::fs::fchown(file, None, Some(wanted.group));
             }
         }
@@ -90,7 +90,7 @@ impl Access {
     }
 }
 
-/// The whole of an access list; `None` where there is none, or the file system has none.
+/// An access list; `None` if the file has none, or its file system does not support them.
 fn access_list(mut get: impl FnMut(&mut [u8]) -> rustix::io::Result<usize>) -> io::Result<Option<Vec<u8>>> {
     let mut list = vec![0; 1 << 16];
     match get(&mut list) {

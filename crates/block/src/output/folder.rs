@@ -1,17 +1,17 @@
-//! A folder that holds a set of files of one kind, and a list of them.
+//! A folder that contains a set of files of one kind, and a list of them.
 //!
 //! ```text
 //!   DIR/.flashwise.json    {"schema":"flashwise.folder","schema_version":1,"kind":"raw samples",
 //!                           "files":[["reads.csv","89b5f6c8b0e5f2a1"],…]}
-//!   DIR/reads.csv …        what the list names, each with the FNV-1a of its bytes
+//!   DIR/reads.csv …        the listed files, each with the FNV-1a of its bytes
 //! ```
 //!
-//! A folder is written to when it is new, empty, or holds nothing but what its list names, unchanged. So a file that
-//! somebody else put there or edited is never replaced, and never taken for a part of the set by whoever reads the
-//! whole folder. What an earlier run listed and this one did not write is removed at the end.
+//! A folder is written to only if it is new, empty, or contains nothing but the files of its list, unmodified. So a
+//! file that somebody else put there or edited is never replaced, and never read as a part of the set. Files that an
+//! earlier run listed and this one did not write are deleted at the end.
 //!
-//! The list is written before each file, with the old and the new entries: a run that is killed leaves a folder that
-//! the next one knows.
+//! The list is written before each file, with the old and the new entries, so the next run recognises a folder after a
+//! kill.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -25,7 +25,7 @@ use super::{Access, OutputFile, Replaceable, create_directories};
 /// The list's own name.
 const LIST: &str = ".flashwise.json";
 const SCHEMA: &str = "flashwise.folder";
-/// A list is short; what is longer is none.
+/// Limit of a list's length.
 const LONGEST_LIST: u64 = 1 << 20;
 
 /// A folder that is being written.
@@ -52,10 +52,10 @@ struct List {
 }
 
 impl OutputFolder {
-    /// A folder for files of a kind, made where it is missing.
+    /// Opens a folder for files of a kind; creates it if needed.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] with the file that is not of the set; whatever the system refuses.
+    /// [`io::ErrorKind::AlreadyExists`] with the file that is not of the set; otherwise the system's error.
     pub fn open(path: &Path, kind: &'static str) -> io::Result<Self> {
         create_directories(path)?;
         let earlier = list(path, kind)?;
@@ -108,8 +108,8 @@ fn foreign(name: &str, kind: &str, error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::AlreadyExists => {
             let why = format!(
-                "{name}: exists and is not one of the {kind} that flashwise wrote, or was changed since; it is not \
-                 replaced: give a new or an empty folder"
+                "{name}: exists and is not one of the {kind} written by flashwise, or was changed since; it is not \
+                 replaced; give a new or an empty directory"
             );
             io::Error::new(io::ErrorKind::AlreadyExists, why)
         }
@@ -131,7 +131,7 @@ fn is_listed(list: &BTreeSet<Entry>, name: &str, mut file: File) -> io::Result<b
     }
 }
 
-/// FNV-1a, 64 bits: against edits, not against somebody who wants to be taken for flashwise.
+/// FNV-1a, 64 bits: detects edits, not forgery.
 struct Checksum(u64);
 
 impl Default for Checksum {
@@ -157,7 +157,7 @@ fn checksum(content: &[u8]) -> String {
     sum.text()
 }
 
-/// What a folder's list has; nothing where it has no list.
+/// The entries of a folder's list; none if it has no list.
 fn list(folder: &Path, kind: &str) -> io::Result<BTreeSet<Entry>> {
     let mut read = None;
     let is_list = |file| {
@@ -171,7 +171,7 @@ fn list(folder: &Path, kind: &str) -> io::Result<BTreeSet<Entry>> {
 fn read_list(file: File, kind: &str) -> Option<BTreeSet<Entry>> {
     let text = io::read_to_string(file.take(LONGEST_LIST)).ok()?;
     let list: List = serde_json::from_str(&text).ok()?;
-    // A name is a name in this folder, whatever somebody wrote into the list.
+    // Only a name in this folder is accepted, whatever the list contains.
     let is_plain = |entry: &Entry| !entry.0.contains('/') && entry.0 != "." && entry.0 != "..";
     let is_ours = list.schema == SCHEMA && list.kind == kind;
     is_ours.then(|| list.files.into_iter().filter(is_plain).collect())
@@ -193,7 +193,7 @@ fn place(path: &Path, content: &[u8], is_known: impl FnOnce(File) -> io::Result<
 fn remove_listed(path: &Path, is_known: impl FnOnce(File) -> io::Result<bool>) -> io::Result<()> {
     match Replaceable::recognise(path, is_known) {
         Ok(Some(_)) => fs::remove_file(path),
-        // Gone, or another one by now, which stays.
+        // Deleted, or replaced by another file, which is kept.
         Ok(None) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),

@@ -1,26 +1,26 @@
-//! Files that the program leaves for its user: complete or absent, and never in the place of something else.
+//! Output files for the user: complete or absent, and never replacing a file of another kind.
 //!
 //! ```text
 //!   OutputFile::create ─▶ no name, or a name of its own ─▶ write ─▶ owner and mode ─▶ fsync
-//!                                                    ┌─ publish ─▶ link: only where nothing has the name
+//!                                                    ┌─ publish ─▶ link: only if the name is free
 //!                                                    └─ replace ─▶ exchange: only a file that was recognised as ours
 //!                                                                  └─▶ fsync of the directory
 //! ```
 //!
-//! | file | what it is |
+//! | file | content |
 //! |---|---|
 //! | `mod.rs` | [`OutputFile`], written through a handle, and [`OutputPath`], for programs that need a name |
-//! | `access.rs` | owner, mode and access list of a file that stands for another one |
-//! | `replace.rs` | [`Replaceable`], the one file that a new one may take the place of |
-//! | `folder.rs` | [`OutputFolder`], a set of files with a list of what belongs to it |
+//! | `access.rs` | owner, mode and access list of a file that replaces another one |
+//! | `replace.rs` | [`Replaceable`], the one file that a new one may replace |
+//! | `folder.rs` | [`OutputFolder`], a set of files with a list of its members |
 //!
 //! # Rules
 //!
 //! - A file has no name until it is complete and on the medium. A process that is killed before leaves nothing
-//!   (`O_TMPFILE`), or, where the file system has no files without a name, `.flashwise-` and random letters.
-//! - An existing file is replaced only when the caller has recognised it by parsing it, and only while it is still that
-//!   very file: the kernel exchanges the two names, and what came out is compared by device and inode.
-//! - What is made from a user's file has that file's owner, mode and access list, and never a wider one.
+//!   (`O_TMPFILE`), or, if the file system does not support files without a name, `.flashwise-` and random letters.
+//! - An existing file is replaced only if the caller has recognised it by parsing it, and only while it is still that
+//!   very file: the kernel exchanges the two names, and the old file is compared by device and inode.
+//! - A file made from a user's file has that file's owner, mode and access list, and never more rights.
 //! - All other crates are kept from `std::fs`'s own functions by `disallowed-methods` in `clippy.toml`.
 //!
 //! Source: `open(2)` on `O_TMPFILE`, `linkat(2)`, `renameat2(2)`, `acl(5)`.
@@ -58,10 +58,10 @@ pub struct OutputFile {
 }
 
 impl OutputFile {
-    /// A new file that is to be `target`, which is not touched yet.
+    /// A new file that will become `target`, which is not touched yet.
     ///
     /// # Errors
-    /// When no file can be made in the directory of `target`.
+    /// When no file can be created in the directory of `target`.
     pub fn create(target: &Path, access: Access) -> io::Result<Self> {
         let directory = directory_of(target);
         let (file, named) = match nameless(directory, access.initial_mode()) {
@@ -80,10 +80,10 @@ impl OutputFile {
         &mut self.file
     }
 
-    /// Gives the file its name, where nothing has it.
+    /// Gives the file its name, if that is free.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] where something has the name; whatever the system refuses.
+    /// [`io::ErrorKind::AlreadyExists`] if the name exists; otherwise the system's error.
     pub fn publish(self) -> io::Result<Published> {
         self.complete()?;
         match self.named {
@@ -93,16 +93,16 @@ impl OutputFile {
         Published::of(&self.file, &self.target)
     }
 
-    /// Puts the file in the place of one that was recognised as ours; where that is gone, in a free place.
+    /// Replaces a file that was recognised as ours, or takes its name if it was deleted.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] where something else has the name by now; whatever the system refuses. The
-    /// name then means what it meant before.
+    /// [`io::ErrorKind::AlreadyExists`] if the name now belongs to another file; otherwise the system's error. The name
+    /// then keeps its earlier meaning.
     pub fn replace(self, old: &Replaceable) -> io::Result<Published> {
         self.exchange(old).map(|(published, _)| published)
     }
 
-    /// The same; with the old file, which is gone when it is dropped.
+    /// The same; returns the old file, which is deleted when it is dropped.
     fn exchange(self, old: &Replaceable) -> io::Result<(Published, Option<tempfile::TempPath>)> {
         self.complete()?;
         let named = match self.named {
@@ -140,10 +140,10 @@ pub struct OutputPath {
 }
 
 impl OutputPath {
-    /// A place for a file that is to be `target`. Nothing is there yet.
+    /// A temporary directory for a file that will become `target`. It is empty.
     ///
     /// # Errors
-    /// When no directory can be made beside `target`.
+    /// When no directory can be created beside `target`.
     pub fn create(target: &Path, access: Access) -> io::Result<Self> {
         let directory = TemporaryFolder::create_in(directory_of(target), TEMPORARY_PREFIX)?;
         Ok(Self { directory, target: target.to_owned(), access })
@@ -154,15 +154,15 @@ impl OutputPath {
         self.directory.path().join("new")
     }
 
-    /// The directory, which is gone afterwards.
+    /// The directory, which is deleted afterwards.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Gives the file its name, where nothing has it.
+    /// Gives the file its name, if that is free.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] where something has the name; whatever the system refuses.
+    /// [`io::ErrorKind::AlreadyExists`] if the name exists; otherwise the system's error.
     pub fn publish(self) -> io::Result<Published> {
         let written = self.path();
         let file = fs::OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(&written)?;
@@ -182,7 +182,7 @@ pub struct Published {
 }
 
 impl Published {
-    /// A file that has just got its name, which goes to the medium; where it does not, the name is taken away again.
+    /// Syncs the directory of a file that has just got its name; on an error the name is removed again.
     fn of(file: &File, path: &Path) -> io::Result<Self> {
         let published = Self::named(file, path)?;
         match sync_directory_of(path) {
@@ -253,20 +253,20 @@ pub fn publish_all(files: Vec<(OutputFile, Option<Replaceable>)>) -> Result<(), 
     Ok(())
 }
 
-/// Writes a new file whole.
+/// Writes a new file as a whole.
 ///
 /// # Errors
-/// [`io::ErrorKind::AlreadyExists`] where something has the name; whatever the system refuses.
+/// [`io::ErrorKind::AlreadyExists`] if the name exists; otherwise the system's error.
 pub fn write_new(path: &Path, content: &[u8]) -> io::Result<Published> {
     let mut new = OutputFile::create(path, Access::Usual)?;
     io::Write::write_all(new.file(), content)?;
     new.publish()
 }
 
-/// Creates a new file that grows under its own name, such as a capture, which is to stay whatever happens.
+/// Creates a new file that grows under its own name, such as a capture, which is kept if the program is interrupted.
 ///
 /// # Errors
-/// [`io::ErrorKind::AlreadyExists`] where something has the name; whatever the system refuses.
+/// [`io::ErrorKind::AlreadyExists`] if the name exists; otherwise the system's error.
 #[allow(clippy::disallowed_methods, reason = "what other crates call instead")]
 pub fn create_growing(path: &Path) -> io::Result<File> {
     let file = File::create_new(path)?;
@@ -274,10 +274,10 @@ pub fn create_growing(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes a directory and those above it that are missing, of which the names are given, outermost first.
+/// Creates a directory and its missing parents; returns the created ones, outermost first.
 ///
 /// # Errors
-/// When one of them cannot be made, or is no directory.
+/// When one of them cannot be created, or is not a directory.
 #[allow(clippy::disallowed_methods, reason = "what other crates call instead")]
 pub fn create_directories(path: &Path) -> io::Result<Vec<PathBuf>> {
     let missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
@@ -297,7 +297,7 @@ pub fn create_directories(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(made)
 }
 
-/// Removes directories that [`create_directories`] made; one into which somebody has put something stays.
+/// Removes directories that [`create_directories`] created; one that is no longer empty is kept.
 #[allow(clippy::disallowed_methods, reason = "an empty directory that was made here")]
 pub fn remove_directories(made: &[PathBuf]) {
     made.iter().rev().for_each(|path| _ = fs::remove_dir(path));

@@ -1,8 +1,8 @@
-//! The one file that a new one may take the place of: a regular file that was recognised, by device and inode.
+//! The one file that a new one may replace: a regular file that was recognised, by device and inode.
 //!
-//! Hours may pass between recognition and replacement. `renameat2` exchanges the two names, then what came out is
-//! compared with what was recognised: if somebody had put another file there meanwhile, the names are exchanged back.
-//! Where the file system cannot exchange names, the file is compared just before the rename.
+//! Hours may pass between recognition and replacement. `renameat2` exchanges the two names, then the old file is
+//! compared with the recognised one: if it is another file, the names are exchanged back. If the file system does not
+//! support the exchange, the file is compared just before the rename.
 
 use std::fs::{self, File};
 use std::io;
@@ -21,17 +21,17 @@ pub struct Replaceable {
 }
 
 impl Replaceable {
-    /// Looks at what has a name: `None` where nothing has. `is_ours` parses the file.
+    /// Examines an existing file: `None` if the name is free. `is_ours` parses the file.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] where it is no regular file, or not ours; what `is_ours` fails with.
+    /// [`io::ErrorKind::AlreadyExists`] if it is not a regular file, or not ours; any error of `is_ours`.
     pub fn recognise(path: &Path, is_ours: impl FnOnce(File) -> io::Result<bool>) -> io::Result<Option<Self>> {
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
         let found = match fs::symlink_metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             found => found?,
         };
-        // Before it is opened: to open what is no file may wait for ever, or do something.
+        // Checked before it is opened: opening a special file may block or have effects.
         if !found.is_file() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
@@ -51,8 +51,8 @@ impl Replaceable {
         Ok((found.dev(), found.ino()) == (self.device, self.inode))
     }
 
-    /// Puts `new` in the place of this file, which is at `target`. Gives the old file under the name that `new` had,
-    /// where there still is one; dropped, it is gone.
+    /// Replaces this file, which is at `target`, with `new`. Returns the old file under the name that `new` had, if it
+    /// still exists; it is deleted when dropped.
     pub(super) fn exchange_with(&self, new: TempPath, target: &Path) -> io::Result<Option<TempPath>> {
         match exchange(&new, target) {
             Ok(()) if self.is(&new).unwrap_or(false) => Ok(Some(new)),
@@ -60,12 +60,12 @@ impl Replaceable {
                 if let Err(error) = exchange(&new, target) {
                     // Not removed with the name that it has now.
                     let kept = new.keep().map_err(|error| error.error)?;
-                    let why = format!("what was at {} is now at {}: {error}", target.display(), kept.display());
+                    let why = format!("the earlier file {} is now {}: {error}", target.display(), kept.display());
                     return Err(io::Error::other(why));
                 }
                 Err(io::ErrorKind::AlreadyExists.into())
             }
-            // Somebody took it away.
+            // The old file was deleted meanwhile.
             Err(Errno::NOENT) => new.persist_noclobber(target).map_err(|error| error.error).map(|()| None),
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => self.rename_over(new, target),
             Err(error) => Err(error.into()),

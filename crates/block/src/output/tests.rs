@@ -1,4 +1,4 @@
-//! Against real directories; what needs root or an access list is reported and skipped.
+//! Tests with real directories; a test that needs root or access lists is skipped with a message.
 
 use std::io::Write;
 use std::os::unix::fs::symlink;

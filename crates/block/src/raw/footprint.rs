@@ -1,14 +1,15 @@
-//! Which bytes of which drives and files a device's own bytes are: what two devices share, whatever they are called.
+//! The footprint of a device: which bytes of which drives and files back it. It shows whether two devices share bytes,
+//! whatever their names.
 //!
 //! ```text
 //!   partition ─▶ its disk, from a start on          loop device ─▶ the file or device below, from an offset on
-//!   linear, striped ─▶ parts of slaves              anything else that is made of slaves ─▶ all of each
+//!   linear, striped ─▶ parts of slaves              any other device with slaves ─▶ all of each
 //!   thin volume ─▶ itself, by pool and number       disks with one world-wide name (paths) ─▶ one of them
 //! ```
 //!
-//! Two volumes of one group share a physical volume and no byte; two maps over one disk may share all. The table of the
-//! device mapper, which only root may read, shows which. Without it, all slaves count: one refusal too many is better
-//! than one too few.
+//! Two volumes of one group share a physical volume but no byte; two maps over one disk may share all. The table of the
+//! device mapper, which only root may read, shows which. Without it, all slaves count: an unnecessary refusal is better
+//! than a missing one.
 //!
 //! Source: Linux, `Documentation/admin-guide/device-mapper` (linear, striped, thin-provisioning),
 //! `include/uapi/linux/loop.h`, `include/uapi/linux/dm-ioctl.h`.
@@ -17,7 +18,7 @@ use std::io;
 
 use super::system::{DeviceNumber, LoopStatus, Named, Node, System};
 
-/// What bytes lie on in the end.
+/// The backing storage at the bottom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ground {
     Device(DeviceNumber),
@@ -35,7 +36,7 @@ struct Piece {
     end: u64,
 }
 
-/// Everything that a device's bytes lie on.
+/// All backing storage of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Footprint(Vec<Piece>);
 
@@ -54,10 +55,10 @@ pub(crate) struct Target {
 }
 
 impl Footprint {
-    /// Of a device.
+    /// The footprint of a device.
     ///
     /// # Errors
-    /// When what a device lies on cannot be examined.
+    /// When its backing storage cannot be examined.
     pub(crate) fn of(system: &System, node: &Node) -> io::Result<Self> {
         let mut pieces = Self::default();
         pieces.add(system, node, 0, u64::MAX, DEEPEST)?;
@@ -70,7 +71,7 @@ impl Footprint {
         self.0.iter().any(|piece| other.0.iter().any(|theirs| meet(piece, theirs)))
     }
 
-    /// The files that it lies on: device and inode.
+    /// The files that back it: device and inode.
     pub(crate) fn files(&self) -> impl Iterator<Item = (u64, u64)> {
         self.0.iter().filter_map(|piece| match piece.ground {
             Ground::File(device, inode) => Some((device, inode)),
@@ -91,7 +92,7 @@ impl Footprint {
         }
         if node.is_bound_loop() {
             let status = match (system.loop_status)(node) {
-                // It was detached meanwhile, and lies on nothing.
+                // It was detached meanwhile, and has no backing.
                 Err(error) if error.raw_os_error() == Some(libc::ENXIO) => return Ok(()),
                 status => status?,
             };
@@ -104,11 +105,13 @@ impl Footprint {
                     self.0.push(Piece { ground: Ground::File(device, inode), start, end });
                     Ok(())
                 }
-                Named::Other => Err(io::Error::other(format!("what {} lies on is no file and no device", node.name))),
+                Named::Other => {
+                    Err(io::Error::other(format!("{} is backed by neither a file nor a device", node.name)))
+                }
             };
         }
         let slaves = node.slaves()?;
-        // Only root may ask for a table; without it, all of the slaves.
+        // Only root may read a table; without it, all slaves count.
         let table = if node.attribute("dm/name").is_some() { (system.table)(node).ok() } else { None };
         if let Some(known) = table.as_deref().and_then(|table| parts(system, table)) {
             for (at, length, part) in known {
@@ -138,7 +141,7 @@ impl Footprint {
     }
 }
 
-/// What a part of a mapped device is.
+/// The backing of one part of a mapped device.
 enum Part {
     /// Bytes of another device, from an offset on.
     Of(Node, u64),
@@ -147,7 +150,7 @@ enum Part {
     Thin(DeviceNumber, u64),
 }
 
-/// The parts of a table, in bytes: where, how many, of what; `None` where one of them is of a kind that spreads.
+/// The parts of a table, in bytes: start, length, backing; `None` if one of them is of a kind that spreads data.
 fn parts(system: &System, table: &[Target]) -> Option<Vec<(u64, u64, Part)>> {
     let device = |word: &str| system.node(word.parse().ok()?).ok();
     let mut parts = Vec::new();
@@ -199,7 +202,7 @@ mod tests {
         assert!(!share(&machine, "252:0", "252:1"));
         assert!(share(&machine, "252:0", "252:2") && share(&machine, "252:1", "252:2"));
         assert!(share(&machine, "252:0", "8:0"));
-        // Who may not ask for the table does not know.
+        // Without the right to read the table, it is unknown.
         machine.mapped("dm-3", "252:3", "sda", None);
         assert!(share(&machine, "252:0", "252:3"));
     }

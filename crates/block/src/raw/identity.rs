@@ -1,16 +1,16 @@
-//! By what a user can name exactly one drive: the strings that `--confirm-device` takes.
+//! The strings that identify exactly one drive, for `--confirm-device`.
 //!
 //! | source | for |
 //! |---|---|
 //! | names of the links in `/dev/disk/by-id` that mean the device | everything that udev knows |
 //! | `serial`, `device/serial`, `wwid`, `device/wwid` in sysfs | virtio, NVMe, MMC, SCSI |
 //! | page 80h of the vital product data (SPC-6, 7.7.19), `device/vpd_pg80` | SCSI, SATA behind libata |
-//! | `ID_SERIAL`, `ID_SERIAL_SHORT`, `ID_WWN` in udev's database | USB bridges and whatever else udev asks |
+//! | `ID_SERIAL`, `ID_SERIAL_SHORT`, `ID_WWN` in udev's database | USB bridges and others that udev queries |
 //! | `dm/uuid`, `dm/name`, `md/uuid` | device mapper, LVM, md |
 //! | `loop/backing_file` | loop devices |
 //!
-//! A serial number names a disk. A partition is named by its own link, or as udev names it: the disk's, `-part`, and
-//! its number. A device with none of these cannot be confirmed, and so cannot be written to.
+//! A serial number identifies a disk. A partition is identified by its own link, or as in udev: the disk's name,
+//! `-part`, and its number. A device with none of these cannot be confirmed, and so cannot be written to.
 
 use std::fs;
 use std::path::Path;
@@ -42,7 +42,7 @@ pub(crate) fn confirms(given: &str, identities: &[String]) -> bool {
     !name.trim().is_empty() && identities.iter().any(|identity| identity == name)
 }
 
-/// What a whole device tells about itself.
+/// Identities that a whole device reports.
 fn own(system: &System, node: &Node) -> Vec<String> {
     const ATTRIBUTES: [&str; 8] =
         ["serial", "device/serial", "wwid", "device/wwid", "dm/name", "dm/uuid", "md/uuid", "loop/backing_file"];

@@ -1,8 +1,8 @@
-//! Whether a device is mounted, is swapped to, or is being written by somebody.
+//! Whether a device is mounted, used as swap, or being written by another process.
 //!
-//! Mounts are matched by the number of the mounted device, by what the mount's source means now, and, for btrfs, by the
-//! list of members, because a btrfs mount has a number of its own and names one member only. Mounts of other namespaces
-//! are visible if this user may read a process in them; the exclusive open detects the rest.
+//! Mounts are matched by the number of the mounted device, by the current meaning of the mount's source, and, for
+//! btrfs, by the list of members, because a btrfs mount has a number of its own and names one member only. Mounts of
+//! other namespaces are visible if this user may read a process in them; the exclusive open detects the rest.
 //!
 //! Source: Linux, `Documentation/filesystems/proc.rst`, section 3.5 (`mountinfo`) and 1.1 (`fdinfo`).
 
@@ -20,11 +20,11 @@ pub(crate) struct Use {
     pub(crate) how: How,
 }
 
-/// What is in use.
+/// The object in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Used {
     Number(DeviceNumber),
-    /// A device whose node is gone, by the kernel's name.
+    /// A device without a node, by the kernel's name.
     Name(String),
     /// A regular file: device and inode.
     File(u64, u64),
@@ -42,7 +42,7 @@ pub(crate) enum How {
 }
 
 impl Use {
-    /// Whether it is this device, or the file that the device lies on.
+    /// Whether it is this device, or the file that backs the device.
     pub(crate) fn is_of(&self, node: &Node, backing: Option<Named>) -> bool {
         match &self.of {
             Used::Number(number) => *number == node.number,
@@ -59,8 +59,8 @@ impl Use {
 pub(crate) fn mounts_and_swaps(system: &System) -> io::Result<Vec<Use>> {
     let ours = fs::read_to_string(system.proc.join("self/mountinfo"))?;
     let mut mounts: BTreeSet<String> = ours.lines().map(str::to_owned).collect();
-    // Those of other namespaces, each once; a process may belong to somebody else, who does not show its namespace, or
-    // be gone.
+    // Those of other namespaces, each once. The namespace of another user's process may be unreadable, and a process
+    // may have ended.
     let mut namespaces = BTreeSet::new();
     for process in processes(system) {
         let namespace = fs::read_link(process.join("ns/mnt")).ok();
@@ -145,8 +145,8 @@ fn processes(system: &System) -> Vec<PathBuf> {
     entries.filter(|entry| is_process(&entry.file_name())).map(|entry| entry.path()).collect()
 }
 
-/// Other processes that have one of `devices`, or of the files that the device lies on, open for writing, such as a
-/// virtual machine or a database on a raw device. Those of other users are seen by root only.
+/// Other processes that have one of `devices`, or one of the files that back the device, open for writing, such as a
+/// virtual machine or a database on a raw device. Only root sees those of other users.
 pub(crate) fn writers(system: &System, devices: &BTreeSet<DeviceNumber>, files: &BTreeSet<(u64, u64)>) -> Vec<Use> {
     let mut uses = Vec::new();
     for process in processes(system) {

@@ -1,4 +1,4 @@
-//! Facts available only by ioctl: what a loop device lies on, and the table of a mapped device.
+//! Facts available only by ioctl: the backing of a loop device, and the table of a mapped device.
 //!
 //! Source: Linux, `include/uapi/linux/loop.h`, `include/uapi/linux/dm-ioctl.h`.
 
@@ -15,7 +15,7 @@ const LOOP_GET_STATUS64: u64 = 0x4c05;
 /// `struct loop_info64`, in words of 8 bytes.
 const LOOP_WORDS: usize = 29;
 
-/// What a loop device lies on, by device and inode, whether or not that has a name that leads to it.
+/// The backing of a loop device, by device and inode, whether or not it has a name.
 pub(super) fn loop_status(node: &Node) -> io::Result<LoopStatus> {
     let device = open(node)?;
     let mut info = [0_u64; LOOP_WORDS];
@@ -43,7 +43,11 @@ fn open(node: &Node) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(flags).open(&path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     let is_it = metadata.file_type().is_block_device() && DeviceNumber::from_raw(metadata.rdev()) == node.number;
-    if is_it { Ok(file) } else { Err(failed(io::Error::other("it is another device than the kernel's of that name"))) }
+    if is_it {
+        Ok(file)
+    } else {
+        Err(failed(io::Error::other("it is not the device that the kernel knows by that name")))
+    }
 }
 
 /// A device's number as the kernel writes it into structures of 64 bits.
@@ -60,13 +64,13 @@ fn encoded(number: DeviceNumber) -> u64 {
 
 /// `_IOWR(0xfd, 12, struct dm_ioctl)`.
 const DM_TABLE_STATUS: u64 = 0xc138_fd0c;
-/// Size of `struct dm_ioctl`, after which the targets begin.
+/// Size of `struct dm_ioctl`, which is followed by the targets.
 const DM_HEADER: usize = 312;
 const DM_STATUS_TABLE: u32 = 1 << 4;
 const DM_BUFFER_FULL: u32 = 1 << 8;
 /// Without it, the status of a thin pool commits its metadata, and may wait for that.
 const DM_NOFLUSH: u32 = 1 << 11;
-/// The largest table that is asked for; a longer one counts as not known.
+/// The largest table that is read; a longer one counts as unknown.
 const DM_BUFFER: usize = 1 << 18;
 /// Size of `struct dm_target_spec`.
 const DM_TARGET: usize = 40;
@@ -103,7 +107,7 @@ fn targets(node: &Node, flags: u32) -> io::Result<Vec<Target>> {
     parse(&bytes).ok_or_else(|| io::Error::other(format!("the table of {} cannot be read", node.name)))
 }
 
-/// The targets in what the kernel wrote.
+/// The targets in the kernel's reply.
 fn parse(bytes: &[u8]) -> Option<Vec<Target>> {
     let word = |at: usize| bytes.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes);
     let long = |at: usize| bytes.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes);

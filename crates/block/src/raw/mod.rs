@@ -1,28 +1,28 @@
-//! Raw block devices: read-only for everybody, written only with consent and when nothing speaks against it.
+//! Raw block devices: read-only by default, written only with consent and if there is no objection.
 //!
 //! ```text
 //!   path ─ open read-only ─ number ─▶ plan: family, use, signatures, identity ─▶ refusals, or
 //!          open exclusively, the same number? ─▶ plan again ─▶ a drive with a region and a budget
 //! ```
 //!
-//! | file | what it is |
+//! | file | content |
 //! |---|---|
 //! | `system.rs` | block devices as sysfs lists them, by number |
-//! | `kernel.rs` | what is available only by ioctl: loop devices, tables of the device mapper |
-//! | `footprint.rs` | which bytes of which drives and files a device's bytes are |
-//! | `relatives.rs` | what lies on a device and what it lies on |
+//! | `kernel.rs` | facts available only by ioctl: loop devices, tables of the device mapper |
+//! | `footprint.rs` | which bytes of which drives and files back a device |
+//! | `relatives.rs` | devices above and below a device |
 //! | `in_use.rs` | mounts, swap, other writers |
-//! | `signature/` | what a device carries |
-//! | `identity.rs` | by what a user can name it |
+//! | `signature/` | known formats on a device |
+//! | `identity.rs` | the names by which a user can confirm it |
 //! | `plan.rs` | all of that together, and every objection |
 //!
 //! # Rules
 //!
 //! - Without [`WriteConsent`] a device is opened `O_RDONLY`, so that the kernel itself refuses a write.
-//! - With it, the plan is made twice: before, to tell what is wrong, and again after the device was opened `O_EXCL`.
-//!   From that open on no file system can be mounted on it and no volume be made of it until it is closed.
-//! - The region and the budget are checked here for every request, whatever a caller believes.
-//! - An objection that is mounted, swap, held, or open elsewhere cannot be overridden.
+//! - With it, the plan is made twice: before the device is opened, to report objections, and again after it was opened
+//!   `O_EXCL`. From then until it is closed, it can be neither mounted nor made part of a volume.
+//! - The region and the budget are checked here for every request.
+//! - An objection because of a mount, swap, a holder or another writer cannot be overridden.
 
 mod footprint;
 mod identity;
@@ -46,7 +46,7 @@ pub use self::signature::{Signature, SignatureKind};
 use self::system::{DeviceNumber, Named, Node, System};
 use crate::{BlockError, ByteSize, ExtentMap, Operation, PlacementUnknown, Request};
 
-/// An open raw device, and what may be written to it.
+/// An open raw device, and the limits of writing to it.
 #[derive(Debug)]
 pub(crate) struct RawDrive {
     file: Arc<OwnedFd>,
@@ -56,11 +56,11 @@ pub(crate) struct RawDrive {
     permission: Permission,
 }
 
-/// What may be written.
+/// Whether and where it may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Permission {
     Nothing,
-    /// `region` bytes from the start on, `budget` bytes in all, of which `spent` are.
+    /// `region` bytes from the start, `budget` bytes in all, of which `spent` are written.
     Region {
         region: ByteSize,
         budget: ByteSize,
@@ -69,10 +69,10 @@ enum Permission {
 }
 
 impl RawPlan {
-    /// Looks at a block device, writing nothing; with `consent`, at whether it may be written.
+    /// Examines a block device without writing; with `consent`, also whether it may be written.
     ///
     /// # Errors
-    /// [`BlockError::Refused`] when `path` is no block device; [`BlockError::Os`] when it cannot be read.
+    /// [`BlockError::Refused`] when `path` is not a block device; [`BlockError::Os`] when it cannot be read.
     pub fn of(path: &Path, consent: Option<&WriteConsent>) -> Result<Self, BlockError> {
         let system = System::real();
         let (file, node) = open(&system, path, OFlags::RDONLY)?;
@@ -87,7 +87,7 @@ impl RawDrive {
         Self::new(path, file, node, Permission::Nothing)
     }
 
-    /// Opens a device to write to its first bytes, when nothing speaks against it.
+    /// Opens a device to write to its first bytes, if there is no objection.
     pub(crate) fn destructive(path: &Path, consent: &WriteConsent) -> Result<Self, BlockError> {
         let system = System::real();
         let look = |file: &File, node: &Node| make_plan(&system, path, node, file, Some(consent));
@@ -96,11 +96,11 @@ impl RawDrive {
         accept(&look(&looked_at, &before)?)?;
         let (file, node) = open(&system, path, OFlags::RDWR | OFlags::EXCL | OFlags::DIRECT)?;
         if node != before {
-            let changed = format!("{}: it became another device while it was looked at; try again", path.display());
+            let changed = format!("{}: it was replaced by another device meanwhile; try again", path.display());
             return Err(BlockError::Refused(changed));
         }
-        // Again, now that nobody can mount it any more. Who writes to it was asked before: now it is ourselves, and for
-        // a moment each child that another thread of ours is just starting.
+        // Checked again, now that it cannot be mounted any more. Other writers were checked before: now this process is
+        // one, and for a moment each child that another thread is starting.
         let mut again = look(&looked_at, &node)?;
         again.refusals.retain(|refusal| !matches!(refusal, Refusal::Written { .. }));
         accept(&again)?;
@@ -128,7 +128,7 @@ impl RawDrive {
         self.capacity
     }
 
-    /// Where its bytes lie on the whole drive.
+    /// Where its bytes are on the whole drive.
     pub(crate) fn extents(&self) -> Result<ExtentMap, PlacementUnknown> {
         let drive = Drive::of(&System::real(), &self.node)?;
         Ok(ExtentMap::whole(drive.name, drive.start, self.capacity))
@@ -141,7 +141,7 @@ impl RawDrive {
         ByteSize(told.filter(|size| size.is_power_of_two() && (512..=65_536).contains(size)).unwrap_or(4096))
     }
 
-    /// What it is, for people.
+    /// Its name for people.
     pub(crate) fn title(&self) -> String {
         let model = self.node.attribute("device/model").or_else(|| self.node.disk()?.attribute("device/model"));
         let access = if self.permission == Permission::Nothing { "read-only" } else { "raw" };
@@ -159,7 +159,7 @@ impl RawDrive {
         }
     }
 
-    /// Allows a request, or says why not; what is allowed counts against the budget.
+    /// Allows a request, or refuses it with the reason; allowed writes count against the budget.
     pub(crate) fn allow(&mut self, request: &Request) -> Result<(), BlockError> {
         let refuse = |why: String| Err(BlockError::Refused(format!("{}: {why}", self.path.display())));
         let what = match request.operation {
@@ -169,13 +169,14 @@ impl RawDrive {
         };
         let Permission::Region { region, budget, spent } = &mut self.permission else {
             return refuse(format!(
-                "a {what} is refused, it is opened read-only; writing needs --destructive and --confirm-device"
+                "a {what} is refused: the device is opened read-only; writing needs --destructive and --confirm-device"
             ));
         };
         if request.end().is_none_or(|end| end > *region) {
             let (offset, length) = (request.offset.0, request.length);
             return refuse(format!(
-                "a {what} of {length} at byte {offset} is refused, it reaches behind the {region} that were agreed to"
+                "a {what} of {length} at byte {offset} is refused: it ends beyond the first {region}, which may be \
+                 overwritten"
             ));
         }
         if request.operation == Operation::Trim {
@@ -189,7 +190,7 @@ impl RawDrive {
             None => {
                 let (spent, budget) = (*spent, *budget);
                 refuse(format!(
-                    "{spent} are written and a write of {} is refused, it would be more than --max-write {budget}",
+                    "{spent} are written; another write of {} is refused, since it would exceed --max-write {budget}",
                     request.length
                 ))
             }
@@ -205,10 +206,10 @@ fn make_plan(
     consent: Option<&WriteConsent>,
 ) -> Result<RawPlan, BlockError> {
     plan::plan(system, path, node.clone(), file, consent)
-        .map_err(|error| BlockError::os(format!("{}: looking at what it carries", path.display()), &error))
+        .map_err(|error| BlockError::os(format!("{}: reading its signatures", path.display()), &error))
 }
 
-/// A drive that something lies on, from `start` on.
+/// The drive below a file system or partition, which starts at `start`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Drive {
     /// The kernel's name of the whole drive.
@@ -221,10 +222,10 @@ impl Drive {
     /// The drive below the file system that `file` is on.
     pub(crate) fn below(file: &impl AsFd) -> Result<Self, PlacementUnknown> {
         let status =
-            rustix::fs::fstat(file).map_err(|error| PlacementUnknown(format!("looking at the file: {error}")))?;
+            rustix::fs::fstat(file).map_err(|error| PlacementUnknown(format!("examining the file: {error}")))?;
         let number = DeviceNumber::from_raw(status.st_dev);
         if number.major == 0 {
-            return Err(PlacementUnknown("its file system is on no block device of its own".into()));
+            return Err(PlacementUnknown("its file system is not on a block device of its own".into()));
         }
         let system = System::real();
         let node =
@@ -236,19 +237,19 @@ impl Drive {
     fn of(system: &System, node: &Node) -> Result<Self, PlacementUnknown> {
         let disk = node.disk();
         let start = match &disk {
-            // sysfs counts sectors of 512 bytes, whatever the drive's own are.
+            // sysfs counts sectors of 512 bytes on every drive.
             Some(_) => node.number("start").and_then(|sectors| sectors.checked_mul(512)),
             None => Some(0),
         };
         let whole = disk.unwrap_or_else(|| node.clone());
         let is_mapped = whole.slaves().is_ok_and(|slaves| !slaves.is_empty()) || whole.attribute("dm/name").is_some();
-        // A loop device over another block device lies on that, from an offset on that only root is told.
+        // A loop device over another block device starts at an offset that only root can read.
         let backing = whole.loop_backing().and_then(|path| (system.named)(Path::new(&path)));
         if is_mapped || matches!(backing, Some(Named::Device(_))) {
             return Err(PlacementUnknown(format!("{} is itself made of other devices", whole.name)));
         }
         let start =
-            start.ok_or_else(|| PlacementUnknown(format!("the kernel does not tell where {} begins", node.name)))?;
+            start.ok_or_else(|| PlacementUnknown(format!("the kernel does not report where {} starts", node.name)))?;
         Ok(Self { name: whole.name, start: ByteSize(start) })
     }
 }
@@ -256,15 +257,15 @@ impl Drive {
 /// Opens a block device and finds it in sysfs.
 fn open(system: &System, path: &Path, flags: OFlags) -> Result<(File, Node), BlockError> {
     let failed = |what: &str, error: &io::Error| BlockError::os(format!("{}: {what}", path.display()), error);
-    let kind = rustix::fs::stat(path).map_err(|error| failed("looking at it", &error.into()))?.st_mode;
+    let kind = rustix::fs::stat(path).map_err(|error| failed("examining it", &error.into()))?.st_mode;
     if FileType::from_raw_mode(kind) != FileType::BlockDevice {
-        return Err(BlockError::Refused(format!("{}: is no block device", path.display())));
+        return Err(BlockError::Refused(format!("{}: it is not a block device", path.display())));
     }
-    // O_NONBLOCK: a drive without a medium is opened, and told by its size.
+    // O_NONBLOCK: a drive without a medium can be opened, and is recognised by its size.
     let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let opened = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| refused_by_the_kernel(path, error))?;
     let file = File::from(opened);
-    let number = number_of(&file).map_err(|error| failed("looking at it", &error))?;
+    let number = number_of(&file).map_err(|error| failed("examining it", &error))?;
     let node = system.node(number).map_err(|error| failed("sysfs does not know it", &error))?;
     Ok((file, node))
 }
@@ -273,14 +274,14 @@ fn refused_by_the_kernel(path: &Path, error: rustix::io::Errno) -> BlockError {
     let path = path.display();
     match error {
         rustix::io::Errno::BUSY => BlockError::Refused(format!(
-            "{path}: nothing is written: the kernel has it in use (mounted in another namespace, or part of a volume); \
-             take that apart first, or take another drive"
+            "{path}: nothing is written: it is in use (mounted in another namespace, or part of a volume); release it \
+             first, or use another drive"
         )),
         rustix::io::Errno::ROFS | rustix::io::Errno::PERM => BlockError::Refused(format!(
-            "{path}: nothing is written: the kernel has it as read-only; take another drive"
+            "{path}: nothing is written: the kernel has it as read-only; use another drive"
         )),
         rustix::io::Errno::ACCESS => BlockError::os(
-            format!("{path}: opening it takes root, or membership in its group (usually disk)"),
+            format!("{path}: opening it needs root, or membership in its group (usually disk)"),
             &error.into(),
         ),
         _ => BlockError::os(format!("{path}: opening"), &error.into()),
@@ -292,7 +293,7 @@ pub(crate) fn number_of(file: &impl AsFd) -> io::Result<DeviceNumber> {
     let stat = rustix::fs::fstat(file)?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::BlockDevice => Ok(DeviceNumber::from_raw(stat.st_rdev)),
-        _ => Err(io::Error::other("it is no block device")),
+        _ => Err(io::Error::other("it is not a block device")),
     }
 }
 

@@ -1,11 +1,11 @@
-//! What writing to a raw device would do, and everything that speaks against it.
+//! What writing to a raw device would do, and all objections to it.
 //!
 //! ```text
 //!   number ─▶ family ─▶ mounted? swap? held? being written? ─▶ signatures ─▶ confirmed? ─▶ plan
 //! ```
 //!
-//! The plan collects every objection instead of stopping at the first, so that `--dry-run` shows all that has to be
-//! done. Whatever cannot be looked at is an objection.
+//! The plan collects all objections instead of stopping at the first, so that `--dry-run` shows everything that has to
+//! be done. Anything that cannot be examined is an objection.
 
 use std::fmt;
 use std::fs::File;
@@ -22,12 +22,12 @@ use super::signature::{Signature, SignatureKind, View, signatures};
 use super::system::{Node, System};
 use crate::ByteSize;
 
-/// What the user has said about writing to a device. There is no other way to say it.
+/// The user's consent to writing to a device. There is no other way to give it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteConsent {
     /// Serial number or by-id name of the one device that is meant.
     pub confirmation: Option<String>,
-    /// What may be overwritten although it is recognised.
+    /// Signatures that may be overwritten.
     pub allowed_signatures: Vec<SignatureKind>,
     /// How many bytes from the device's start on may be overwritten; on a smaller device, all of it.
     pub region: ByteSize,
@@ -35,7 +35,7 @@ pub struct WriteConsent {
     pub max_write: ByteSize,
 }
 
-/// Something that speaks against writing.
+/// An objection to writing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "cause", rename_all = "snake_case")]
 pub enum Refusal {
@@ -69,20 +69,20 @@ pub enum Refusal {
     Signature {
         /// Which device.
         device: String,
-        /// What it carries, and where.
+        /// The signature and its place.
         #[serde(flatten)]
         signature: Signature,
     },
-    /// The kernel lets nobody write to it.
+    /// The kernel has the device as read-only.
     ReadOnly,
     /// The user has not named it.
     Unconfirmed {
-        /// What was given.
+        /// The given confirmation.
         given: Option<String>,
         /// Whether it has a name at all.
         has_identity: bool,
     },
-    /// Something could not be looked at.
+    /// Something could not be examined.
     Unknown {
         /// What, and why.
         what: String,
@@ -92,37 +92,36 @@ pub enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Mounted { device, at } => write!(f, "{device} is mounted at {at}; unmount it, or take another drive"),
-            Self::Swap { device } => write!(f, "{device} is swapped to; swapoff it, or take another drive"),
-            Self::Held { device } => write!(f, "{device} is in its way; take that apart first, or take another drive"),
+            Self::Mounted { device, at } => write!(f, "{device} is mounted at {at}; unmount it, or use another drive"),
+            Self::Swap { device } => write!(f, "{device} is used as swap; run swapoff, or use another drive"),
+            Self::Held { device } => write!(f, "{device} is in use; stop it first, or use another drive"),
             Self::Written { device, pid, process } => {
-                write!(f, "{device} is open for writing in process {pid} ({process}); end that first")
+                write!(f, "{device} is open for writing in process {pid} ({process}); stop that process first")
             }
             Self::Signature { device, signature: Signature { kind, offset } } => write!(
                 f,
-                "{device} carries {kind} (its magic number is at byte {offset}); if nobody needs that any more, say \
+                "{device} contains {kind} (its magic number is at byte {offset}); to overwrite it, add \
                  --allow-signature {kind}"
             ),
-            Self::ReadOnly => f.write_str("the kernel has it as read-only; take another drive"),
+            Self::ReadOnly => f.write_str("the kernel has it as read-only; use another drive"),
             Self::Unconfirmed { has_identity: false, .. } => f.write_str(
-                "it has neither a serial number nor a name in /dev/disk/by-id by which it could be confirmed; take \
-                 another drive",
+                "it has neither a serial number nor a name in /dev/disk/by-id to confirm it by; use another drive",
             ),
             Self::Unconfirmed { given: Some(given), .. } => write!(
                 f,
-                "'{given}' is neither its serial number nor its name in /dev/disk/by-id; look at both before you write \
+                "'{given}' is neither its serial number nor its name in /dev/disk/by-id; check both before you write \
                  to it (lsblk -o NAME,MODEL,SERIAL, or --dry-run)"
             ),
             Self::Unconfirmed { given: None, .. } => f.write_str(
                 "writing to it needs --confirm-device with its serial number or its name in /dev/disk/by-id (lsblk -o \
                  NAME,MODEL,SERIAL, or --dry-run)",
             ),
-            Self::Unknown { what } => write!(f, "{what}, so it may be in use; take another drive"),
+            Self::Unknown { what } => write!(f, "{what}, so it may be in use; use another drive"),
         }
     }
 }
 
-/// A raw device, what is on it, what would be written, and what speaks against that.
+/// A raw device, its content, what would be written, and the objections.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RawPlan {
     /// As the user named it.
@@ -130,9 +129,9 @@ pub struct RawPlan {
     pub path: PathBuf,
     /// The kernel's name.
     pub device: String,
-    /// The model, where the device tells it.
+    /// The model, if the device reports it.
     pub model: Option<String>,
-    /// What `--confirm-device` would take.
+    /// The values that `--confirm-device` accepts.
     pub identities: Vec<String>,
     /// Its size.
     #[serde(rename = "capacity_bytes")]
@@ -145,9 +144,9 @@ pub struct RawPlan {
     /// Bytes that would be written at most, in all.
     #[serde(rename = "max_write_bytes")]
     pub max_write: ByteSize,
-    /// What it and its partitions carry.
+    /// Signatures on it and its partitions.
     pub signatures: Vec<Signature>,
-    /// What speaks against writing; empty where nothing is to be written.
+    /// Objections to writing; empty if nothing is to be written.
     pub refusals: Vec<Refusal>,
 }
 
@@ -157,7 +156,7 @@ impl RawPlan {
         self.region.0 as f64 / self.capacity.0.max(1) as f64
     }
 
-    /// Why it must not be written, in one line; `None` when nothing speaks against it.
+    /// Why it must not be written, in one line; `None` if there is no objection.
     pub fn refusal(&self) -> Option<String> {
         let (first, rest) = self.refusals.split_first()?;
         let more = match rest.len() {
@@ -176,7 +175,7 @@ impl fmt::Display for RawPlan {
         let none = |list: String| if list.is_empty() { "nothing".to_owned() } else { list };
         writeln!(f, "confirmed by {}", none(self.identities.join(", ")))?;
         let carried = self.signatures.iter().map(|found| format!("{} at byte {}", found.kind, found.offset));
-        writeln!(f, "carries      {}", none(carried.collect::<Vec<_>>().join(", ")))?;
+        writeln!(f, "contains     {}", none(carried.collect::<Vec<_>>().join(", ")))?;
         if !self.destructive {
             return writeln!(f, "writes       nothing; it is opened read-only");
         }
@@ -194,10 +193,10 @@ impl fmt::Display for RawPlan {
     }
 }
 
-/// Looks at the device that `file` is open on, without writing.
+/// Examines the device that `file` is open on, without writing.
 ///
 /// # Errors
-/// When the kernel does not tell what kind of device it is.
+/// When the kernel does not report the kind of the device.
 pub(crate) fn plan(
     system: &System,
     path: &Path,
@@ -226,7 +225,7 @@ pub(crate) fn plan(
     Ok(plan)
 }
 
-/// Everything that speaks against writing, the gravest first.
+/// All objections to writing, the gravest first.
 fn refusals_of(system: &System, node: &Node, plan: &RawPlan, consent: &WriteConsent) -> Vec<Refusal> {
     let unknown = |what: &str, error: &io::Error| Refusal::Unknown { what: format!("{what}: {error}") };
     let mut refusals = Vec::new();
@@ -271,7 +270,7 @@ fn used(system: &System, relative: &Relative, uses: &[super::in_use::Use]) -> Op
     })
 }
 
-/// Processes that write to the device, to what lies on it, to the disk as a whole, or to the file below it.
+/// Processes that write to the device, to a device above it, to the whole disk, or to the file below it.
 fn written_elsewhere(system: &System, family: &Family) -> Vec<Refusal> {
     let of_interest = |relative: &Relative| !matches!(relative.relation, Relation::Slave | Relation::LoopBelow);
     let relatives: Vec<Relative> = family.everybody().into_iter().filter(of_interest).collect();
@@ -279,7 +278,7 @@ fn written_elsewhere(system: &System, family: &Family) -> Vec<Refusal> {
     let files = family.footprint.files().collect();
     let refusal = |found: super::in_use::Use| {
         let device = match &found.of {
-            Used::File(..) => "the file that it lies on".to_owned(),
+            Used::File(..) => "the file that backs it".to_owned(),
             _ => relatives.iter().find(|relative| found.is_of(&relative.node, None))?.subject(),
         };
         let How::Written { pid, name } = found.how else { return None };
@@ -305,7 +304,7 @@ fn open_to_look(path: &Path, node: &Node) -> io::Result<File> {
     let file = File::open(path)?;
     match super::number_of(&file)? {
         number if number == node.number => Ok(file),
-        _ => Err(io::Error::other("it is another device than the kernel's of that name")),
+        _ => Err(io::Error::other("it is not the device that the kernel knows by that name")),
     }
 }
 
@@ -315,7 +314,7 @@ fn unallowed(device: &str, found: &[Signature], consent: &WriteConsent) -> Vec<R
     found.iter().filter(is_allowed).map(refuse).collect()
 }
 
-/// Size and signatures of what is open.
+/// Size and signatures of an open device.
 fn carried(mut file: &File) -> io::Result<(ByteSize, Vec<Signature>)> {
     let size = file.seek(SeekFrom::End(0))?;
     let mut read = |from: u64, bytes: &mut [u8]| file.read_exact_at(bytes, from);
@@ -444,11 +443,11 @@ mod tests {
             refusals.iter().map(ToString::to_string).collect()
         };
         let allowing = |kind: &str| WriteConsent { allowed_signatures: vec![kind.parse().unwrap()], ..consent() };
-        assert!(kinds(&consent())[0].ends_with("say --allow-signature xfs"), "{:?}", kinds(&consent()));
+        assert!(kinds(&consent())[0].ends_with("add --allow-signature xfs"), "{:?}", kinds(&consent()));
         assert_eq!(kinds(&allowing("ext4")).len(), 1);
         assert!(kinds(&allowing("xfs")).is_empty());
         machine.append("proc/self/mountinfo", "30 1 8:0 / /data rw - xfs /dev/sda rw");
-        assert_eq!(kinds(&allowing("xfs")), ["it is mounted at /data; unmount it, or take another drive"]);
+        assert_eq!(kinds(&allowing("xfs")), ["it is mounted at /data; unmount it, or use another drive"]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Which devices are touched when one device is written: what lies on it, and what it lies on.
+//! Which devices are affected when one device is written: those above it and those below it.
 //!
 //! ```text
 //!   above   partitions ─ holders (dm, LVM, md, crypt, bcache) ─ loop devices over any of them ─ …
@@ -6,11 +6,11 @@
 //!   below   its disk ─ slaves ─ the device below a loop device ─ …
 //! ```
 //!
-//! What lies above is destroyed by a write. What lies below matters where it is used as a whole: a mounted disk with a
-//! partition table that nobody reads. What is neither may still share bytes with it: a second loop device over the same
-//! file, a second map over the same disk, a partition that overlaps, another path to the same drive. The other
-//! partitions of the same disk and other volumes on the same slaves are relatives only where they share bytes
-//! (`footprint.rs`). A device that cannot be examined may be anything, and is an error.
+//! A write destroys the content of devices above. Devices below matter if they are used as a whole, such as a mounted
+//! disk with an unused partition table. Other devices may still share bytes with it: a second loop device over the same
+//! file, a second map over the same disk, an overlapping partition, another path to the same drive. The other
+//! partitions of the same disk and other volumes on the same slaves are relatives only if they share bytes
+//! (`footprint.rs`). A device that cannot be examined is an error, since it may be anything.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -47,11 +47,11 @@ impl Relative {
             Relation::Itself => "it".into(),
             Relation::Partition => format!("its partition {name}"),
             Relation::Holder => format!("{name}, which is made of it,"),
-            Relation::LoopAbove => format!("the loop device {name}, which lies on it,"),
-            Relation::Twin => format!("{name}, which lies on the same bytes,"),
+            Relation::LoopAbove => format!("the loop device {name}, which is backed by it,"),
+            Relation::Twin => format!("{name}, which shares bytes with it,"),
             Relation::Disk => format!("the disk {name}, which it is a part of,"),
             Relation::Slave => format!("{name}, which it is made of,"),
-            Relation::LoopBelow => format!("{name}, which it lies on,"),
+            Relation::LoopBelow => format!("{name}, which backs it,"),
         }
     }
 }
@@ -64,16 +64,16 @@ pub(crate) struct Family {
     pub(crate) footprint: Footprint,
     pub(crate) above: Vec<Relative>,
     pub(crate) below: Vec<Relative>,
-    /// What holds the disk as a whole of which the device is a part.
+    /// Holders of the whole disk that contains the device.
     pub(crate) holders_of_the_disk: Vec<Relative>,
 }
 
-/// Loop devices and what each is over, asked for once.
+/// Loop devices and their backing, read once.
 struct Loops(Vec<(Node, Named)>);
 
 impl Loops {
     /// # Errors
-    /// When one of them cannot be examined: it may lie on anything.
+    /// When one of them cannot be examined: its backing is then unknown.
     fn read(system: &System) -> io::Result<Self> {
         let bound = system.disks()?.into_iter().filter(Node::is_bound_loop);
         let backed = bound.filter_map(|node| match (system.loop_status)(&node) {
@@ -81,7 +81,7 @@ impl Loops {
             // It was detached meanwhile.
             Err(error) if error.raw_os_error() == Some(libc::ENXIO) => None,
             Err(error) => {
-                let why = format!("what the loop device {} lies on: {error}", node.name);
+                let why = format!("reading the backing file of the loop device {}: {error}", node.name);
                 Some(Err(io::Error::new(error.kind(), why)))
             }
         });
@@ -94,7 +94,7 @@ impl Loops {
         self.0.iter().filter(is_over).map(|(node, _)| node.clone()).collect()
     }
 
-    /// What a loop device is over.
+    /// The backing of a loop device.
     fn backing(&self, node: &Node) -> Option<Named> {
         self.0.iter().find(|(known, _)| known.number == node.number).map(|&(_, backing)| backing)
     }
@@ -132,7 +132,7 @@ impl Family {
         [itself].into_iter().chain(self.above.iter().cloned()).chain(self.below.iter().cloned()).collect()
     }
 
-    /// What has to be taken apart before anything may be written.
+    /// Devices that must be released before anything may be written.
     pub(crate) fn held_by(&self) -> impl Iterator<Item = &Relative> {
         let holds =
             |relative: &&Relative| matches!(relative.relation, Relation::Holder | Relation::LoopAbove | Relation::Twin);
@@ -268,7 +268,7 @@ mod tests {
         machine.disk("sda", "8:0");
         machine.loop_with("loop0", "7:0", "unknown");
         let error = Family::of(&machine.system(), machine.node("8:0")).unwrap_err();
-        assert!(error.to_string().starts_with("what the loop device loop0 lies on: "), "{error}");
+        assert!(error.to_string().starts_with("reading the backing file of the loop device loop0: "), "{error}");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Block devices as the kernel lists them: in `/sys/dev/block`, by number, never by name.
 //!
-//! A name proves nothing: `/dev/sda`, a link below `/dev/disk/by-id` and a node that somebody made by hand are one
-//! device, and a path that the kernel remembers may mean something else by now. Every comparison here is one of device
-//! numbers, or of device and inode for regular files.
+//! A name proves nothing: `/dev/sda`, a link below `/dev/disk/by-id` and a hand-made node are one device, and a path
+//! that the kernel remembers may have another meaning now. Every comparison here is one of device numbers, or of device
+//! and inode for regular files.
 //!
 //! Source: Linux, `Documentation/ABI/stable/sysfs-block`, `Documentation/ABI/testing/sysfs-block-device`.
 
@@ -44,7 +44,7 @@ impl FromStr for DeviceNumber {
     }
 }
 
-/// What a path means now.
+/// The current meaning of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Named {
     /// A block device.
@@ -55,7 +55,7 @@ pub(crate) enum Named {
     Other,
 }
 
-/// What a loop device lies on.
+/// The backing of a loop device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LoopStatus {
     pub(crate) backing: Named,
@@ -75,16 +75,16 @@ fn stat(path: &Path) -> Option<Named> {
     })
 }
 
-/// Where the kernel and udev tell about devices.
+/// Directories where the kernel and udev describe devices.
 #[derive(Clone, Debug)]
 pub(crate) struct System {
     pub(crate) sys: PathBuf,
     pub(crate) proc: PathBuf,
     pub(crate) by_id: PathBuf,
     pub(crate) udev: PathBuf,
-    /// What a path means; tests have names without devices behind them.
+    /// The meanings of paths; tests have names without devices.
     pub(crate) named: fn(&Path) -> Option<Named>,
-    /// What a loop device that is set up lies on.
+    /// The backing of loop devices.
     pub(crate) loop_status: fn(&Node) -> io::Result<LoopStatus>,
     /// The table of a mapped device.
     pub(crate) table: fn(&Node) -> io::Result<Vec<Target>>,
@@ -124,7 +124,7 @@ impl System {
     /// The device of a number.
     pub(crate) fn node(&self, number: DeviceNumber) -> io::Result<Node> {
         let directory = fs::canonicalize(self.sys.join("dev/block").join(number.to_string()))?;
-        Node::at(directory).ok_or_else(|| io::Error::other(format!("sysfs does not tell what device {number} is")))
+        Node::at(directory).ok_or_else(|| io::Error::other(format!("sysfs does not describe device {number}")))
     }
 
     /// Every whole block device.
@@ -147,7 +147,7 @@ impl Node {
         Some(Self { number, name: directory.file_name()?.to_string_lossy().into_owned(), directory })
     }
 
-    /// The content of an attribute, without white space and NULs around it; `None` where there is none or it is empty.
+    /// The content of an attribute, without surrounding white space and NULs; `None` if it is missing or empty.
     pub(crate) fn attribute(&self, name: &str) -> Option<String> {
         let bytes = fs::read(self.directory.join(name)).ok()?;
         let text = String::from_utf8_lossy(&bytes).trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned();
@@ -202,7 +202,7 @@ impl Node {
         self.directory.join("loop").is_dir()
     }
 
-    /// The devices that a directory of links names. One that leads nowhere is an error: who knows what it was.
+    /// The devices that a directory of links names. A broken link is an error: its target is unknown.
     fn linked(&self, below: &str) -> io::Result<Vec<Self>> {
         let entries = match fs::read_dir(self.directory.join(below)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -213,7 +213,7 @@ impl Node {
             let path = entry?.path();
             let unknown = |why: String| io::Error::other(format!("{}: {why}", path.display()));
             let directory = fs::canonicalize(&path).map_err(|error| unknown(error.to_string()))?;
-            nodes.push(Self::at(directory).ok_or_else(|| unknown("it is no device".into()))?);
+            nodes.push(Self::at(directory).ok_or_else(|| unknown("it is not a device".into()))?);
         }
         nodes.sort_by_key(|node| node.number);
         Ok(nodes)
@@ -226,7 +226,7 @@ pub(super) mod fake {
 
     use super::*;
 
-    /// The machine; gone with the value.
+    /// A simulated machine; deleted when dropped.
     pub(crate) struct Machine {
         root: tempfile::TempDir,
     }
@@ -238,7 +238,7 @@ pub(super) mod fake {
         Some(text.parse().map_or(Named::File(metadata.dev(), metadata.ino()), Named::Device))
     }
 
-    /// What `loop_with` noted, or what the path means that the loop device was set up with.
+    /// The backing recorded by `loop_with`, or the current meaning of the path that the loop device was set up with.
     fn loop_status(node: &Node) -> io::Result<LoopStatus> {
         let unknown = || io::Error::other(format!("{}: no such node", node.name));
         if let Some(status) = node.attribute("status_of_test") {
@@ -252,9 +252,9 @@ pub(super) mod fake {
         Ok(LoopStatus { backing, offset: 0, limit: 0 })
     }
 
-    /// What `mapped` noted.
+    /// The table recorded by `mapped`.
     fn table(node: &Node) -> io::Result<Vec<Target>> {
-        let text = node.attribute("table_of_test").ok_or_else(|| io::Error::other("it takes root"))?;
+        let text = node.attribute("table_of_test").ok_or_else(|| io::Error::other("it needs root"))?;
         let words: Vec<&str> = text.splitn(4, ' ').collect();
         let &[start, length, kind, parameters] = &*words else { return Err(io::Error::other(text)) };
         let number = |word: &str| word.parse().map_err(io::Error::other);
@@ -346,14 +346,14 @@ pub(super) mod fake {
             self.write(&format!("sys/devices/{name}/loop/backing_file"), &format!("{}\n", backing.display()));
         }
 
-        /// A loop device of which the kernel says `status`: `file DEVICE INODE OFFSET LIMIT`, or anything else for what
-        /// cannot be examined.
+        /// A loop device with this `status`: `file DEVICE INODE OFFSET LIMIT`, or any other text for one that cannot be
+        /// examined.
         pub(crate) fn loop_with(&self, name: &str, number: &str, status: &str) {
             self.loop_over(name, number, Path::new("/gone (deleted)"));
             self.write(&format!("sys/devices/{name}/status_of_test"), status);
         }
 
-        /// A mapped device over another one, with a table of one line, or one that nobody may ask for.
+        /// A mapped device over another one, with a table of one line, or one that cannot be read.
         pub(crate) fn mapped(&self, name: &str, number: &str, below: &str, table: Option<&str>) {
             self.disk(name, number);
             self.holds(name, below);

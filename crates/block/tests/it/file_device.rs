@@ -269,7 +269,7 @@ fn a_block_device_is_refused_and_stays_as_it_is() {
     fs::write(&file, vec![0x5a; 1 << 20]).unwrap();
     if let Some(device) = LoopDevice::over(&file) {
         let why = refused(device.path());
-        assert!(why.contains("is a block device, and a scratch file is not made on one; give a directory"), "{why}");
+        assert!(why.contains("is a block device, and a scratch file needs a directory; give a directory"), "{why}");
     }
     assert!(fs::read(&file).unwrap().iter().all(|&byte| byte == 0x5a));
 }

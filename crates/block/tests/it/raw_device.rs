@@ -145,7 +145,7 @@ fn a_device_that_is_being_written_cannot_be_opened_a_second_time() {
     // Another test may be starting a command: between fork and exec the child has the descriptors of all, and is the
     // process that is named. It goes; `first` stays.
     let second = || FileDevice::raw_destructive(device.path(), &consent).unwrap_err();
-    let told = soon(|| matches!(second(), BlockError::Refused(why) if why.contains("the kernel has it in use")));
+    let told = soon(|| matches!(second(), BlockError::Refused(why) if why.contains("it is in use")));
     assert!(told, "{:?}", second());
     drop(first);
     let opened = soon(|| FileDevice::raw_destructive(device.path(), &consent).is_ok());
@@ -245,7 +245,7 @@ fn a_loop_device_on_the_device_holds_it_and_what_it_lies_on_protects_it() {
     let Some(above) = LoopDevice::over(below.path()) else { return };
     let consent = consent_to(&image);
     let found = must_refuse(below.path(), &consent, &image);
-    assert!(matches!(&found[..], [Refusal::Held { device }] if device.contains("lies on it")), "{found:?}");
+    assert!(matches!(&found[..], [Refusal::Held { device }] if device.contains("is backed by it")), "{found:?}");
 
     let consent_above = WriteConsent { confirmation: Some(below.path().display().to_string()), ..consent_to(&image) };
     assert_eq!(refusals(above.path(), &consent_above), []);
@@ -263,7 +263,7 @@ fn another_loop_device_over_the_same_file_is_in_the_way() {
     let Some(device) = LoopDevice::new(&image, 16) else { return };
     let Some(_twin) = LoopDevice::over(&image) else { return };
     let found = must_refuse(device.path(), &consent_to(&image), &image);
-    assert!(matches!(&found[..], [Refusal::Held { device }] if device.contains("lies on the same bytes")), "{found:?}");
+    assert!(matches!(&found[..], [Refusal::Held { device }] if device.contains("shares bytes with it")), "{found:?}");
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn a_mounted_file_system_is_not_overwritten_through_a_second_loop_device_whose_f
     for _ in 0..2 {
         let found = must_refuse(device.path(), &consent, &kept);
         assert!(is_mounted(&found), "{found:?}");
-        assert!(found.iter().any(|found| matches!(found, Refusal::Held { device } if device.contains("same bytes"))));
+        assert!(found.iter().any(|found| matches!(found, Refusal::Held { device } if device.contains("shares bytes"))));
         fs::write(&image, "another file of that name").unwrap();
     }
     drop(mounted);
@@ -416,7 +416,7 @@ fn what_is_no_block_device_is_no_raw_device() {
             FileDevice::raw_read_only(path).unwrap_err(),
             FileDevice::raw_destructive(path, &consent).unwrap_err(),
         ] {
-            assert!(matches!(&error, BlockError::Refused(why) if why.contains("no block device")), "{error:?}");
+            assert!(matches!(&error, BlockError::Refused(why) if why.contains("not a block device")), "{error:?}");
         }
     }
     assert_eq!(fs::read(&file).unwrap(), b"data");
@@ -631,7 +631,7 @@ fn a_file_system_that_moves_data_or_has_no_drive_says_that_it_does_not_know() {
     match flashwise_block::ScratchFile::create(Path::new("/dev/shm"), ByteSize::mib(64)) {
         Ok(scratch) if scratch.file_system() == "tmpfs" => {
             let why = scratch.extents().unwrap_err().to_string();
-            assert!(why.contains("no block device"), "{why}");
+            assert!(why.contains("not a block device"), "{why}");
         }
         other => eprintln!("SKIPPED, no scratch file on tmpfs here: {other:?}"),
     }

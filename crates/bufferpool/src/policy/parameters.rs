@@ -8,12 +8,12 @@ use std::ops::RangeInclusive;
 /// Why a policy cannot be made.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PolicyError {
-    /// Nobody knows the name.
-    #[error("unknown policy '{name}': use one of {known}")]
+    /// No policy has this name.
+    #[error("unknown policy '{name}': {known}")]
     Unknown {
         /// As it was given.
         name: String,
-        /// The names.
+        /// The name that was probably meant, and all names.
         known: String,
     },
     /// A parameter cannot be read or is out of its range.

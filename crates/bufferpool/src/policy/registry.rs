@@ -102,7 +102,7 @@ impl PolicySpec {
         let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
         let alias = ALIASES.iter().find(|(alias, _)| *alias == plain(name)).map(|&(_, name)| plain(name));
         let wanted = alias.unwrap_or_else(|| plain(name));
-        let known = || POLICIES.iter().map(|policy| policy.name).collect::<Vec<_>>().join(", ");
+        let known = || flashwise_block::names::choices(name, POLICIES.iter().map(|policy| policy.name));
         let unknown = || PolicyError::Unknown { name: name.to_owned(), known: known() };
         POLICIES.iter().find(|policy| plain(policy.name) == wanted).ok_or_else(unknown)?.with(parameters)
     }
@@ -138,7 +138,10 @@ mod tests {
             assert_eq!(PolicySpec::parse(text).unwrap().name(), name);
         }
         let message = PolicySpec::parse("mru").unwrap_err().to_string();
-        assert!(message.starts_with("'mru' is no policy; there are lru, fifo, "), "{message}");
+        assert!(
+            message.starts_with("unknown policy 'mru': did you mean 'lru'? Choose one of lru, fifo, "),
+            "{message}"
+        );
     }
 
     #[test]

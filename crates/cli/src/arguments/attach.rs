@@ -12,22 +12,28 @@ use flashwise_trace::TraceFormat;
 use super::PreconditionName;
 use super::trace::written_format_parser;
 
-/// `attach`: a drive to attach, or what is to be done to one that is attached.
+/// `attach`: a drive to attach, or a command for an attached one.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, disable_help_subcommand = true)]
+#[command(override_usage = "flashwise attach [OPTIONS] <DEVICE> [-- <COMMAND>...]\n       flashwise attach <COMMAND>")]
 #[command(after_help = "\
+Examples:
   flashwise attach samsung-960-evo --nbd unix:/tmp/ssd.sock
-  fio --ioengine=nbd --uri='nbd+unix:///disk?socket=/tmp/ssd.sock' --name=job --rw=randread --bs=4k --iodepth=8
-  flashwise attach intel-p4510 --nbd unix:/tmp/ssd.sock --capture run.csv -- sh -c 'nbdcopy disk.img $FLASHWISE_NBD'
-  flashwise audit run.csv --profile profile.toml
-  flashwise attach intel-p4510 --mount /mnt/ssd                              # as root: ext4 on the drive
-  flashwise attach intel-p4510 --mount /mnt/ssd --fs xfs -- sh -c 'pgbench -i -D $FLASHWISE_MOUNT/db'
-  flashwise attach intel-p4510 --fuse /run/ssd                               # the drive as the file /run/ssd/disk
-  flashwise attach intel-p4510 --mount /mnt/ssd --data drive.img             # goes on from there the next time
-  flashwise device stat /mnt/ssd --watch
-  flashwise attach fault /mnt/ssd --latency-spike 50ms --for 2s")]
+  flashwise attach intel-p4510 --nbd unix:/tmp/ssd.sock --capture run.csv \\
+    -- sh -c 'nbdcopy disk.img $FLASHWISE_NBD'
+  flashwise attach intel-p4510 --fuse /run/ssd     # as the file /run/ssd/disk
+  flashwise attach intel-p4510 --mount /mnt/ssd    # as root: with ext4
+  flashwise attach intel-p4510 --mount /mnt/ssd --fs xfs \\
+    -- sh -c 'pgbench -i -D $FLASHWISE_MOUNT/db'
+  flashwise attach intel-p4510 --mount /mnt/ssd --data d.img    # in a file
+
+With the first one running, in another terminal:
+  fio --ioengine=nbd --uri='nbd+unix:///disk?socket=/tmp/ssd.sock' \\
+    --name=job --rw=randread --bs=4k --iodepth=8
+  flashwise device stat /tmp/ssd.sock --watch
+  flashwise attach fault /tmp/ssd.sock --latency-spike 50ms --for 2s")]
 pub struct AttachArguments {
-    /// What is to be done to a drive that is attached
+    /// Command for an attached drive
     #[command(subcommand)]
     pub action: Option<AttachAction>,
     /// The drive to attach
@@ -35,65 +41,73 @@ pub struct AttachArguments {
     pub serve: Option<ServeArguments>,
 }
 
-/// What can be done to a drive that is attached.
+/// Commands for an attached drive.
 #[derive(Debug, Subcommand)]
 pub enum AttachAction {
-    /// Cut the power of a drive that was attached with --power-cuts; it comes up again at once
+    /// Cut the power of an attached drive, and restore it at once
+    ///
+    /// The drive must be attached with --power-cuts. Writes that were not yet durable are lost; each page has the content that last became durable. Requests in
+    /// flight fail with I/O errors. Connections stay open, and the drive's file stays.
     #[command(after_help = "\
-What was not durable is lost as on the drive: pages are as they became durable last. Requests under way get I/O errors;
-connections and the file stay.")]
+Examples:
+  flashwise attach intel-p4510 --nbd unix:/tmp/ssd.sock --power-cuts &
+  flashwise attach cut /tmp/ssd.sock")]
     Cut {
-        /// Its socket, its directory, or its control socket
+        /// The drive's socket, its directory, or its control socket
         #[arg(value_name = "WHERE")]
         place: String,
     },
-    /// Let an attached drive be slow, or fail
+    /// Slow an attached drive down, or let its requests fail
+    ///
+    /// Times are on the drive's clock. Faults last through a power cut; `flashwise device stat` shows them.
     Fault(FaultArguments),
 }
 
 /// Options of `attach fault`.
 #[derive(Debug, Args)]
 #[command(group(clap::ArgGroup::new("fault").required(true).multiple(true)))]
+#[command(override_usage = "flashwise attach fault [OPTIONS] <WHERE>")]
 #[command(after_help = "\
+Give at least one of --latency-spike, --unreadable, --read-only and --clear.
+
+Examples:
   flashwise attach fault /tmp/ssd.sock --latency-spike 50ms --for 2s
   flashwise attach fault /mnt/ssd --unreadable 1m:4k
-  flashwise attach fault /mnt/ssd --clear
-
-Times are those of the drive's clock. Faults stay over a power cut; `device stat` tells them.")]
+  flashwise attach fault /mnt/ssd --clear")]
 pub struct FaultArguments {
-    /// Its socket, its directory, or its control socket
+    /// The drive's socket, its directory, or its control socket
     #[arg(value_name = "WHERE")]
     pub place: String,
-    /// Every request takes so much longer
+    /// Add this time to the latency of every request
     #[arg(long, value_name = "TIME", group = "fault")]
     pub latency_spike: Option<Nanos>,
-    /// … for so long
+    /// End the latency spike after this time
     #[arg(long = "for", value_name = "TIME", requires = "latency_spike", conflicts_with = "requests")]
     pub duration: Option<Nanos>,
-    /// … for so many requests
+    /// End the latency spike after this many requests
     #[arg(long, value_name = "N", requires = "latency_spike", value_parser = clap::value_parser!(u64).range(1..))]
     pub requests: Option<u64>,
-    /// These bytes cannot be read (EIO) until they are written again; may be given several times
+    /// Fail reads of these bytes (EIO) until they are written again; can be repeated
     #[arg(long, value_name = "OFFSET:LENGTH", group = "fault", value_parser = range)]
     pub unreadable: Vec<Range>,
-    /// The drive takes no more writes
+    /// Refuse writes and trims
     #[arg(long, group = "fault")]
     pub read_only: bool,
-    /// End all faults there are, before any others begin
+    /// Remove all faults, before new ones are added
     #[arg(long, group = "fault")]
     pub clear: bool,
 }
 
 fn range(text: &str) -> Result<Range, String> {
-    let (offset, length) = text.split_once(':').ok_or("it must be OFFSET:LENGTH, such as 1m:4k")?;
+    let (offset, length) = text.split_once(':').ok_or("give OFFSET:LENGTH, such as 1m:4k")?;
     let size = |text: &str| text.parse::<ByteSize>().map(|size| size.0).map_err(|error| error.to_string());
     Ok(Range { offset_bytes: size(offset)?, length_bytes: size(length)? })
 }
 
-/// Where the content of a drive is.
+/// Where the content of a drive is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Data {
-    /// In memory, and gone at the end.
+    /// In memory, and lost at the end.
     Memory,
     /// In a file.
     File(PathBuf),
@@ -102,91 +116,99 @@ pub enum Data {
 fn data(text: &str) -> Result<Data, String> {
     match text {
         "memory" => Ok(Data::Memory),
-        "" => Err("it must be memory, or a file such as drive.img".to_owned()),
+        "" => Err("give memory, or a file such as drive.img".to_owned()),
         path => Ok(Data::File(path.into())),
     }
 }
 
-/// An address of this machine: with a port alone, the loopback one.
+/// An address; a port alone means the loopback address.
 fn address(text: &str) -> Result<SocketAddr, String> {
     let loopback = |port: &str| port.parse().map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port))).ok();
     let port = text.strip_prefix("localhost").unwrap_or(text);
     let known = text.parse().ok().or_else(|| loopback(port.strip_prefix(':').unwrap_or(port)));
-    known.ok_or_else(|| "it must be ADDRESS:PORT or PORT, such as 127.0.0.1:9750 or [::1]:9750".to_owned())
+    known.ok_or_else(|| "give PORT or ADDRESS:PORT, such as 127.0.0.1:9750 or [::1]:9750".to_owned())
 }
 
 /// Options of attaching a drive.
 #[derive(Debug, Args)]
 pub struct ServeArguments {
-    /// A preset, sim:PRESET, or a TOML file
+    /// The drive: a preset (`flashwise device list`), sim:PRESET, or a TOML file
     pub device: String,
-    /// Serve the drive at this Unix socket, to whatever speaks the network block device protocol
+    /// Serve the drive at this Unix socket over NBD, the network block device protocol
     #[arg(long, value_name = "unix:PATH", value_parser = socket_path, required_unless_present_any = ["fuse", "mount"])]
     pub nbd: Option<PathBuf>,
-    /// Put the drive into this empty directory, as the file `disk`
+    /// Show the drive in this empty directory, as the file `disk`
     #[arg(long, value_name = "DIR", conflicts_with = "mount")]
     pub fuse: Option<PathBuf>,
     /// Make a file system on the drive and mount it at this empty directory; needs root
     #[arg(long, value_name = "DIR")]
     pub mount: Option<PathBuf>,
-    /// The file system for --mount
+    /// File system for --mount
     #[arg(long, value_enum, default_value_t = MountedAs::Ext4, requires = "mount")]
     pub fs: MountedAs,
-    /// Let the file system begin so far behind the drive's start, as in a partition that begins there
+    /// Start the file system at this offset, as in a partition that starts there
     #[arg(long, value_name = "SIZE", default_value = "0", requires = "mount")]
     pub offset: ByteSize,
-    /// Keep what is on the drive in memory, or in this sparse file with the drive's state beside it, to go on from
-    /// another time
+    /// Store the drive's content in memory, or in a sparse FILE
+    ///
+    /// With a FILE, the drive's state is stored beside it, and a later `flashwise attach` with the same FILE continues
+    /// from there.
     #[arg(long, value_name = "memory|FILE", default_value = "memory", value_parser = data)]
     pub data: Data,
-    /// With --data FILE: a flush of a client also syncs the file, so that what it flushed survives this machine's crash
+    /// With --data FILE: sync the file at each flush, so that flushed data survives a crash of
+    /// this machine
     #[arg(long)]
     pub data_sync: bool,
-    /// How much memory may hold of what is written; further writes fail [default for --mount: half of what is free]
+    /// Most memory for written data; further writes fail [default with --mount: half of the free
+    /// memory]
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<ByteSize>,
-    /// How long a mounted drive may show no sign of life, until what waits for it gets I/O errors; 1s at least
+    /// Fail all I/O of a mounted drive that makes no progress for this time, 1s to 3600s
     #[arg(long, value_name = "TIME", default_value = "20s", requires = "mount", value_parser = patience)]
     pub watchdog: Nanos,
-    /// Take orders at this Unix socket; by default beside the drive, as SOCKET.control or DIR.control
+    /// Path of the control socket [default: beside the drive, SOCKET.control or DIR.control]
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
-    /// Tell Prometheus what the drive is doing, at http://ADDR/metrics; a port alone is one of this machine
+    /// Serve metrics for Prometheus at http://ADDR/metrics; a port alone means 127.0.0.1:PORT
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub metrics: Option<SocketAddr>,
-    /// Let --metrics be an address that other machines reach too
+    /// Allow --metrics an address that other machines can reach
     #[arg(long, requires = "metrics")]
     pub metrics_anywhere: bool,
-    /// Keep what a power cut would leave, for `attach cut`; takes memory for a second copy of what is written
+    /// Allow `flashwise attach cut`; needs memory for a second copy of the written data
     #[arg(long)]
     pub power_cuts: bool,
-    /// Whether answers come when the drive would give them
+    /// When requests complete
     #[arg(long, value_enum, default_value_t = Time::Real)]
     pub time: Time,
-    /// Slow the drive down by this factor, where the machine cannot keep up; processors and timers are not slowed down
+    /// Slow the drive down by this factor, for a machine that cannot keep up; CPUs and timers are
+    /// not slowed down
     #[arg(long, value_name = "N", default_value_t = 1.0)]
     pub time_scale: f64,
-    /// What the way to the client and back takes, and is taken off each answer; measured where it is not given
+    /// Time from the server to the client and back, subtracted from each latency [default:
+    /// measured]
     #[arg(long, value_name = "TIME")]
     pub round_trip: Option<Nanos>,
-    /// What is on the drive before: nothing, or what use has left
+    /// Content of the drive at the start
     #[arg(long, value_enum, default_value_t = PreconditionName::Empty)]
     pub precondition: PreconditionName,
-    /// Seed of every random choice
+    /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Write every request that reaches the drive here, as a trace; must be new
+    /// Write every request to this trace file; must be new
     #[arg(long, value_name = "FILE")]
     pub capture: Option<PathBuf>,
-    /// Form of the trace; by default its name tells (.csv, .parquet)
+    /// Format of the trace [default: by the extension of its name, .csv or .parquet]
     #[arg(long, value_name = "FORMAT", requires = "capture", value_parser = written_format_parser())]
     pub capture_format: Option<TraceFormat>,
-    /// End after this time of the machine's
+    /// Stop after this time on the machine's clock
     #[arg(long, value_name = "TIME")]
     pub runtime: Option<Nanos>,
-    /// Run this command, and end with it; it finds the drive in $FLASHWISE_NBD (a URI), $FLASHWISE_DISK (the file) and
-    /// $FLASHWISE_MOUNT (the directory; $FLASHWISE_DEVICE is the block device below it), and for `device stat` in
-    /// $FLASHWISE_CONTROL
+    /// Run this command, and stop when it ends
+    ///
+    /// The command finds the drive in these variables: $FLASHWISE_NBD (a URI), $FLASHWISE_DISK (the file of --fuse),
+    /// $FLASHWISE_MOUNT (the directory of --mount), $FLASHWISE_DEVICE (the block device below it), $FLASHWISE_CONTROL
+    /// (the control socket, for `flashwise device stat`) and $FLASHWISE_METRICS (a URL).
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "runtime")]
     pub command: Vec<OsString>,
 }
@@ -194,16 +216,16 @@ pub struct ServeArguments {
 /// How time passes on an attached drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Time {
-    /// Answers come when the drive would give them
+    /// After the latency of the simulated drive
     Real,
-    /// Answers come at once; the drive's time is accounted alone
+    /// At once; only the drive's clock advances
     None,
 }
 
 fn patience(text: &str) -> Result<Nanos, String> {
     let patience: Nanos = text.parse().map_err(|error: flashwise_block::ParseUnitError| error.to_string())?;
     let possible = Nanos(1_000_000_000)..=Nanos(3_600_000_000_000);
-    if possible.contains(&patience) { Ok(patience) } else { Err("it must be from 1s to 3600s".to_owned()) }
+    if possible.contains(&patience) { Ok(patience) } else { Err("give a time from 1s to 3600s".to_owned()) }
 }
 
 /// A file system that a drive can be mounted with.
@@ -227,7 +249,7 @@ impl From<MountedAs> for FileSystem {
 fn socket_path(text: &str) -> Result<PathBuf, String> {
     match text.strip_prefix("unix:") {
         Some(path) if !path.is_empty() => Ok(path.into()),
-        _ => Err("it must be unix:PATH, such as unix:/tmp/ssd.sock".to_owned()),
+        _ => Err("give unix:PATH, such as unix:/tmp/ssd.sock".to_owned()),
     }
 }
 

@@ -6,45 +6,73 @@ use clap::Subcommand;
 
 use super::StatArguments;
 
-/// What can be done with simulated drives.
+/// Commands for simulated drives.
 #[derive(Debug, Subcommand)]
 pub enum DeviceAction {
     /// List the presets
+    #[command(after_help = "\
+Examples:
+  flashwise device list
+  flashwise device list -o json")]
     List,
-    /// Print a preset's configuration, with the source of each figure
+    /// Print the configuration of a preset, with the source of each figure
+    #[command(after_help = "\
+Examples:
+  flashwise device show samsung-960-evo
+  flashwise device show samsung-960-evo > mine.toml    # to edit")]
     Show {
-        /// Name of the preset
+        /// Name of the preset, see `flashwise device list`
         preset: String,
     },
-    /// Check the configuration of a drive or of an array
+    /// Check the configuration file of a drive or an array
+    #[command(after_help = "\
+Examples:
+  flashwise device check mine.toml")]
     Check {
         /// The TOML file
         file: PathBuf,
     },
-    /// Print the JSON Schema of a configuration
+    /// Print the JSON Schema of a drive's configuration
+    #[command(after_help = "\
+Examples:
+  flashwise device schema > device.schema.json")]
     Schema,
-    /// Print a random, plausible drive of 1 to 8 GiB; the same for the same seed
+    /// Print the configuration of a random, plausible drive of 1 to 8 GiB
+    #[command(after_help = "\
+Examples:
+  flashwise device random --seed 7 > random.toml
+  flashwise learn sim:random.toml --score")]
     Random {
-        /// Which one
+        /// Seed; the same seed gives the same drive
         #[arg(long, value_name = "N")]
         seed: u64,
     },
-    /// Print what is true of a drive, figure by figure: what `learn` should find; takes seconds
+    /// Print the true parameters of a simulated drive, which `learn` should find
+    #[command(after_help = "\
+Examples:
+  flashwise device truth samsung-960-evo")]
     Truth {
-        /// A preset, sim:PRESET, or a TOML file
+        /// The drive: a preset, sim:PRESET, or a TOML file
         device: String,
     },
-    /// Tell what an attached drive is doing: traffic, write amplification, how busy its parts are, latencies
+    /// Show the activity of an attached drive: traffic, write amplification, latencies
     Stat(StatArguments),
-    /// Turn the configuration of another simulator into a drive and a workload
+    /// Import the configuration of MQSim or DiskSim as a drive and a workload
+    #[command(override_usage = "flashwise device import --mqsim <XML>... --directory <DIR>\n       \
+                                flashwise device import --disksim <PARV> --directory <DIR>")]
+    #[command(after_help = "\
+Examples:
+  flashwise device import --mqsim ssd.xml workload.xml --directory imported
+  flashwise device import --disksim ssd.parv --directory imported
+  flashwise simulate imported/device.toml imported/workload.toml")]
     Import {
-        /// MQSim's ssdconfig.xml and, where there is one, its workload.xml
+        /// MQSim's ssdconfig.xml, optionally followed by its workload.xml
         #[arg(long, value_name = "XML", num_args = 1..=2, required_unless_present = "disksim", conflicts_with = "disksim")]
         mqsim: Vec<PathBuf>,
-        /// DiskSim's parameter file with an SSD
+        /// DiskSim's parameter file of an SSD
         #[arg(long, value_name = "PARV")]
         disksim: Option<PathBuf>,
-        /// The directory that device.toml and workload.toml go to; made where there is none
+        /// Directory for device.toml and workload.toml; is created if needed
         #[arg(long, value_name = "DIR", alias = "dir")]
         directory: PathBuf,
     },

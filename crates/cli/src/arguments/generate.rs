@@ -4,17 +4,25 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-/// What can be generated.
+/// Files that can be generated.
 #[derive(Debug, Subcommand)]
 pub enum Generated {
-    /// Completions for a shell, to stdout
+    /// Print completions for a shell
+    #[command(after_help = "\
+Examples:
+  flashwise generate completions bash > /etc/bash_completion.d/flashwise
+  flashwise generate completions zsh > ~/.zfunc/_flashwise")]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// A man page for each verb
+    /// Write a man page for each command
+    #[command(after_help = "\
+Examples:
+  flashwise generate man ~/.local/share/man/man1
+  man flashwise-fit-sqlite")]
     Man {
-        /// The directory to put them in
+        /// Directory for the man pages; is created if needed
         directory: PathBuf,
     },
 }

@@ -10,53 +10,65 @@ use super::RawDevice;
 
 /// Options of `learn`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  flashwise learn                                # a simulated drive, seconds
+  flashwise learn /mnt/ssd --profile ssd.toml    # the drive of this directory
+  flashwise learn /mnt/ssd --quick --max-write 2g
+  flashwise learn /dev/nvme0n1 --dry-run
+  flashwise learn sim:intel-p4510 --score --html learned.html
+
+On a directory, all writes go to a new scratch file in it, which is deleted
+afterwards. A block device is only read, unless --destructive and
+--confirm-device are given. Exit code 4: a parameter is inconclusive.")]
 pub struct LearnArguments {
-    /// sim:PRESET, sim:FILE.toml, a directory on a real drive, or a block device, which is only read
+    /// The drive: sim:PRESET, sim:FILE.toml, a directory on a real drive, or a block device
     #[arg(default_value = DEFAULT_TARGET, value_name = "TARGET")]
     pub target: String,
-    /// The same as TARGET
+    /// Same as TARGET
     #[arg(long = "target", value_name = "TARGET", conflicts_with = "target")]
     pub target_option: Option<String>,
-    /// Seed of every random choice
+    /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Few samples: at most 5 minutes and 1 % of a real drive's capacity; usual on real drives
+    /// Take few samples: at most 5 minutes and 1 % of a real drive's capacity [default on real
+    /// drives]
     #[arg(long, conflicts_with = "thorough")]
     pub quick: bool,
-    /// Every sample that narrows an interval; usual on simulated drives
+    /// Take every sample that narrows an interval [default on simulated drives]
     #[arg(long)]
     pub thorough: bool,
-    /// Begin nothing that would write more than this, such as 2g; to a block device 4 GiB where nothing is said
+    /// Stop before writing more than this in all, such as 2g [default on block devices: 4g]
     #[arg(long, value_name = "SIZE")]
     pub max_write: Option<ByteSize>,
-    /// Begin nothing after this time on the drive's clock, such as 5m
+    /// Start no probe after this time on the drive's clock, such as 5m
     #[arg(long, value_name = "TIME")]
     pub time_budget: Option<Nanos>,
-    /// Learn asymmetry and concurrency for requests of this size too, such as 16K; may be given several times
+    /// Also measure asymmetry and concurrency at this request size, such as 16K; can be repeated
     #[arg(long, value_name = "SIZE")]
     pub request_size: Vec<ByteSize>,
-    /// Show what would be written and what speaks against it, and do nothing
+    /// Show what would be written and what prevents it; write nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// What may be overwritten
+    /// Consent to overwriting a block device.
     #[command(flatten)]
     pub raw_device: RawDevice,
-    /// Write the profile here as TOML, with its curves, after each probe
+    /// Write the profile to this TOML file, updated after each probe
     #[arg(long, value_name = "FILE")]
     pub profile: Option<PathBuf>,
-    /// Go on from a profile of this drive: probes that it has finished are left out
+    /// Continue from this profile of the same drive; finished probes are skipped
     #[arg(long, value_name = "FILE")]
     pub resume: Option<PathBuf>,
-    /// Keep every sample as CSV, one file a probe, in this directory
+    /// Save every sample in this directory, one CSV file per probe
     #[arg(long, value_name = "DIR")]
     pub raw: Option<PathBuf>,
-    /// Learn nothing; write the probes as job files into DIR, so that fio can check them
+    /// Measure nothing; write the probes as job files into DIR, to check them with fio (FORMAT: fio)
     #[arg(long, num_args = 2, value_names = ["FORMAT", "DIR"])]
     pub export: Option<Vec<String>>,
-    /// Hold what was learned against what a simulated drive is built of
+    /// Compare the result with the true parameters of the simulated drive
     #[arg(long)]
     pub score: bool,
-    /// Write a page with every curve here
+    /// Write a page with every curve to this HTML file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }

@@ -47,82 +47,139 @@ pub use tune_mariadb::TuneMariadb;
 pub use tune_postgres::TunePostgres;
 pub use tune_sqlite::TuneSqlite;
 
-/// Fit your database to the SSD it runs on
+/// Fit a database to the SSD it runs on
 ///
-/// flashwise learns what a drive hides, audits a database's I/O against it, applies what follows, and measures before
-/// and after. The default drive is simulated. Existing files are never written to, raw devices only with
-/// --destructive and --confirm-device.
+/// flashwise measures the hidden parameters of a drive, checks a database's I/O against them, recommends and applies
+/// settings, and measures before and after. Without a drive of yours it uses a simulated one. It never writes to
+/// existing files; to block devices it writes only with --destructive and --confirm-device.
 #[derive(Debug, Parser)]
-#[command(name = "flashwise", version, max_term_width = 100, arg_required_else_help = true)]
-#[command(after_help = "Exit codes: 0 done, 1 error, 2 usage, 3 an audit found violations, 4 inconclusive, \
-                        5 refused for safety, 130 interrupted")]
+#[command(name = "flashwise", version, max_term_width = 80, arg_required_else_help = true)]
+#[command(after_help = "\
+Examples:
+  flashwise fit sqlite
+  flashwise learn /mnt/ssd --profile ssd.toml
+  flashwise tune sqlite app.db --profile ssd.toml
+
+Exit codes: 0 success, 1 error, 2 usage, 3 an audit found violations,
+4 inconclusive, 5 refused for safety, 130 interrupted")]
 pub struct Arguments {
-    /// What to do
+    /// The command
     #[command(subcommand)]
     pub verb: Verb,
-    /// Form of the result on stdout
+    /// Format of the result on stdout
     #[arg(short, long, global = true, value_enum, default_value_t = Format::Text, alias = "output-format", display_order = 100)]
     pub output: Format,
 }
 
-/// The verbs.
+/// The commands, each described in one line of the short screen.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Learn a drive, run a database on it, audit, apply what follows, run again, report
-    #[command(subcommand)]
+    /// Learn a drive, tune SQLite for it, and measure before and after
+    #[command(subcommand, after_help = "Examples:\n  flashwise fit sqlite\n  flashwise fit sqlite /mnt/ssd")]
     Fit(FitDatabase),
-    /// What to change of a database of your own, what each change brings, and how to undo it
-    #[command(subcommand)]
+    /// Recommend settings for your SQLite, PostgreSQL or MariaDB
+    ///
+    /// Each recommendation comes with its reason, the gain, and how to undo it.
+    #[command(subcommand, after_help = TUNE_EXAMPLES)]
     Tune(TuneDatabase),
-    /// Learn what a drive hides: write unit, stripe, chunk, page, hot locations, asymmetry, concurrency
+    /// Measure the hidden parameters of a drive
+    ///
+    /// They are the write unit, stripe, chunk, flash page, hot locations, read/write asymmetry, concurrency, caches and
+    /// over-provisioning. Each is reported as certain, absent or inconclusive.
     Learn(LearnArguments),
-    /// Hold a trace of requests against what was learned about a drive
+    /// Check a database's I/O against the parameters of its drive
+    ///
+    /// The I/O comes from a trace, from a command, or from SQL on a SQLite database. Each violated rule is reported
+    /// with its cost and its remedy.
     Audit(AuditArguments),
     /// Run a workload or a trace on a simulated drive
     Simulate(Box<SimulateArguments>),
-    /// A simulated drive as a disk for other programs, with its timing
+    /// Let other programs use a simulated drive, with its timing
+    ///
+    /// The drive is served at a Unix socket (NBD), as a file (FUSE), or as a mounted file system, until Ctrl-C, the end
+    /// of --runtime or the end of COMMAND.
     Attach(Box<AttachArguments>),
-    /// The process that `attach --mount` starts to watch over itself
+    /// Watchdog process, started by `attach --mount`
     #[command(hide = true)]
     AttachWatchdog,
-    /// Run many simulations: every combination of a few values, on all cores
+    /// Run many simulations: every combination of some values
     Sweep(SweepArguments),
-    /// Buffer-pool policies side by side on a trace, classic and with batched write-back
+    /// Compare buffer-pool policies on a trace
+    ///
+    /// Each policy runs as published, with batched write-back (ACE), or both.
     Pool(Box<PoolArguments>),
-    /// A published study: what it claims beside what is measured
+    /// Repeat a published study and compare the results
     Study(StudyArguments),
-    /// Database files that the flashwise VFS laid out
-    #[command(subcommand)]
+    /// Inspect and convert database files of the flashwise VFS
+    #[command(subcommand, after_help = SQLITE_EXAMPLES)]
     Sqlite(SqliteAction),
-    /// Simulated drives: presets and configurations, and what an attached one is doing
-    #[command(subcommand)]
+    /// List, show, check and import simulated drives
+    #[command(subcommand, after_help = DEVICE_EXAMPLES)]
     Device(DeviceAction),
-    /// I/O traces: what is in one, and in another form
-    #[command(subcommand)]
+    /// Inspect, convert, generate and replay I/O traces
+    #[command(subcommand, after_help = TRACE_EXAMPLES, after_long_help = trace::formats_page(TRACE_EXAMPLES))]
     Trace(TraceAction),
-    /// Man pages and shell completions
-    #[command(subcommand)]
+    /// Write man pages and shell completions
+    #[command(subcommand, after_help = GENERATE_EXAMPLES)]
     Generate(Generated),
 }
+
+const TUNE_EXAMPLES: &str = "\
+Examples:
+  flashwise tune sqlite app.db --profile ssd.toml
+  flashwise tune postgres --profile ssd.toml --dsn 'dbname=shop'
+  flashwise tune mariadb --profile ssd.toml --socket /run/mysqld/mysqld.sock";
+
+const SQLITE_EXAMPLES: &str = "\
+Examples:
+  flashwise sqlite import app.db app.fw.db --profile ssd.toml
+  flashwise sqlite info app.fw.db
+  flashwise sqlite export app.fw.db copy.db";
+
+const DEVICE_EXAMPLES: &str = "\
+Examples:
+  flashwise device list
+  flashwise device show samsung-960-evo > mine.toml
+  flashwise device check mine.toml";
+
+const TRACE_EXAMPLES: &str = "\
+Examples:
+  flashwise trace info app.csv
+  flashwise trace convert prxy_0.csv.gz prxy_0.parquet
+  flashwise trace replay prxy_0.parquet /mnt/ssd --fold";
+
+const GENERATE_EXAMPLES: &str = "\
+Examples:
+  flashwise generate man ~/.local/share/man/man1
+  flashwise generate completions bash > /etc/bash_completion.d/flashwise";
 
 /// Databases that can be tuned.
 #[derive(Debug, Subcommand)]
 pub enum TuneDatabase {
-    /// SQLite: page size, journal mode, page cache, checkpoints, and the techniques of the flashwise VFS
+    /// Recommend settings for a SQLite database, and measure the gain of each
+    ///
+    /// The settings are page size, journal mode, page cache, checkpoints, and the techniques of the flashwise VFS. Each
+    /// is measured on copies of the database.
     Sqlite(Box<TuneSqlite>),
-    /// PostgreSQL: costs, concurrency, write-back, write-ahead log and fill factors, as ALTER SYSTEM and ALTER TABLE
+    /// Recommend settings for a PostgreSQL server
+    ///
+    /// The settings are planner costs, I/O concurrency, write-back, write-ahead log and fill factors. They are printed
+    /// as ALTER SYSTEM and ALTER TABLE statements.
     Postgres(Box<TunePostgres>),
-    /// MariaDB: write-back, log and threads of InnoDB, as SET GLOBAL and an option file
+    /// Recommend InnoDB settings for a MariaDB server
+    ///
+    /// The settings are write-back, log and I/O threads. They are printed as SET GLOBAL statements and as an option
+    /// file.
     Mariadb(Box<TuneMariadb>),
 }
 
-/// The arguments of this process, as [`Arguments`] takes them.
+/// The arguments of this process, for [`Arguments`].
 pub fn command_line() -> Vec<OsString> {
     with_directory(std::env::args_os().collect())
 }
 
-/// `device import --output DIR` is `--directory DIR`: unlike other verbs, it writes several files, and `--output` is
-/// where many programs take the directory for them. A form of the result and a second directory are left to clap.
+/// Turns `device import --output DIR` into `--directory DIR`: unlike other commands, it writes several files, and many
+/// programs take the directory for them as `--output`. An output format and a second directory are left to clap.
 fn with_directory(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let word = |n: usize| arguments.get(n).and_then(|argument| argument.to_str()).unwrap_or_default();
     let has_directory = |n: usize| ["--directory", "--dir"].contains(&word(n).split('=').next().unwrap_or_default());
@@ -146,7 +203,7 @@ fn with_directory(mut arguments: Vec<OsString>) -> Vec<OsString> {
 /// A size of at least one byte.
 fn positive_size(text: &str) -> Result<ByteSize, String> {
     match text.parse::<ByteSize>() {
-        Ok(ByteSize(0)) => Err("it must be at least one byte".to_owned()),
+        Ok(ByteSize(0)) => Err("give at least one byte".to_owned()),
         Ok(size) => Ok(size),
         Err(error) => Err(error.to_string()),
     }
@@ -160,7 +217,7 @@ mod tests {
 
     use super::*;
 
-    /// Each option of a command and of those below it, with what it takes.
+    /// Every option of a command and its subcommands, with the names of its values.
     fn options(command: &Command, found: &mut BTreeMap<String, Vec<String>>) {
         for option in command.get_arguments().filter(|option| !option.is_positional()) {
             let names = option.get_value_names().filter(|_| option.get_action().takes_values()).unwrap_or_default();
@@ -171,6 +228,78 @@ mod tests {
             }
         }
         command.get_subcommands().for_each(|verb| options(verb, found));
+    }
+
+    /// Calls `visit` with each command that a user can run or read about, and with its help page of 80 columns.
+    fn each_page(command: &Command, visit: &mut impl FnMut(&Command, &str)) {
+        let page = command.clone().term_width(80).render_long_help().to_string();
+        visit(command, &page);
+        let is_own = |verb: &&Command| !verb.is_hide_set() && verb.get_name() != "help";
+        command.get_subcommands().filter(is_own).for_each(|verb| each_page(verb, visit));
+    }
+
+    /// The commands of this program in the examples of a page, with lines that end in a backslash joined.
+    fn examples(page: &str) -> Vec<String> {
+        let (_, section) = page.split_once("\nExamples:\n").unwrap_or_default();
+        let joined = section.replace("\\\n", " ");
+        let lines = joined.lines().map(str::trim).filter(|line| line.starts_with("flashwise "));
+        lines.map(str::to_owned).collect()
+    }
+
+    /// The words of a line up to a comment, a pipe or a redirection, as a shell splits them.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut quoted) = (Vec::new(), false);
+        for part in line.split('\'') {
+            if quoted {
+                words.push(part.to_owned());
+            } else {
+                let plain = part.split_whitespace().take_while(|word| !["#", ">", "|", "&"].contains(word));
+                words.extend(plain.map(str::to_owned));
+            }
+            quoted = !quoted;
+        }
+        words
+    }
+
+    #[test]
+    fn each_help_page_has_an_example_of_its_command_and_all_examples_parse() {
+        let mut command = Arguments::command();
+        command.build();
+        let mut pages = 0;
+        each_page(&command, &mut |command, page| {
+            let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
+            let examples = examples(page);
+            assert!(examples.iter().any(|line| line.starts_with(name)), "{name}: no example:\n{page}");
+            for example in &examples {
+                let parsed = Arguments::command().try_get_matches_from(words(example));
+                assert!(parsed.is_ok(), "{name}: {example}: {}", parsed.unwrap_err());
+            }
+            pages += 1;
+        });
+        assert!(pages > 30, "{pages} pages");
+    }
+
+    #[test]
+    fn no_line_of_a_help_page_is_wider_than_80_columns() {
+        let mut command = Arguments::command();
+        command.build();
+        each_page(&command, &mut |command, page| {
+            // What stands after the options is checked before it is wrapped, as an example must stay in its lines.
+            let after = command.get_after_long_help().or(command.get_after_help()).map(ToString::to_string);
+            let lines = page.lines().chain(after.as_deref().unwrap_or_default().lines());
+            let wide: Vec<_> = lines.filter(|line| line.chars().count() > 80).collect();
+            assert!(wide.is_empty(), "{}", wide.join("\n"));
+        });
+    }
+
+    #[test]
+    fn each_command_is_described_in_one_line_of_the_short_help() {
+        let mut command = Arguments::command();
+        command.build();
+        each_page(&command, &mut |command, _| {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!(!about.is_empty() && about.chars().count() <= 80, "{}: {about}", command.get_name());
+        });
     }
 
     #[test]

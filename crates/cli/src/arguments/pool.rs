@@ -9,7 +9,7 @@ use flashwise_bufferpool::{PolicySpec, Prefetch, Unit, policies};
 
 use super::{TraceReading, positive_size};
 
-/// Policies of one option: by their names, or all of them.
+/// Policies of one option: by name, or all.
 #[derive(Clone, Debug)]
 pub struct Policies(pub Vec<PolicySpec>);
 
@@ -21,7 +21,7 @@ impl FromStr for Policies {
             let all = policies().iter().map(|policy| PolicySpec::parse(policy.name));
             return all.collect::<Result<_, _>>().map(Self).map_err(|error| error.to_string());
         }
-        // A comma stands between policies and between the parameters of one; only parameters have an = and no name.
+        // A comma separates policies, and the parameters of one policy; only parameters contain = without a name.
         let mut specs: Vec<String> = Vec::new();
         for part in text.split(',').map(str::trim) {
             match specs.last_mut() {
@@ -34,16 +34,16 @@ impl FromStr for Policies {
     }
 }
 
-/// What is prefetched.
+/// Pages to prefetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PrefetchName {
     /// Nothing
     None,
-    /// The pages behind one that goes on with a stream
+    /// The next pages of a sequential stream
     Sequential,
-    /// The pages that followed before
+    /// The pages that followed the last time
     History,
-    /// The stream where there is one, else what followed before
+    /// sequential within a stream, otherwise history
     Both,
 }
 
@@ -58,14 +58,14 @@ impl From<PrefetchName> for Prefetch {
     }
 }
 
-/// What an access is.
+/// Unit of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum UnitName {
-    /// A request in libCacheSim's formats, else a page
+    /// request in libCacheSim's formats, otherwise page
     Auto,
-    /// Each page that a request covers
+    /// Each page of a request is an access
     Page,
-    /// Each request, by its first byte
+    /// Each request is an access to its first byte
     Request,
 }
 
@@ -84,74 +84,82 @@ const COST: &str = "Cost";
 
 /// Options of `pool`.
 #[derive(Debug, Args)]
+#[command(override_usage = "flashwise pool [OPTIONS] --frames <N,…> <TRACE>\n       \
+                            flashwise pool [OPTIONS] --pool-size <SIZE,…> <TRACE>")]
 #[command(after_help = "\
+Examples:
   flashwise pool tpcc.pages --policy lru,clock-sweep,arc --frames 500,5000
-  flashwise pool tpcc.pages --policy all --pool-size 64M --compare --write-back-batch 8 --alpha 3 --kr 80 --kw 8
-  flashwise pool tpcc.pages --policy cflru:window=0.3,2q --frames 5000 --ace --drive sim:samsung-960-evo
+  flashwise pool tpcc.pages --policy all --pool-size 64M --compare \\
+    --write-back-batch 8 --alpha 3 --kr 80 --kw 8
+  flashwise pool tpcc.pages --policy cflru:window=0.3,2q --frames 5000 --ace \\
+    --drive sim:samsung-960-evo
 
-Policies: lru fifo nru second-chance clock clock-sweep lfu 2q arc cflru cflru-c cflru-e dl-cflru-e lru-wsr ccf-lru s3-fifo
-sieve w-tinylfu lru-k. Their rules and parameters are in docs/guide/pool.md.")]
+Policies: lru fifo nru second-chance clock clock-sweep lfu 2q arc cflru cflru-c
+cflru-e dl-cflru-e lru-wsr ccf-lru s3-fifo sieve w-tinylfu lru-k. Their rules
+and parameters are in docs/guide/pool.md. `flashwise trace tpcc` makes a trace.")]
 pub struct PoolArguments {
-    /// A trace in any format that `flashwise trace` reads; - for standard input
+    /// A trace, in any format listed by `flashwise trace --help`; - for standard input
     pub trace: PathBuf,
-    /// Policies, with commas between them, or all; parameters behind a colon, such as clock:bit=1
+    /// Policies, separated by commas, or all; parameters after a colon, such as clock:bit=1
     #[arg(long, value_name = "NAME,…", default_value = "lru")]
     pub policy: Vec<Policies>,
-    /// Sizes of the pool in frames, one page each, with commas between them
+    /// Sizes of the pool in frames (pages), separated by commas
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(required_unless_present = "pool_size")]
     pub frames: Vec<u64>,
-    /// Sizes of the pool in bytes, such as 64M
+    /// Sizes of the pool in bytes, separated by commas, such as 64M
     #[arg(long, alias = "size", value_name = "SIZE,…", value_delimiter = ',', value_parser = positive_size)]
     #[arg(conflicts_with = "frames")]
     pub pool_size: Vec<ByteSize>,
-    /// Write dirty pages back in batches; without, each victim alone
+    /// Write dirty pages back in batches; without, one victim at a time
     #[arg(long, help_heading = ACE, conflicts_with = "compare")]
     pub ace: bool,
-    /// The classic way and ACE side by side
+    /// Run each policy twice: without and with ACE
     #[arg(long, help_heading = ACE)]
     pub compare: bool,
-    /// Most pages that are written together; by default k_w, or 8 where that is not known. This and the
-    /// options below imply --ace
+    /// Most pages written in one batch [default: k_w if known, otherwise 8]; implies --ace
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536), help_heading = ACE)]
     pub write_back_batch: Option<u32>,
-    /// Take dirty pages only from the next N that would fall, N the batch; COW(n) in place of COW-X(n)
+    /// Write back only dirty pages among the next N victims, N the batch size (COW(n) instead of
+    /// COW-X(n)); implies --ace
     #[arg(long, help_heading = ACE)]
     pub near: bool,
-    /// Pages that fall when a dirty one must; by default one, or with prefetching as many as are read
+    /// Pages to evict when the victim is dirty [default: 1, or with --prefetch as many as are
+    /// read]; implies --ace
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536), help_heading = ACE)]
     pub evict: Option<u32>,
-    /// What is read together with a page whose frame was dirty
+    /// Pages to read together with a page whose frame was dirty; implies --ace
     #[arg(long, value_enum, default_value_t = PrefetchName::None, help_heading = ACE)]
     pub prefetch: PrefetchName,
-    /// Tell costs by the parametric model: a page write takes so many times as long as a read
+    /// Compute costs with the parametric model, with this asymmetry (page write time / page read
+    /// time)
     #[arg(long, value_name = "RATIO", help_heading = COST, requires = "kr", requires = "kw", conflicts_with = "profile")]
     pub alpha: Option<f64>,
-    /// Pages that are read at once
+    /// Pages that the drive reads at once, k_r
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = COST, requires = "alpha")]
     pub kr: Option<u64>,
-    /// Pages that are written at once
+    /// Pages that the drive writes at once, k_w
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = COST, requires = "alpha")]
     pub kw: Option<u64>,
-    /// Take α, k_r and k_w from a profile, from `flashwise learn --profile`
+    /// Take α, k_r and k_w from this profile, from `flashwise learn --profile FILE`
     #[arg(long, value_name = "FILE", help_heading = COST)]
     pub profile: Option<PathBuf>,
-    /// Tell times on a simulated drive, full before: a preset, sim:PRESET, or a TOML file
+    /// Measure times on a simulated drive, filled before: a preset, sim:PRESET, or a TOML file
     #[arg(long, value_name = "DEVICE", help_heading = COST)]
     pub drive: Option<String>,
-    /// What an access is
+    /// Unit of access
     #[arg(long, value_enum, default_value_t = UnitName::Auto)]
     pub unit: UnitName,
-    /// Most accesses; the rest of the trace is not read
+    /// Most accesses to read from the trace
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub accesses: Option<u64>,
-    /// Pools at a time; 0 for one a core
+    /// Pools to simulate in parallel; 0 for one per core
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub jobs: usize,
-    /// Write a page with curves over the sizes and the table to this file
+    /// Write a page with curves and the table to this HTML file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// How the trace is to be read
+    /// How the trace is read.
     #[command(flatten)]
     pub reading: TraceReading,
 }
@@ -168,6 +176,6 @@ mod tests {
     fn commas_stand_between_policies_and_between_parameters() {
         assert_eq!(names("lru,2q:in=0.5,out=1,arc").unwrap(), ["lru", "2q:in=0.5,out=1", "arc"]);
         assert_eq!(names("all").unwrap().len(), policies().len());
-        assert!(names("lru,mru").unwrap_err().starts_with("'mru' is no policy"));
+        assert!(names("lru,mru").unwrap_err().starts_with("unknown policy 'mru'"));
     }
 }

@@ -10,7 +10,7 @@ use flashwise_trace::workload::{Access, Size};
 
 use super::trace::{ReadFormat, read_format_parser};
 
-/// What fio calls a job's `rw`.
+/// fio's `rw`.
 #[allow(clippy::enum_variant_names, reason = "the names are fio's")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Rw {
@@ -28,23 +28,23 @@ pub enum Rw {
     Randrw,
 }
 
-/// How the times between requests of a fixed rate are distributed.
+/// Distribution of the times between requests at a fixed rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RateProcess {
-    /// Always the same
+    /// Constant
     Linear,
     /// A Poisson process
     Poisson,
 }
 
-/// What is on the drive before the workload.
+/// Content of the drive before the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PreconditionName {
     /// Nothing
     Empty,
-    /// Every logical page, written once in order
+    /// Every logical page written once, in order
     Fill,
-    /// Filled, then overwritten at random until write amplification settles
+    /// Filled, then overwritten at random until write amplification is steady
     Steady,
     /// The same steady state, computed instead of simulated
     Analytic,
@@ -61,123 +61,132 @@ impl From<PreconditionName> for Precondition {
     }
 }
 
-/// Heading of the options that fio has too.
-const FIO: &str = "A workload like fio's";
+/// Heading of the options that are named as in fio.
+const FIO: &str = "Workload in fio's terms";
 
 /// Options of `simulate`.
 #[derive(Debug, Args)]
+#[command(override_usage = "flashwise simulate [OPTIONS] <DEVICE> <WORKLOAD>\n       \
+                            flashwise simulate [OPTIONS] <DEVICE> --rw <RW>")]
 #[command(after_help = "\
-A workload is one of three: a TOML file (docs/formats/workload.md), a trace that is replayed, or fio's options.
+Examples:
+  flashwise simulate samsung-960-evo ycsb-a
+  flashwise simulate samsung-960-evo mix.toml --html result.html
+  flashwise simulate mine.toml tpcc.csv --precondition fill
+  flashwise simulate samsung-960-evo --rw randread --bs 4k --iodepth 32 \\
+    --runtime 1s
 
-  flashwise simulate samsung-960-evo mix.toml
-  flashwise simulate mine.toml tpcc.trace --precondition fill
-  flashwise simulate samsung-960-evo --rw randread --bs 4k --iodepth 32 --runtime 1s")]
+docs/formats/workload.md describes the TOML file of a workload.")]
 pub struct SimulateArguments {
-    /// A preset, sim:PRESET, or the TOML file of a drive or of an array
+    /// The drive: a preset (`flashwise device list`), sim:PRESET, or the TOML file of a drive or an
+    /// array
     #[arg(required_unless_present = "workload_schema")]
     pub device: Option<String>,
-    /// A workload (.toml), one by name (ycsb-a, ssdiq-uniform, …), or a trace in any format that `flashwise trace`
-    /// reads
+    /// The workload: a TOML file, a name such as ycsb-a, or a trace
+    ///
+    /// `flashwise trace generate --help` lists the names, `flashwise trace --help` the trace formats.
     #[arg(required_unless_present_any = ["workload_schema", "rw"])]
     pub workload: Option<PathBuf>,
-    /// How the trace is written; by default its first bytes tell
-    #[arg(long = "trace-format", alias = "format", value_name = "FORMAT", value_parser = read_format_parser())]
+    /// Format of the trace [default: by its first bytes]
+    #[arg(long = "trace-format", alias = "format", value_name = "FORMAT", value_parser = read_format_parser(), hide_possible_values = true)]
     #[arg(requires = "workload")]
     pub format: Option<ReadFormat>,
-    /// How many lines of the trace may be bad before it is an error
+    /// Lines of the trace that may be malformed; they are skipped
     #[arg(long, value_name = "N", default_value_t = 0, requires = "workload")]
     pub skip_bad_lines: u64,
-    /// Widen requests of the trace to whole logical blocks of the drive
+    /// Extend requests of the trace to whole logical blocks of the drive
     #[arg(long, requires = "workload")]
     pub widen: bool,
-    /// Wrap a trace around a drive that is too small for it
+    /// Map addresses beyond the end of the drive back onto it
     #[arg(long, requires = "workload")]
     pub fold: bool,
-    /// As fio's option: what is read and written
+    /// Access pattern
     #[arg(long, value_enum, conflicts_with = "workload", help_heading = FIO)]
     pub rw: Option<Rw>,
-    /// As fio's option: size of a request
+    /// Request size
     #[arg(long, value_name = "SIZE", default_value = "4k")]
     #[arg(requires = "rw", conflicts_with = "workload", help_heading = FIO)]
     pub bs: ByteSize,
-    /// As fio's option: requests in flight
+    /// Requests in flight
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(requires = "rw", conflicts_with = "workload", help_heading = FIO)]
     pub iodepth: u32,
-    /// As fio's option: bytes of the drive that are touched, from its start; without --runtime also how many are moved
+    /// Size of the accessed region, from the start of the drive; without --runtime, also the bytes
+    /// to transfer
     #[arg(long, value_name = "SIZE")]
     #[arg(requires = "rw", conflicts_with = "workload", help_heading = FIO)]
     pub size: Option<ByteSize>,
-    /// As fio's option: percent of reads with --rw rw and randrw
+    /// Percentage of reads with --rw rw and randrw
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u8).range(0..=100))]
     #[arg(requires = "rw", conflicts_with = "workload", help_heading = FIO)]
     pub rwmixread: u8,
-    /// As fio's option: where random requests go: random, zipf:THETA, pareto:H, zoned:ACCESSES/SIZE:…
+    /// Distribution of random requests: random, zipf:THETA, pareto:H, zoned:ACCESSES/SIZE:…
     #[arg(long, alias = "random_distribution", value_name = "NAME", value_parser = Access::of_fio)]
     #[arg(requires = "rw", conflicts_with = "workload", help_heading = FIO)]
     pub random_distribution: Option<Access>,
-    /// As fio's option: sizes with percentages in place of --bs, such as 4k/60:64k/40
+    /// Request sizes with percentages, instead of --bs, such as 4k/60:64k/40
     #[arg(long, value_name = "SIZE/PERCENT:…", value_parser = Size::of_fio)]
     #[arg(requires = "rw", conflicts_with = "workload", help_heading = FIO)]
     pub bssplit: Option<Size>,
-    /// As fio's option: pause between a completion and the next request
+    /// Pause between a completion and the next request
     #[arg(long, value_name = "TIME", requires = "rw", conflicts_with_all = ["workload", "rate_iops"])]
     #[arg(help_heading = FIO)]
     pub thinktime: Option<Nanos>,
-    /// As fio's option: requests a second, whether or not the drive keeps up; --iodepth then has no meaning
+    /// Requests per second, submitted whether or not the drive keeps up; --iodepth is ignored
     #[arg(long, alias = "rate_iops", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     #[arg(requires = "rw", conflicts_with = "workload", help_heading = FIO)]
     pub rate_iops: Option<u32>,
-    /// As fio's option: how the times between those requests are distributed
+    /// Distribution of the times between requests of --rate-iops
     #[arg(long, alias = "rate_process", value_enum, default_value_t = RateProcess::Linear)]
     #[arg(requires = "rate_iops", help_heading = FIO)]
     pub rate_process: RateProcess,
-    /// As fio's option: percent that compression saves of what is written, on drives that compress
+    /// Percentage that compression saves, on drives that compress
     #[arg(long, alias = "buffer_compress_percentage", value_name = "PERCENT")]
     #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
     pub buffer_compress_percentage: Option<u8>,
-    /// As fio's option: percent of the pages written that are equal to earlier ones, on drives that deduplicate
+    /// Percentage of written pages equal to earlier ones, on drives that deduplicate
     #[arg(long, alias = "dedupe_percentage", value_name = "PERCENT")]
     #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
     pub dedupe_percentage: Option<u8>,
-    /// What is on the drive before, on each drive of an array
+    /// Content of each drive before the workload
     #[arg(long, value_enum, default_value_t = PreconditionName::Empty)]
     pub precondition: PreconditionName,
-    /// Of an array: a drive fails after so much time, such as 2@500ms; members count from 0. May be given again
+    /// Fail a drive of the array at this time, such as 2@500ms; members count from 0; can be
+    /// repeated
     #[arg(long, value_name = "MEMBER@TIME", value_parser = parse_failure)]
     pub fail: Vec<FailureConfig>,
-    /// Most requests of each flow
+    /// Most requests per flow
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub requests: Option<u64>,
-    /// Longest time of each flow, on the drive's clock, such as 10s
+    /// Most time per flow on the drive's clock, such as 10s
     #[arg(long, value_name = "TIME", alias = "duration")]
     pub runtime: Option<Nanos>,
-    /// Seed of every random choice; by default the workload's
+    /// Seed of all random choices [default: that of the workload]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,
-    /// Length of an interval of the time series, such as 10ms; by default 200 to 400 intervals
+    /// Interval of the time series, such as 10ms [default: 200 to 400 intervals]
     #[arg(long, value_name = "TIME")]
     pub interval: Option<Nanos>,
-    /// Write a page with plots here
+    /// Write a page with plots to this HTML file
     #[arg(long, value_name = "FILE", conflicts_with = "report")]
     pub html: Option<PathBuf>,
-    /// Where report.html and report.json go
+    /// Directory for report.html and report.json
     #[arg(long, value_name = "DIR")]
     pub report: Option<PathBuf>,
-    /// Write the time series as CSV, an interval a line
+    /// Write the time series to this CSV file, one line per interval
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// Write the time series as Parquet, an interval a row
+    /// Write the time series to this Parquet file, one row per interval
     #[arg(long, value_name = "FILE")]
     pub parquet: Option<PathBuf>,
-    /// Print the JSON Schema of a workload, and nothing else
+    /// Only print the JSON Schema of a workload
     #[arg(long, conflicts_with_all = ["device", "workload", "rw"])]
     pub workload_schema: bool,
 }
 
 /// A member and when it fails: `2@500ms`.
 fn parse_failure(text: &str) -> Result<FailureConfig, String> {
-    let wrong = || format!("'{text}' is no member and time, such as 2@500ms");
+    let wrong = || format!("'{text}' is not MEMBER@TIME, such as 2@500ms");
     let (member, at) = text.split_once('@').ok_or_else(wrong)?;
     let (member, at): (u32, Nanos) = (member.parse().map_err(|_| wrong())?, at.parse().map_err(|_| wrong())?);
     Ok(FailureConfig { member, at_ns: at.0 })

@@ -6,23 +6,31 @@ use clap::Args;
 
 /// Options of `study`.
 #[derive(Debug, Args)]
+#[command(override_usage = "flashwise study [OPTIONS] <NAME>\n       \
+                            flashwise study [OPTIONS] --all\n       flashwise study --list")]
+#[command(after_help = "\
+Examples:
+  flashwise study --list
+  flashwise study ace --quick
+  flashwise study ace --html ace.html
+  flashwise study --all -o json > studies.json")]
 pub struct StudyArguments {
-    /// The study
+    /// Name of the study, see --list
     #[arg(value_name = "NAME", conflicts_with_all = ["all", "list"])]
     pub name: Option<String>,
-    /// Every study
+    /// Run all studies
     #[arg(long, conflicts_with = "list")]
     pub all: bool,
-    /// Names and titles of the studies
+    /// List the names and titles of the studies
     #[arg(long)]
     pub list: bool,
-    /// Fewer points and repetitions: less than a minute, but for fillfactor and mariadb, which take some
+    /// Run fewer points and repetitions: less than a minute, except fillfactor and mariadb
     #[arg(long)]
     pub quick: bool,
-    /// Seed of every random choice
+    /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Write a page with plots here
+    /// Write a page with plots to this HTML file
     #[arg(long, value_name = "FILE", alias = "report")]
     pub html: Option<PathBuf>,
 }

@@ -7,32 +7,36 @@ use clap::Args;
 /// Options of `sweep`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A finished cell is a line in the results file; started again, the sweep runs only the others.
+Examples:
+  flashwise sweep depths.toml
+  flashwise sweep depths.toml --csv depths.csv --jobs 4
 
+Each finished simulation is a line of the results file. After an interruption,
+the same command runs only the others. A grid, depths.toml:
   name = \"depths\"
-  device = \"samsung-960-evo\"        # a preset, or a file beside the grid
-  workload = \"mix.toml\"             # beside the grid
+  device = \"samsung-960-evo\"           # a preset, or a file beside the grid
+  workload = \"mix.toml\"                # a file beside the grid
   precondition = \"steady\"
   seeds = [1, 2, 3]
-  [vary]                             # every value with every other one
+  [vary]                               # all combinations of these values
   \"ftl.gc.policy\" = [\"greedy\", \"fifo\"]
   \"workload.flows.0.synthetic.pacing.closed.queue_depth\" = [1, 4, 16]
-  [[together]]                       # the first values, then the second ones, …
+  [[together]]                         # the first of each, the second of each…
   \"flash.channels\" = [4, 8]
   \"flash.blocks_per_plane\" = [4096, 2048]")]
 pub struct SweepArguments {
-    /// The grid: a drive or an array, a workload, and the values to try
+    /// The grid, a TOML file: a drive or an array, a workload, and the values to try
     pub grid: PathBuf,
-    /// Finished cells; by default NAME.results.jsonl, NAME that of the grid's file
+    /// Results file, one line per finished simulation [default: GRID with .results.jsonl]
     #[arg(long, value_name = "FILE")]
     pub results: Option<PathBuf>,
-    /// All rows as Parquet; by default NAME.parquet
+    /// Write all rows to this Parquet file [default: GRID with .parquet]
     #[arg(long, value_name = "FILE")]
     pub parquet: Option<PathBuf>,
-    /// All rows as CSV too
+    /// Also write all rows to this CSV file
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// Simulations at a time; 0 for one a core
+    /// Simulations to run in parallel; 0 for one per core
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub jobs: usize,
 }

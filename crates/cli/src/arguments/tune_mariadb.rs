@@ -5,36 +5,44 @@ use std::path::PathBuf;
 use clap::{Args, value_parser};
 use flashwise_block::Nanos;
 
-/// What is proposed, and what is done with it.
+/// Options of `tune mariadb`.
 #[derive(Debug, Args)]
-#[command(after_help = "A password is taken from MYSQL_PWD, where --dsn has none.")]
+#[command(after_help = "\
+Examples:
+  flashwise tune mariadb --profile ssd.toml
+  flashwise tune mariadb --profile ssd.toml --socket /run/mysqld/mysqld.sock
+  flashwise tune mariadb --profile ssd.toml --dsn mysql://root@db.example:3306 \\
+    --measure --directory /mnt/ssd --cnf-out flashwise.cnf
+
+The server is only read, unless --apply is given. The password comes from --dsn
+or from MYSQL_PWD.")]
 pub struct TuneMariadb {
-    /// The drive's profile, from `flashwise learn --request-size 16k --profile`
+    /// Profile of the drive, from `flashwise learn --request-size 16k --profile FILE`
     #[arg(long, value_name = "FILE")]
     pub profile: PathBuf,
-    /// Your server's Unix socket, such as /run/mysqld/mysqld.sock; it is only read, but for --apply. Without a server,
-    /// the old values are the defaults of 10.11
+    /// Unix socket of your server [default: no server, but the default settings of version 10.11]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// The user at the socket
+    /// User for --socket
     #[arg(long, value_name = "NAME", default_value = "root", requires = "socket")]
     pub user: String,
     /// Your server over TCP: mysql://USER@HOST:PORT
     #[arg(long, value_name = "URL", conflicts_with = "socket")]
     pub dsn: Option<String>,
-    /// Leave this as it is, such as innodb_io_capacity; may be given several times
+    /// Do not change this setting, such as innodb_io_capacity; can be repeated
     #[arg(long, value_name = "NAME")]
     pub skip: Vec<String>,
-    /// Write an option file, which acts from the next start on, into a new file
+    /// Write the settings to this new option file, which takes effect at the next server start
     #[arg(long, value_name = "FILE")]
     pub cnf_out: Option<PathBuf>,
-    /// Do what acts at once: SET GLOBAL on the server; with --measure only if that shows a gain
+    /// Apply with SET GLOBAL those settings that take effect at once; with --measure only if there
+    /// is a gain
     #[arg(long)]
     pub apply: bool,
-    /// Run a workload on a private server with the old and the new settings in turns
+    /// Run a workload on a private server, alternating old and new settings
     #[arg(long)]
     pub measure: bool,
-    /// How it is measured.
+    /// How settings are measured.
     #[command(flatten)]
     pub measurement: MariadbMeasurement,
 }
@@ -43,25 +51,25 @@ pub struct TuneMariadb {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "With --measure")]
 pub struct MariadbMeasurement {
-    /// Where the private server's data goes, such as a directory on the drive [default: the one for temporary files]
+    /// Directory for the private server's data, such as one on the drive [default: $TMPDIR or /tmp]
     #[arg(long, value_name = "DIR", requires = "measure")]
     pub directory: Option<PathBuf>,
-    /// Rows of the table
+    /// Rows of the test table
     #[arg(long, value_name = "N", default_value_t = 500_000, requires = "measure", value_parser = value_parser!(u32).range(1..))]
     pub rows: u32,
-    /// Sessions at once
+    /// Concurrent sessions
     #[arg(long, value_name = "N", default_value_t = 8, requires = "measure", value_parser = value_parser!(u32).range(1..))]
     pub clients: u32,
-    /// Rounds with old and with new settings, at least 5
+    /// Rounds with the old settings, and as many with the new; at least 5
     #[arg(long, value_name = "N", default_value_t = 10, requires = "measure")]
     pub rounds: u32,
-    /// Time of a round, without the server's end
+    /// Duration of a round, without the shutdown of the server
     #[arg(long, value_name = "TIME", default_value = "5s", requires = "measure")]
     pub round_time: Nanos,
-    /// Folder of mariadb-install-db and mariadbd [default: those in PATH, /usr/sbin and /usr/bin]
+    /// Directory of mariadb-install-db and mariadbd [default: PATH, /usr/sbin and /usr/bin]
     #[arg(long, value_name = "DIR", requires = "measure")]
     pub programs: Option<PathBuf>,
-    /// Seed of every random choice
+    /// Seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1, requires = "measure")]
     pub seed: u64,
 }

@@ -7,36 +7,43 @@ use flashwise_block::ByteSize;
 
 /// Options of `tune sqlite`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  flashwise tune sqlite app.db --profile ssd.toml
+  flashwise tune sqlite app.db --profile ssd.toml --sql queries.sql
+  flashwise tune sqlite app.db --profile ssd.toml --skip page_size --apply
+
+The database is only read, unless --apply is given; measurements use copies.")]
 pub struct TuneSqlite {
-    /// Your database, a plain SQLite file; it is only read, but for --apply
+    /// Your database, a plain SQLite file
     #[arg(value_name = "DB")]
     pub database: PathBuf,
-    /// The drive's profile, from `flashwise learn --profile`
+    /// Profile of the drive, from `flashwise learn --profile FILE`
     #[arg(long, value_name = "FILE")]
     pub profile: PathBuf,
-    /// Your SQL statements, run on copies of the database; made up where there are none
+    /// File of your SQL statements, run on copies [default: SELECTs and UPDATEs of its rows]
     #[arg(long, value_name = "FILE")]
     pub sql: Option<PathBuf>,
-    /// Where it is measured: sim:PRESET, sim:FILE.toml, or a directory [default: the drive of the profile if that is
-    /// simulated, or else the directory of DB]
+    /// Drive for the measurements: sim:PRESET, sim:FILE.toml, or a directory [default: the profile's drive if it is
+    /// simulated, otherwise the directory of DB]
     #[arg(long, value_name = "TARGET")]
     pub target: Option<String>,
-    /// The page cache that your program sets now
+    /// Size of the page cache that your program sets now
     #[arg(long, value_name = "SIZE", default_value = DEFAULT_PAGE_CACHE)]
     pub page_cache: ByteSize,
-    /// The most memory that the page cache may get
+    /// Largest page cache to try
     #[arg(long, value_name = "SIZE", default_value = "64m")]
     pub page_cache_limit: ByteSize,
-    /// Leave this as it is, such as page_size or use-hot-locations; may be given several times
+    /// Do not change this setting, such as page_size or use-hot-locations; can be repeated
     #[arg(long, value_name = "NAME")]
     pub skip: Vec<String>,
-    /// Do what pays: in DB itself where SQLite can, in a new file beside it where its layout changes
+    /// Apply the settings that gain: to DB itself, or for a new layout to a new file beside it
     #[arg(long)]
     pub apply: bool,
-    /// Seed of every random choice
+    /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
-/// SQLite's own page cache (`SQLITE_DEFAULT_CACHE_SIZE`, -2000).
+/// Default page cache of SQLite (`SQLITE_DEFAULT_CACHE_SIZE`, -2000).
 const DEFAULT_PAGE_CACHE: &str = "2000k";

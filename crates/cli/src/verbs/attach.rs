@@ -46,7 +46,7 @@ pub fn run(arguments: &AttachArguments, output: &Output) -> Result<ExitCode, Fai
     match (&arguments.action, &arguments.serve) {
         (Some(action), _) => attach_command::run(action, output),
         (None, Some(options)) => serve(options, output),
-        (None, None) => Err(Failure::usage("a drive is missing; see 'flashwise attach --help'")),
+        (None, None) => Err(Failure::usage("give a drive; see 'flashwise attach --help'")),
     }
 }
 
@@ -75,13 +75,13 @@ fn serve(options: &ServeArguments, output: &Output) -> Result<ExitCode, Failure>
         server.measures_round_trips();
     }
     server.set_watchdog(attach_watchdog::command, Duration::from_nanos(options.watchdog.0));
-    // From here on what is mounted, served or stored is put in order first, however long that takes.
+    // From here on, mounts, sockets and files are cleaned up before the end, however long that takes.
     listener.serves();
     let places = Places::open(options, &mut server)?;
     let stop = server.stop();
     listener.attached(stop.clone(), places.disk.clone());
     if options.command.is_empty() {
-        let until = options.runtime.map_or_else(|| "Ctrl-C ends it".to_owned(), |runtime| format!("for {runtime}"));
+        let until = options.runtime.map_or_else(|| "Ctrl-C detaches it".to_owned(), |runtime| format!("for {runtime}"));
         note(&format!("{} is at {places}; {until}", config.name));
     }
     if let Some(runtime) = options.runtime {
@@ -91,7 +91,7 @@ fn serve(options: &ServeArguments, output: &Output) -> Result<ExitCode, Failure>
             stop.request();
         });
     }
-    // Removed at the end, when nobody is in it any more.
+    // Removed at the end, when no process is in it.
     let apart = options.mount.as_ref().filter(|_| !options.command.is_empty()).and_then(|_| apart());
     let started = start(options, &places, apart.as_ref(), output)?;
     let ended = started.map(|child| thread::spawn(move || wait(child, &stop)));
@@ -119,18 +119,18 @@ fn drive(options: &ServeArguments, config: &DeviceConfig) -> Result<(SimulatedSs
     };
     let Data::File(path) = &options.data else {
         if options.data_sync {
-            return Err(Failure::usage("--data-sync syncs a file at each flush; give one with --data FILE"));
+            return Err(Failure::usage("--data-sync needs a file; give one with --data FILE"));
         }
         return Ok((new()?, None));
     };
     if options.memory.is_some() && config.reduction.is_none() {
         return Err(Failure::usage(
-            "--memory bounds what --data memory holds; with --data FILE memory holds nothing of it",
+            "--memory limits --data memory; with --data FILE, no written data is held in memory",
         ));
     }
     let mut data = DataFile::open(path, ByteSize(config.capacity_bytes))?;
     if !data.is_new() && options.precondition != PreconditionName::Empty {
-        let words = "the drive is there already and goes on as it is; --precondition is for a new one";
+        let words = "the file has a drive, which continues from its state; --precondition is for a new drive";
         return Err(Failure::usage(format!("{}: {words}", path.display())));
     }
     if options.data_sync {
@@ -160,7 +160,7 @@ struct Mount {
 }
 
 impl Places {
-    /// Opens the front ends that are asked for.
+    /// Opens the requested front ends.
     fn open(options: &ServeArguments, server: &mut Server) -> Result<Self, Failure> {
         if let Some(path) = &options.nbd {
             server.listen(path)?;
@@ -213,8 +213,8 @@ impl fmt::Display for Places {
     }
 }
 
-/// Takes orders where it is asked for, or else beside each place of the drive. Where that cannot be, the drive is
-/// attached all the same, as nobody has asked for it.
+/// Opens the control socket at the path of `--control`, or beside each place of the drive. A default path that cannot
+/// be used is reported; only a path that the user gave is an error.
 fn open_control(options: &ServeArguments, server: &mut Server) -> Result<Option<PathBuf>, Failure> {
     if let Some(path) = &options.control {
         server.control(path)?;
@@ -226,15 +226,15 @@ fn open_control(options: &ServeArguments, server: &mut Server) -> Result<Option<
         match server.control(&path) {
             Ok(()) => first = first.or(Some(path)),
             Err(error) => {
-                note(&format!("{error}; the drive takes no orders: --control PATH says where else"));
+                note(&format!("{error}; the drive has no control socket; --control PATH sets another path"));
             }
         }
     }
     Ok(first)
 }
 
-/// How much memory may hold of what is written. A drive that is mounted may not wait for memory when there is none:
-/// half of what is free is left for everybody else.
+/// The limit of memory for written data. A mounted drive must not wait for memory, so by default half of the free
+/// memory is left for other programs.
 fn memory(options: &ServeArguments) -> Option<ByteSize> {
     let half = || available_memory().map(|free| ByteSize(free / 2));
     options.memory.or_else(|| options.mount.as_ref().and_then(|_| half()))
@@ -244,13 +244,13 @@ fn pace(options: &ServeArguments) -> Result<Pace, Failure> {
     match options.time {
         Time::Real => Ok(Pace::scaled(options.time_scale)?),
         Time::None if options.time_scale != 1.0 => {
-            Err(Failure::usage("--time-scale slows a paced drive down; with --time none there is no pace"))
+            Err(Failure::usage("--time-scale slows the drive down and has no effect with --time none"))
         }
         Time::None => Ok(Pace::Free),
     }
 }
 
-/// What is taken off each answer.
+/// The time subtracted from each latency.
 fn round_trip(options: &ServeArguments, config: &DeviceConfig, pace: Pace) -> Result<Duration, Failure> {
     match (options.round_trip, pace) {
         (Some(given), _) => Ok(Duration::from_nanos(given.0)),
@@ -259,18 +259,18 @@ fn round_trip(options: &ServeArguments, config: &DeviceConfig, pace: Pace) -> Re
     }
 }
 
-/// The trace that everything goes to. It is written as it comes, so that what was captured stays whatever happens.
+/// The trace of all requests. It is written incrementally, so it is kept if the program is interrupted.
 fn capture(path: &Path, options: &ServeArguments) -> Result<Capture, Failure> {
     let name = path.display().to_string();
     if flashwise_trace::Compression::of_name(&name).0 != flashwise_trace::Compression::None {
-        return Err(Failure::usage(format!("{name}: a capture is written unpacked; .parquet is small as it is")));
+        return Err(Failure::usage(format!("{name}: a capture is written uncompressed; .parquet is compact")));
     }
     let format = written_format(path, options.capture_format)?;
     let file = files::grow(path)?;
     Ok(Capture::start(format, BufWriter::with_capacity(1 << 18, file), &name)?)
 }
 
-/// A path as it stands in a URI.
+/// A path, percent-encoded for a URI.
 fn escaped(path: &Path) -> String {
     let path = absolute(path);
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
@@ -282,12 +282,12 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// A group whose I/O does not wait behind flushes in the loop driver, where the command needs one.
+/// A cgroup whose I/O does not wait for flushes in the loop driver.
 fn apart() -> Option<Cgroup> {
     let group = Cgroup::of_io().inspect_err(|why| {
         let words = "reads and writes of the command wait for its flushes in the kernel's loop driver";
-        // Where nobody listens nothing is lost.
-        note(&format!("{words}, as it cannot have an I/O cgroup of its own: {why}"));
+        // It is not an error if stderr is closed.
+        note(&format!("{words}, since it cannot have an I/O cgroup of its own: {why}"));
     });
     group.ok().flatten()
 }

@@ -1,4 +1,4 @@
-//! `flashwise attach cut` and `fault`: what is done to a drive that is attached.
+//! `flashwise attach cut` and `fault`: commands for an attached drive.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use crate::arguments::{AttachAction, FaultArguments};
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// What `-o json` gives of a power cut.
+/// JSON document of a power cut.
 #[derive(Serialize)]
 struct CutDocument<'a> {
     schema: &'static str,
@@ -21,7 +21,7 @@ struct CutDocument<'a> {
     cut: &'a PowerCut,
 }
 
-/// What `-o json` gives of faults.
+/// JSON document of faults.
 #[derive(Serialize)]
 struct FaultDocument<'a> {
     schema: &'static str,

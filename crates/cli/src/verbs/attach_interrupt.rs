@@ -9,7 +9,7 @@ use flashwise_attach::Stop;
 use crate::interrupt;
 use crate::output::note;
 
-/// What ends a drive, and its file.
+/// Handle that stops the server, and the drive's file.
 type Attached = (Stop, Option<PathBuf>);
 
 /// Ctrl-C, before the drive is attached and after; it is never lost between the two.
@@ -19,13 +19,13 @@ pub struct Listener {
     interrupted: Arc<AtomicBool>,
     /// Set once the drive can be reached.
     serves: Arc<AtomicBool>,
-    /// Held while `interrupted` is set, and while it is looked at as the drive is attached.
+    /// Held while `interrupted` is set, and while it is read when the drive is attached.
     attached: Arc<Mutex<Option<Attached>>>,
 }
 
 impl Listener {
-    /// Begins to listen: as long as the drive is prepared, Ctrl-C ends that; then it lets the drive answer what it has
-    /// been asked, and tell what it did.
+    /// Starts to listen. Ctrl-C during preparation ends the program; later it lets the drive complete its requests and
+    /// print its report.
     pub fn start() -> Self {
         let listener = Self::default();
         let (told, serves) = (listener.clone(), Arc::clone(&listener.serves));
@@ -44,12 +44,12 @@ impl Listener {
         let Some((stop, disk)) = &*attached else { return };
         if let Some(disk) = disk {
             let disk = disk.display();
-            note(&format!("{disk} is served until nobody has it open; Ctrl-C again ends it at once"));
+            note(&format!("{disk} is served until no process has it open; press Ctrl-C again to end it at once"));
         }
         stop.request();
     }
 
-    /// The drive is attached; it is ended at once if Ctrl-C came before that and nobody has looked since.
+    /// Called when the drive is attached; stops it at once if Ctrl-C came before.
     pub fn attached(&self, stop: Stop, disk: Option<PathBuf>) {
         let mut attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
         if self.interrupted.load(Ordering::Relaxed) {
@@ -69,7 +69,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs a server; told once it has ended.
+    /// Runs a server; the receiver gets a message when it has ended.
     fn served(server: Server) -> mpsc::Receiver<()> {
         let (ended, end) = mpsc::channel();
         std::thread::spawn(move || {

@@ -9,7 +9,7 @@ use flashwise_attach::{WatchdogEnd, watch};
 use crate::failure::Failure;
 use crate::output::note;
 
-/// What starts it: this program once more.
+/// The command that starts it: this program again.
 pub fn command() -> Command {
     use std::os::unix::process::CommandExt;
     let mut command = Command::new("/proc/self/exe");
@@ -19,11 +19,10 @@ pub fn command() -> Command {
 
 /// Watches.
 pub fn run() -> Result<ExitCode, Failure> {
-    // Whatever ends the drive's process, this one ends after it.
+    // This process must outlive the drive's process, however that ends.
     let _ = ctrlc::set_handler(|| {});
     if watch(io::stdin(), io::stdout()).map_err(Failure::error)? == WatchdogEnd::Silent {
-        let words =
-            "the drive has shown no sign of life for too long and was taken away: what is mounted finds I/O errors";
+        let words = "the drive made no progress for too long and was disconnected: its file system gets I/O errors";
         note(words);
     }
     Ok(ExitCode::SUCCESS)

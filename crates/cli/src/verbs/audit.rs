@@ -55,16 +55,16 @@ pub fn run(options: &AuditArguments, output: &Output) -> Result<ExitCode, Failur
     Ok(ExitCode::from(verdict(&document.audit, &options.fail_on)))
 }
 
-/// An audit, and what was audited.
+/// An audit and its input.
 struct Audited {
     name: String,
     remarks: Vec<String>,
     audit: Audit,
 }
 
-/// What is said where nothing is named that could be audited.
-const NOTHING: &str = "nothing is named to audit: give a trace, --db and --sql, a command behind --, or a drive or an image \
-                       of one as --target";
+/// The error if the command line names nothing to audit.
+const NOTHING: &str = "give something to audit: a trace, --db and --sql, a command after --, or a drive or disk image \
+                       as --target";
 
 impl Audited {
     fn from_partitions(partitions: PartitionAudit) -> Self {
@@ -72,7 +72,7 @@ impl Audited {
     }
 }
 
-/// The partitions of a drive or of an image of one, held against the profile.
+/// Audits the partitions of a drive or of a disk image.
 fn partitions_of(drive: &Path, profile: &DeviceProfile) -> Result<PartitionAudit, Failure> {
     let is_drive = std::fs::metadata(drive).is_ok_and(|found| found.file_type().is_block_device());
     let look = || if is_drive { Ok(()) } else { check_regular(drive) };
@@ -80,7 +80,7 @@ fn partitions_of(drive: &Path, profile: &DeviceProfile) -> Result<PartitionAudit
     let name = drive.display().to_string();
     match table {
         Some(table) => Ok(PartitionAudit::new(name, &table, profile)),
-        None => Err(Failure::error(format!("{name}: it has no partition table (GPT or MBR)"))),
+        None => Err(Failure::error(format!("{name}: no partition table (GPT or MBR)"))),
     }
 }
 
@@ -88,7 +88,7 @@ fn audit_options(options: &AuditArguments, is_above_page_cache: bool) -> AuditOp
     AuditOptions { window_requests: options.window, is_above_page_cache }
 }
 
-/// Of a trace that is there.
+/// Audits an existing trace.
 fn read(trace: &Path, options: &AuditArguments, profile: &DeviceProfile) -> Result<Audited, Failure> {
     let mut reader = TraceReader::open(trace, &options.reading.clone().into())?;
     let note = format_note(&reader, options.reading.format());
@@ -170,7 +170,7 @@ fn of_files(
     Ok((audit, reader.remarks()))
 }
 
-/// Where a file begins on its drive, modulo the flash page, where file system and partition tell.
+/// Where a file starts on its drive, modulo the flash page, if file system and partition report it.
 fn start_on_drive(name: &str, profile: &DeviceProfile) -> Option<ByteSize> {
     let page = ByteSize(profile.parameters.page_bytes.known()?);
     match file_extents(name.as_ref()).ok()?.alignment(page) {
@@ -192,7 +192,7 @@ fn verdict(audit: &Audit, fail_on: &[FailOn]) -> u8 {
     let mut code = 0;
     let is_off = audit.partitions.as_ref().is_some_and(PartitionAudit::is_violated);
     for of in fail_on {
-        // What a partition costs depends on what is written to it.
+        // The cost of a misaligned partition depends on what is written to it.
         if is_off && of.rule.is_none_or(|rule| rule == Rule::AlignPartition) {
             code = INCONCLUSIVE;
         }
@@ -208,7 +208,7 @@ fn verdict(audit: &Audit, fail_on: &[FailOn]) -> u8 {
     code
 }
 
-/// Whether a finding costs at least so much; `None` where its cost is not told.
+/// Whether a finding costs at least `least`; `None` if its cost is unknown.
 fn costs(audit: &Audit, finding: &Finding, least: LeastCost) -> Option<bool> {
     let at_least = |cost: i64, least: u64| i128::from(cost) >= i128::from(least);
     match least {

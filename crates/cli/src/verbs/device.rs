@@ -23,7 +23,7 @@ use crate::failure::{Failure, USAGE};
 use crate::files::write_all_new;
 use crate::output::Output;
 
-/// What `-o json` gives of one drive.
+/// JSON document of one drive.
 #[derive(Serialize)]
 struct Document<'a> {
     schema: &'static str,
@@ -32,7 +32,7 @@ struct Document<'a> {
     device: &'a DeviceConfig,
 }
 
-/// What `-o json` gives of all presets.
+/// JSON document of all presets.
 #[derive(Serialize)]
 struct List {
     schema: &'static str,
@@ -91,7 +91,7 @@ fn document<'a>(preset: Option<&'a str>, device: &'a DeviceConfig) -> Document<'
     Document { schema: "flashwise.device", schema_version: 1, preset, device }
 }
 
-/// What `-o json` gives of the truth about a drive.
+/// JSON document of the true parameters of a drive.
 #[derive(Serialize)]
 struct TruthDocument<'a> {
     schema: &'static str,
@@ -114,7 +114,7 @@ fn truth_lines(device: &DeviceConfig, found: &Truth) -> String {
             (Some(value), _) => plain(value),
             (None, Verdict::Absent) => "absent".to_owned(),
             (None, _) => {
-                format!("unknown: {}", found.reasons.get(entry.key).map_or("not looked for", String::as_str))
+                format!("unknown: {}", found.reasons.get(entry.key).map_or("not computed", String::as_str))
             }
         };
         format!("{:<34} {value}\n", entry.key)
@@ -142,7 +142,7 @@ fn list(output: &Output) -> Result<(), Failure> {
 
 fn sound(path: &str, device: &DeviceConfig) -> String {
     format!(
-        "{}: {}: a possible drive, {} addressable, {:.0} % over-provisioning, superpages of {}\n",
+        "{}: {}: valid drive, {} addressable, {:.0} % over-provisioning, superpages of {}\n",
         shown::line(path),
         shown::line(&device.name),
         ByteSize(device.capacity_bytes),
@@ -151,13 +151,13 @@ fn sound(path: &str, device: &DeviceConfig) -> String {
     )
 }
 
-/// What `-o json` gives of one array.
+/// JSON document of an array.
 #[derive(Serialize)]
 struct ArrayDocument<'a> {
     schema: &'static str,
     schema_version: u32,
     array: &'a ArrayConfig,
-    /// What each member is.
+    /// Configuration of each member.
     device: &'a DeviceConfig,
     capacity_bytes: u64,
     /// Bytes of data in a row.
@@ -185,9 +185,9 @@ fn sound_array(path: &str, ArrayMachine { config, member }: &ArrayMachine) -> St
         1 => "any one failure".to_owned(),
         n => format!("any {n} failures"),
     };
-    let spares = if config.spares > 0 { format!(" and {} to stand by", config.spares) } else { String::new() };
+    let spares = if config.spares > 0 { format!(" and {} hot spares", config.spares) } else { String::new() };
     format!(
-        "{}: {}: a possible array, {} addressable on {} × {}{spares}, rows of {}, survives {survives}\n",
+        "{}: {}: valid array, {} addressable on {} × {}{spares}, rows of {}, survives {survives}\n",
         shown::line(path),
         shown::line(&config.name),
         ByteSize(config.capacity_bytes(member)),
@@ -197,7 +197,7 @@ fn sound_array(path: &str, ArrayMachine { config, member }: &ArrayMachine) -> St
     )
 }
 
-/// What `-o json` gives of an import.
+/// JSON document of an import.
 #[derive(Serialize)]
 struct ImportDocument<'a> {
     schema: &'static str,
@@ -255,8 +255,8 @@ fn requests_of(trace: &Path, workload: &Path) -> Result<u64, String> {
     Ok(requests)
 }
 
-/// Where a trace is that a workload file names: from the present directory, as MQSim looks for it, or beside the file;
-/// packed or not.
+/// The location of a trace named in a workload file: relative to the current directory, as MQSim looks for it, or
+/// beside the file; also compressed.
 fn trace_beside(trace: &Path, workload: &Path) -> Option<PathBuf> {
     let beside = workload.parent().unwrap_or(Path::new("")).join(trace);
     let packed = |path: &Path| ["gz", "zst", "xz"].map(|extension| path.with_added_extension(extension));
@@ -265,7 +265,7 @@ fn trace_beside(trace: &Path, workload: &Path) -> Option<PathBuf> {
     places.into_iter().find(|path| path.is_file())
 }
 
-/// Lets an imported workload name its traces where they are, whatever directory it is written to.
+/// Makes an imported workload name its traces so that they are found from the directory it is written to.
 fn find_traces(imported: &mut Imported, workload: &Path, dir: &Path) -> Result<(), Failure> {
     let flows = imported.workloads.iter_mut().flat_map(|workload| &mut workload.flows);
     for trace in flows.filter_map(|flow| flow.trace.as_mut()) {
@@ -275,7 +275,7 @@ fn find_traces(imported: &mut Imported, workload: &Path, dir: &Path) -> Result<(
         match trace_beside(&trace.path, workload) {
             Some(found) => trace.path = std::path::absolute(&found).map_err(|e| Failure::file(&found, &e))?,
             None => imported.notes.push(format!(
-                "{} is not here; put it beside workload.toml, or change its path there",
+                "{}: no such file; put it beside workload.toml, or change its path there",
                 trace.path.display()
             )),
         }

@@ -16,7 +16,7 @@ use crate::output::{Output, note};
 /// Brings the cursor to the top left corner, and clears all that is below it.
 const REDRAW: &str = "\x1b[H\x1b[J";
 
-/// Tells what a drive is doing, once or again and again.
+/// Prints the statistics of an attached drive, once or repeatedly.
 pub fn run(options: &StatArguments, output: &Output) -> Result<ExitCode, Failure> {
     let control = control::find(&options.place)?;
     let first = control::stat(&control)?;
@@ -27,8 +27,8 @@ pub fn run(options: &StatArguments, output: &Output) -> Result<ExitCode, Failure
     Ok(ExitCode::SUCCESS)
 }
 
-/// Looks until the drive ends, or nobody reads any more: on a terminal always at the same place, otherwise one below
-/// the other.
+/// Repeats until the drive is detached or the reader has gone. A terminal is redrawn; otherwise each result follows the
+/// one before.
 fn watch(control: &Path, first: DeviceStat, interval: Duration, output: &Output) -> Result<(), Failure> {
     let (mut now, mut before) = (first, None);
     loop {
@@ -43,7 +43,7 @@ fn watch(control: &Path, first: DeviceStat, interval: Duration, output: &Output)
         let next = match control::stat(control) {
             Ok(next) => next,
             Err(AttachError::Ended { .. }) => {
-                note("the drive has ended");
+                note("the drive was detached");
                 return Ok(());
             }
             Err(error) => return Err(error.into()),

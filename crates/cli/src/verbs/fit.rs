@@ -39,7 +39,7 @@ pub fn run(database: FitDatabase, output: &Output) -> Result<ExitCode, Failure> 
     let saved = [&fit_options.save_database, &fit_options.save_trace].into_iter().flatten();
     let saved: Vec<Published> = saved.filter_map(|path| Published::found(path).ok()).collect();
     let files = write_report(&options.report, &comparison).inspect_err(|_| {
-        // All that was asked for, or nothing.
+        // All requested files, or none.
         saved.iter().for_each(|file| _ = file.remove());
     })?;
     output.print(&comparison, |style| {

@@ -12,7 +12,7 @@ use crate::arguments::{Arguments, Generated};
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// What `-o json` gives of completions.
+/// JSON document of completions.
 #[derive(Serialize)]
 struct Completions {
     schema: &'static str,
@@ -21,7 +21,7 @@ struct Completions {
     script: String,
 }
 
-/// What `-o json` gives of man pages.
+/// JSON document of man pages.
 #[derive(Serialize)]
 struct ManPages {
     schema: &'static str,
@@ -69,7 +69,7 @@ fn place(path: &Path, text: &[u8]) -> std::io::Result<()> {
     let old = Replaceable::recognise(path, is_page).map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => std::io::Error::new(
             error.kind(),
-            format!("{} in it is no man page of flashwise; it is not replaced", path.display()),
+            format!("{} in it is not a man page of flashwise; it is not replaced", path.display()),
         ),
         _ => error,
     })?;

@@ -74,7 +74,7 @@ struct Exported {
 fn export(words: &[String], target: &Target, seed: u64, output: &Output) -> Result<ExitCode, Failure> {
     let [format, directory] = words else { return Err(Failure::usage("--export takes a format and a directory")) };
     if format != "fio" {
-        return Err(Failure::usage(format!("--export {format}: the one format is fio")));
+        return Err(Failure::usage(format!("--export {format}: the only format is fio")));
     }
     let filename = match target {
         Target::Simulated { .. } => "/path/to/a/new/file".to_owned(),
@@ -102,7 +102,7 @@ struct Scored<'a> {
     score: Score,
 }
 
-/// What a simulated target is built for. The learner does not see it.
+/// The true parameters of a simulated target. The learner does not see them.
 fn truth_of(target: &Target) -> Result<Parameters, Failure> {
     match target {
         Target::Simulated { config, .. } => Ok(truth(config)?.parameters),
@@ -110,7 +110,7 @@ fn truth_of(target: &Target) -> Result<Parameters, Failure> {
     }
 }
 
-/// Learns the target; what is known is written to the profile's file after each probe.
+/// Learns the target; the profile's file is updated after each probe.
 fn learn(target: &Target, options: &LearnArguments, files: &Files) -> Result<Learned, Failure> {
     let resume = options.resume.as_deref().map(read_profile).transpose()?;
     // Before the scratch file is made, so that Ctrl-C is heard from then on.
@@ -143,7 +143,7 @@ fn learn(target: &Target, options: &LearnArguments, files: &Files) -> Result<Lea
     unwritten.map(|()| learned)
 }
 
-/// What is to be written.
+/// The output files.
 struct Files<'a> {
     profile: Option<Wanted>,
     page: Option<Wanted>,
@@ -152,7 +152,7 @@ struct Files<'a> {
 
 impl<'a> Files<'a> {
     fn prepare(options: &'a LearnArguments) -> Result<Self, Failure> {
-        // A run that goes on from a profile may write it anew.
+        // With `--resume`, the profile that was read may be replaced.
         let prepare = if options.resume.is_some() { Wanted::prepare_updated } else { Wanted::prepare };
         let profile = options.profile.as_deref().map(|path| prepare(path, OwnFile::Profile)).transpose()?;
         let page = options.html.as_deref().map(|path| Wanted::prepare(path, OwnFile::Page)).transpose()?;
@@ -177,14 +177,13 @@ impl<'a> Files<'a> {
     }
 }
 
-/// Whether a profile is worth the place of an earlier one: a run that ended before its first probe did has told
-/// nothing.
+/// Whether a profile may replace an earlier one: one that ended before its first probe did has no result.
 fn says_something(profile: &DeviceProfile) -> bool {
     let is_told = |entry: &Entry| entry.figure.value.is_some() || entry.figure.verdict == Verdict::Absent;
     !profile.recipe.probes.is_empty() || profile.parameters.entries().iter().any(is_told)
 }
 
-/// One CSV file a probe: what was varied, what was measured, in the order of measurement.
+/// One CSV file per probe: the varied and the measured value, in the order of measurement.
 fn write_raw(mut folder: OutputFolder, samples: &[RawSample]) -> std::io::Result<()> {
     let mut tables: BTreeMap<&str, String> = BTreeMap::new();
     for sample in samples {
@@ -198,7 +197,7 @@ fn write_raw(mut folder: OutputFolder, samples: &[RawSample]) -> std::io::Result
     folder.finish()
 }
 
-/// What a folder of raw samples is called in its list.
+/// The kind of such a folder in its own list.
 const RAW_SAMPLES: &str = "raw samples";
 
 /// A folder for files of a kind, which holds nothing else.

@@ -15,7 +15,7 @@ use crate::output::Output;
 use crate::progress::shared_bar;
 use crate::traces::{format_note, print_note};
 
-/// Pages that are written together where nothing tells how many the drive takes.
+/// Default size of a write-back batch if k_w is unknown.
 const BATCH: usize = 8;
 
 /// Simulates pools on a trace.
@@ -61,7 +61,7 @@ fn model(options: &PoolArguments) -> Result<Option<DriveModel>, Failure> {
     let missing = || {
         let path = path.display();
         Failure::error(format!(
-            "{path}: α, k_r or k_w is missing: learn the drive again, or give --alpha, --kr and --kw"
+            "{path}: α, k_r or k_w is missing; learn the drive again, or give --alpha, --kr and --kw"
         ))
     };
     model.map(Some).ok_or_else(missing)

@@ -63,7 +63,7 @@ fn with_failures(machine: Machine, name: &str, failures: &[FailureConfig]) -> Re
     }
 }
 
-/// What is to be run.
+/// The workload to run.
 struct Asked {
     workload: Workload,
     /// The folder that its traces are relative to.
@@ -78,7 +78,7 @@ fn workload(options: &SimulateArguments, machine: &Machine) -> Result<Asked, Fai
         (Some(path), _) if is_toml(path) && options.format.is_none() => {
             if options.fold || options.widen || options.skip_bad_lines > 0 {
                 return Err(Failure::usage(
-                    "--fold, --widen and --skip-bad-lines are for a trace; a workload says it itself, trace.fold = true",
+                    "--fold, --widen and --skip-bad-lines are for a trace; in a workload, set trace.fold = true",
                 ));
             }
             path.parent().unwrap_or(Path::new("")).clone_into(&mut base);
@@ -89,7 +89,7 @@ fn workload(options: &SimulateArguments, machine: &Machine) -> Result<Asked, Fai
             None => replay(path, options, &mut note)?,
         },
         (None, Some(rw)) => like_fio(rw, options, machine)?,
-        (None, None) => return Err(Failure::usage("a workload is missing; see 'flashwise simulate --help'")),
+        (None, None) => return Err(Failure::usage("give a workload; see 'flashwise simulate --help'")),
     };
     workload.seed = options.seed.unwrap_or(workload.seed);
     for flow in &mut workload.flows {
@@ -102,7 +102,7 @@ fn workload(options: &SimulateArguments, machine: &Machine) -> Result<Asked, Fai
     Ok(Asked { workload, base, note })
 }
 
-/// What the data is like, as far as options say.
+/// Properties of the written data, as far as options give them.
 fn content(options: &SimulateArguments, own: Option<Content>) -> Option<Content> {
     let (compress, dedupe) = (options.buffer_compress_percentage, options.dedupe_percentage);
     if compress.is_none() && dedupe.is_none() {
@@ -120,7 +120,7 @@ fn is_toml(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "toml")
 }
 
-/// A workload by name, as long as no file has it.
+/// A workload by name, unless a file has that name.
 fn named(path: &Path, options: &SimulateArguments) -> Option<Workload> {
     let name = path.to_str().filter(|_| !path.exists())?;
     Workload::named(name, options.requests.unwrap_or(NAMED_REQUESTS))
@@ -131,7 +131,7 @@ fn replay(path: &Path, options: &SimulateArguments, note: &mut Option<String>) -
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let asked = options.format.clone().unwrap_or_default();
     if path == Path::new("-") {
-        return Err(Failure::usage("a trace is read through before it is replayed: save standard input to a file"));
+        return Err(Failure::usage("a trace is read twice for a replay; save standard input to a file"));
     }
     let reading = ReadOptions { layout: asked.layout.clone(), ..ReadOptions::of(asked.format) };
     let reader = TraceReader::open(path, &reading)?;
@@ -168,12 +168,12 @@ fn like_fio(rw: Rw, options: &SimulateArguments, machine: &Machine) -> Result<Wo
         let size = options.size.unwrap_or(ByteSize(0));
         flow.requests = Some(size.0.checked_div(options.bs.0).unwrap_or(0));
         if size.0 == 0 || size > machine.capacity() {
-            let what = "when does it end? give --runtime (such as 1s), --requests, or --size within the drive";
+            let what = "the workload has no end: give --runtime (such as 1s), --requests, or --size within the drive";
             return Err(Failure::usage(what));
         }
     }
     let paced = match options.rate_iops {
-        Some(rate) => format!("{rate} a second"),
+        Some(rate) => format!("{rate} per second"),
         None => format!("{} in flight", options.iodepth),
     };
     let sizes = options.bssplit.as_ref().map_or_else(|| options.bs.to_string(), |_| "several sizes".to_owned());
@@ -181,7 +181,7 @@ fn like_fio(rw: Rw, options: &SimulateArguments, machine: &Machine) -> Result<Wo
     Ok(Workload { name, seed: 1, content: None, flows: vec![flow] })
 }
 
-/// A fixed rate, or so many in flight.
+/// Open loop at a fixed rate, or closed loop with a number of requests in flight.
 fn pacing(options: &SimulateArguments) -> Pacing {
     let think_ns = options.thinktime.unwrap_or_default().0;
     options.rate_iops.map_or(Pacing::Closed { queue_depth: options.iodepth, think_ns }, |rate| Pacing::Open {

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::files::create_from;
 use crate::output::Output;
 
-/// Tells, exports or imports.
+/// Runs `info`, `export` or `import`.
 pub fn run(action: &SqliteAction, output: &Output) -> Result<ExitCode, Failure> {
     match action {
         SqliteAction::Info { file } => {
@@ -43,7 +43,8 @@ pub fn run(action: &SqliteAction, output: &Output) -> Result<ExitCode, Failure> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Refuses a pipe or a device, which SQLite would open by its name; what is absent is reported by whoever opens it.
+/// Refuses a pipe or a device, which SQLite would open by its name; an absent file is reported by the code that opens
+/// it.
 fn refuse_special_file(file: &Path) -> Result<(), Failure> {
     match check_regular(file) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(Failure::file(file, &error)),
@@ -55,37 +56,37 @@ fn imported(file: &Path, summary: &ImportSummary) -> String {
     let file = file.display();
     let log = match summary.log {
         LogLayout::Plain => String::new(),
-        log => format!(", with a log of the layout '{}'", log.name()),
+        log => format!(", with a log in the layout '{}'", log.name()),
     };
-    let log = if summary.atomic_batches { format!("{log}, for transactions as atomic batches") } else { log };
+    let log = if summary.atomic_batches { format!("{log}, with transactions as atomic batches") } else { log };
     let (page, chunk) = match summary.layout {
         Layout::HotLocations { .. } if summary.pages_are_hot => {
             let pages = match summary.hot_pages {
                 Some(hot) if hot == summary.pages => "every page at a hot location".to_owned(),
-                Some(hot) => format!("{hot} of {} pages at hot locations: the file is in pieces", summary.pages),
-                None => "every page at a hot location if the file begins where the drive's chunks do, which its file \
-                         system does not tell"
+                Some(hot) => format!("{hot} of {} pages at hot locations: the file is fragmented", summary.pages),
+                None => "every page at a hot location if the file starts at a chunk of the drive, which its file \
+                         system does not report"
                     .to_owned(),
             };
             return format!("{file}: laid out for the drive, {pages}{log}\n");
         }
         Layout::HotLocations { chunk, .. } => (summary.page_size, chunk),
-        Layout::Headed | Layout::Plain => return format!("{file}: pages as they were{log}\n"),
+        Layout::Headed | Layout::Plain => return format!("{file}: pages unchanged{log}\n"),
     };
     format!(
-        "{file}: laid out for the drive{log}, but pages of {page} are not at hot locations; before the import, give the \
-         plain file pages as long as the drive's chunk: PRAGMA page_size = {}; VACUUM\n",
+        "{file}: laid out for the drive{log}, but pages of {page} are not at hot locations; before the import, set the \
+         page size of the plain file to the drive's chunk: PRAGMA page_size = {}; VACUUM\n",
         chunk.bytes()
     )
 }
 
-/// What a profile and a text ask for; an import must change something.
+/// The options from a profile and `--techniques`; an import must change something.
 fn options_of(profile: Option<&Path>, techniques: Option<&str>) -> Result<VfsOptions, Failure> {
     let profile = profile.map(|path| path.display().to_string());
     let options = VfsOptions::from_text_with(techniques.unwrap_or(""), profile.as_deref())?;
     if !options.is_converting() {
-        let who = profile.map_or("these techniques ask".to_owned(), |profile| format!("{profile}: this drive asks"));
-        return Err(Failure::error(format!("{who} for no layout of its own; use the plain file as it is")));
+        let who = profile.map_or("the techniques need".to_owned(), |profile| format!("{profile}: this drive needs"));
+        return Err(Failure::error(format!("{who} no layout of its own; use the plain file unmodified")));
     }
     Ok(options)
 }
@@ -99,21 +100,22 @@ fn with_schema(schema: &str, document: serde_json::Value) -> serde_json::Value {
     whole
 }
 
-/// How many pages begin at hot locations of the drive.
+/// How many pages start at hot locations of the drive.
 fn hot_pages(info: &FileInfo) -> Option<String> {
     if info.layout != "hot-locations" {
         return None;
     }
     Some(match info.hot_pages {
-        Some(hot) => format!("{hot}, by the extents of the file"),
-        None => "not told by the file system".to_owned(),
+        Some(hot) => format!("{hot}, from the extents of the file"),
+        None => "not reported by the file system".to_owned(),
     })
 }
 
-/// What is known, a line each.
+/// The known properties, one per line.
 fn lines(info: &FileInfo) -> String {
     let size = |size: Option<ByteSize>| size.map(|size| size.to_string());
-    let checksum = info.header_checksum_ok.map(|ok| if ok { "ok" } else { "wrong: the header is damaged" }.to_owned());
+    let checksum =
+        info.header_checksum_ok.map(|ok| if ok { "ok" } else { "mismatch: the header is damaged" }.to_owned());
     let rows = [
         ("layout", Some(info.layout.clone())),
         ("layout version", info.version.map(|version| version.to_string())),
@@ -122,7 +124,7 @@ fn lines(info: &FileInfo) -> String {
         ("shift", size(info.shift.filter(|&shift| Some(shift) != info.offset))),
         ("pages at hot locations", hot_pages(info)),
         ("log", Some(info.log.clone()).filter(|log| log != "plain")),
-        ("log's unit", size(info.log_unit)),
+        ("log unit", size(info.log_unit)),
         ("transactions", info.atomic_batches.then(|| "atomic batches".to_owned())),
         ("laid out for pages of", size(info.layout_page_size)),
         ("header checksum", checksum),

@@ -13,7 +13,7 @@ use crate::files::Wanted;
 use crate::output::{Output, note};
 use crate::progress::shared_bar;
 
-/// What `-o json` gives of `--list`.
+/// JSON document of `--list`.
 #[derive(Serialize)]
 struct List {
     schema: &'static str,
@@ -28,7 +28,7 @@ struct Listed {
     source: &'static str,
 }
 
-/// What `-o json` gives of `--all`.
+/// JSON document of `--all`.
 #[derive(Serialize)]
 struct All<'a> {
     schema: &'static str,
@@ -45,7 +45,7 @@ pub fn run(options: &StudyArguments, output: &Output) -> Result<ExitCode, Failur
     let chosen: Vec<&Study> = match &options.name {
         Some(name) => vec![Study::find(name)?],
         None if options.all => STUDIES.iter().collect(),
-        None => return Err(Failure::usage("a study is missing; 'flashwise study --list' has the names")),
+        None => return Err(Failure::usage("give the name of a study; 'flashwise study --list' lists them")),
     };
     if options.html.is_some() && chosen.len() > 1 {
         return Err(Failure::usage("--html takes one study; name it instead of --all"));
@@ -59,9 +59,9 @@ pub fn run(options: &StudyArguments, output: &Output) -> Result<ExitCode, Failur
     for study in &chosen {
         match study.run(&how, &progress) {
             Ok(document) => studies.push(document),
-            // Of many, one that this machine cannot run is left out and told.
+            // With `--all`, a study that this machine cannot run is skipped with a note.
             Err(StudyError::Missing(why)) if options.all => {
-                note(&format!("left out {}: {why}", study.name));
+                note(&format!("skipped {}: {why}", study.name));
             }
             Err(error) => return Err(error.into()),
         }

@@ -12,7 +12,7 @@ use crate::files::Wanted;
 use crate::output::Output;
 use crate::progress::Bar;
 
-/// Runs what is left of a grid, and writes its rows.
+/// Runs the simulations of a grid that are not finished, and writes all rows.
 pub fn run(options: &SweepArguments, output: &Output) -> Result<ExitCode, Failure> {
     let beside =
         |extension: &str| PathBuf::from(options.grid.file_stem().unwrap_or_default()).with_extension(extension);
@@ -31,7 +31,7 @@ pub fn run(options: &SweepArguments, output: &Output) -> Result<ExitCode, Failur
     output.print(&result, |style| {
         let text = render_sweep(&result, style);
         let csv = options.csv.as_ref().map_or_else(String::new, |path| format!(", {}", path.display()));
-        text.and(format!("\nRows: {}{csv}\nFinished cells: {}\n", parquet.display(), results.display()))
+        text.and(format!("\nRows: {}{csv}\nResults: {}\n", parquet.display(), results.display()))
     })?;
     Ok(exit_code(&result))
 }
@@ -40,12 +40,13 @@ fn exit_code(result: &Sweep) -> ExitCode {
     if result.failed > 0 { ExitCode::from(ERROR) } else { ExitCode::SUCCESS }
 }
 
-/// An interruption says where the finished cells are.
+/// The message of an interruption names the results file.
 fn interrupted(error: SweepError, results: &Path) -> Failure {
     let mut failure = Failure::from(error);
     if failure.code == INTERRUPTED {
         let results = results.display();
-        failure.message = format!("{}; what is finished is in {results}, the same command goes on", failure.message);
+        failure.message =
+            format!("{}; finished simulations are in {results}; the same command continues", failure.message);
     }
     failure
 }

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::traces::{self, read_workload, written_format};
 
-/// Does what is asked of a trace.
+/// Runs a subcommand of `trace`.
 pub fn run(action: &TraceAction, output: &Output) -> Result<ExitCode, Failure> {
     match action {
         TraceAction::Info { trace, reading } => info(trace, reading.clone(), output)?,

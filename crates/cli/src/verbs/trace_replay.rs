@@ -42,7 +42,7 @@ pub fn run(options: &ReplayArguments, output: &Output) -> Result<ExitCode, Failu
     let mut device = target.open(options.seed, options.size)?;
     let mut info = device.info().clone();
     if options.raw_device.destructive {
-        // Nothing behind the region may be written, so the trace must fit into it.
+        // Nothing beyond the region may be written, so the trace must fit into it.
         info.capacity = info.capacity.min(options.size);
     }
     let base = options.trace.parent().unwrap_or(Path::new("")).to_owned();
@@ -88,7 +88,7 @@ fn payload(request: &FlowRequest, clock: Clock) -> Option<IoBuffer> {
     Some(buffer)
 }
 
-/// The flow, and what a trace was taken for.
+/// The flow, and a note on the detected trace format.
 fn flow(options: &ReplayArguments) -> Result<(Flow, Option<String>), Failure> {
     let name = options.trace.to_str().unwrap_or_default();
     let is_workload = name.ends_with(".toml") || (Workload::named(name, 1).is_some() && !options.trace.exists());
@@ -107,13 +107,16 @@ fn of_workload(name: &str, options: &ReplayArguments) -> Result<Flow, Failure> {
     let mut workload = read_workload(name, options.requests)?;
     match (workload.flows.pop(), workload.flows.len()) {
         (Some(flow), 0) => Ok(flow),
-        _ => Err(Failure::usage(format!("{name}: a replay is of one flow; simulate runs several side by side"))),
+        _ => Err(Failure::usage(format!(
+            "{name}: a replay takes a workload of one flow; `flashwise simulate` runs \
+                                         several"
+        ))),
     }
 }
 
 fn of_trace(options: &ReplayArguments) -> Result<(Flow, Option<String>), Failure> {
     if options.trace == Path::new("-") {
-        return Err(Failure::usage("a trace is read through before it is replayed: save standard input to a file"));
+        return Err(Failure::usage("a trace is read twice for a replay; save standard input to a file"));
     }
     let reading = ReadOptions::from(options.reading.clone());
     let reader = TraceReader::open(&options.trace, &reading)?;

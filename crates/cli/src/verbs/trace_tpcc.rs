@@ -15,7 +15,7 @@ use crate::output::Output;
 use crate::progress::Bar;
 use crate::traces::{self, written_format};
 
-/// Runs TPC-C and writes what it asked for.
+/// Runs TPC-C and writes its requests.
 pub fn run(options: &TpccArguments, output: &Output) -> Result<(), Failure> {
     let path = &options.output_file;
     let format = written_format(path, options.to)?;

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Bar;
 
-/// Tells what to change of a database, and does it where that is asked for.
+/// Recommends settings for a database, and applies them on request.
 pub fn run(database: TuneDatabase, output: &Output) -> Result<ExitCode, Failure> {
     match database {
         TuneDatabase::Sqlite(options) => tune_sqlite(*options, output),

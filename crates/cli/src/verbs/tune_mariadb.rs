@@ -13,7 +13,7 @@ use crate::files;
 use crate::output::Output;
 use crate::progress::Bar;
 
-/// Proposes settings, and measures and applies them where that is asked for.
+/// Recommends settings, and measures and applies them on request.
 pub fn run(options: TuneMariadb, output: &Output) -> Result<ExitCode, Failure> {
     let cnf_out = options.cnf_out.clone();
     if let Some(path) = &cnf_out {

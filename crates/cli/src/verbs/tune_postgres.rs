@@ -15,7 +15,7 @@ use crate::progress::Bar;
 /// Nanoseconds of a second.
 const SECOND: u64 = 1_000_000_000;
 
-/// Proposes settings, and measures and applies them where that is asked for.
+/// Recommends settings, and measures and applies them on request.
 pub fn run(options: TunePostgres, output: &Output) -> Result<ExitCode, Failure> {
     let sql_out = options.sql_out.clone();
     if let Some(path) = &sql_out {

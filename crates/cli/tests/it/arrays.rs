@@ -109,7 +109,7 @@ fn what_makes_no_sense_is_told() {
     let line = place.fails(1, &writes_on("mine.toml", &["--fail", "4@1s"]));
     assert!(line.ends_with("mine.toml: failures.member = 4: the members are 0 to 3"), "{line}");
     let ended = place.run(&writes_on("mine.toml", &["--fail", "4"]));
-    assert!(ended.code == 2 && ended.stderr.contains("'4' is no member and time, such as 2@500ms"), "{}", ended.stderr);
+    assert!(ended.code == 2 && ended.stderr.contains("'4' is not MEMBER@TIME, such as 2@500ms"), "{}", ended.stderr);
     // Theory covers drives of one stream; a member that it does not cover is told as such a drive alone is.
     place.write("member.toml", &place.read("member.toml").replace("policy = \"greedy\"", "policy = \"cost-benefit\""));
     let line = place.fails(2, &writes_on("mine.toml", &["--precondition", "analytic"]));
@@ -123,7 +123,7 @@ fn device_check_tells_what_an_array_is() {
     let text = place.run(&["device", "check", "mine.toml"]).expect(0).stdout;
     assert_eq!(
         text,
-        "mine.toml: four: a possible array, 72 MiB addressable on 4 × Micron M500 120GB, rows of 48 KiB, survives any \
+        "mine.toml: four: valid array, 72 MiB addressable on 4 × Micron M500 120GB, rows of 48 KiB, survives any \
          one failure\n"
     );
     let document = place.run(&["device", "check", "mine.toml", "-o", "json"]).expect(0).document();

@@ -308,23 +308,23 @@ fn mistakes_are_told_before_anything_is_attached() {
         (ended.code, ended.stderr.trim().to_owned())
     };
     let (code, words) = told(&["/tmp/s"]);
-    assert!(code == 2 && words.contains("it must be unix:PATH"), "{words}");
+    assert!(code == 2 && words.contains("give unix:PATH"), "{words}");
     let (code, words) = told(&["unix:s", "--time", "none", "--time-scale", "10"]);
-    assert!(code == 2 && words.contains("there is no pace"), "{words}");
+    assert!(code == 2 && words.contains("no effect with --time none"), "{words}");
     let (code, words) = told(&["unix:s", "--metrics", "0.0.0.0:9750"]);
-    assert!(code == 5 && words.contains("could be read from other machines"), "{words}");
+    assert!(code == 5 && words.contains("other machines could read the metrics"), "{words}");
     let (code, words) = told(&["unix:s", "--metrics", "somewhere"]);
-    assert!(code == 2 && words.contains("it must be ADDRESS:PORT or PORT"), "{words}");
+    assert!(code == 2 && words.contains("give PORT or ADDRESS:PORT"), "{words}");
     let (code, words) = told(&["unix:s", "--control", "mine.csv"]);
-    assert!(code == 5 && words.contains("this is no socket and is not replaced"), "{words}");
+    assert!(code == 5 && words.contains("this is not a socket and is not replaced"), "{words}");
     let (code, words) = told(&["unix:s", "--time-scale", "0"]);
     assert!(code == 2 && words.contains("a time scale of 0 makes no sense"), "{words}");
     let (code, words) = told(&["unix:s", "--capture", "mine.csv"]);
     assert!(code == 5 && words.contains("existing files are never written to"), "{words}");
     let (code, words) = told(&["unix:s", "--capture", "t.csv.gz"]);
-    assert!(code == 2 && words.contains("a capture is written unpacked"), "{words}");
+    assert!(code == 2 && words.contains("a capture is written uncompressed"), "{words}");
     let (code, words) = told(&["unix:mine.csv"]);
-    assert!(code == 5 && words.contains("this is no socket and is not replaced"), "{words}");
+    assert!(code == 5 && words.contains("this is not a socket and is not replaced"), "{words}");
     assert_eq!(place.read("mine.csv"), "at_ns\n");
 }
 
@@ -355,7 +355,7 @@ fn a_file_system_on_the_drive_keeps_its_files_over_an_unmount() {
     });
     let has_loops = || Command::new("losetup").arg("--find").output().is_ok_and(|found| found.status.success());
     if !tools || !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() || !has_loops() {
-        eprintln!("it takes root, loop devices, and /dev/fuse for the file: not tested");
+        eprintln!("it needs root, loop devices, and /dev/fuse for the file: not tested");
         return;
     }
     let place = Place::new();

@@ -137,7 +137,7 @@ fn a_watch_tells_a_block_at_each_interval_until_the_drive_ends() {
     let mut told = String::new();
     lines.stderr.take().unwrap().read_to_string(&mut told).unwrap();
     reader.read_to_string(&mut String::new()).unwrap();
-    assert_eq!((told.as_str(), lines.wait().unwrap().code()), ("flashwise: the drive has ended\n", Some(0)));
+    assert_eq!((told.as_str(), lines.wait().unwrap().code()), ("flashwise: the drive was detached\n", Some(0)));
     let text = Ended::of(text).expect(0);
     let blocks = text.stdout.matches("Samsung SSD 960 EVO 500GB after").count();
     assert!(blocks >= 2 && !text.stdout.contains('\x1b'), "{}", text.stdout);
@@ -235,7 +235,7 @@ fn faults_begin_and_end_on_demand() {
     assert_eq!((client.execute(0), client.execute(1)), (0, 0));
     for (more, words) in [
         (&["--unreadable", "1:4k"][..], "whole logical blocks"),
-        (&["--unreadable", "0:900g"], "no range of this drive"),
+        (&["--unreadable", "0:900g"], "not a range of this drive"),
     ] {
         let refused = fault(more).expect(1);
         assert!(refused.stderr.contains(words), "{}", refused.stderr);
@@ -252,8 +252,8 @@ fn a_drive_takes_no_orders_where_something_else_is_and_says_so() {
     let place = Place::new();
     place.write("ssd.sock.control", "mine");
     let mut drive = attach(&place, &[]);
-    assert!(drive.words.contains("this is no socket and is not replaced"), "{}", drive.words);
-    assert!(drive.words.contains("--control PATH says where else"), "{}", drive.words);
+    assert!(drive.words.contains("this is not a socket and is not replaced"), "{}", drive.words);
+    assert!(drive.words.contains("--control PATH sets another path"), "{}", drive.words);
     drive.signal(Signal::INT);
     Ended::of(drive.child.take().unwrap()).expect(0);
     assert_eq!(place.read("ssd.sock.control"), "mine");
@@ -280,7 +280,7 @@ fn what_a_killed_drive_leaves_is_taken_away_by_the_next_one() {
     assert_eq!(dead.raw_os_error(), Some(107), "a dead mount is left");
     assert_eq!(place.names(), ["mnt", "mnt.control", "ssd.sock", "ssd.sock.control"]);
     let line = place.run(&["device", "stat", "mnt"]).expect(1).stderr;
-    assert!(line.contains("the drive that was here is gone"), "{line}");
+    assert!(line.contains("the drive was detached or killed"), "{line}");
     let drive = Attached::start(&place, &arguments);
     assert!(drive.words.contains(" is at "), "{}", drive.words);
     for at in ["mnt", "mnt/", "mnt/disk"] {

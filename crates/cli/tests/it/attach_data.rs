@@ -48,7 +48,7 @@ fn an_image_that_is_copied_in_is_there_for_the_next_drive_and_in_the_file() {
         Command::new("cmp").args(["-n", "12582912", "in.img", "drive.img"]).current_dir(place.path(".")).status();
     assert!(in_file.unwrap().success(), "a raw image");
     let second = script(&place, "nbdcopy \"$FLASHWISE_NBD\" - | head -c 12582912 | cmp - in.img").expect(0);
-    let words = "flashwise: drive.img: the drive goes on where it was detached, after ";
+    let words = "flashwise: drive.img: the drive continues where it was detached, at ";
     assert!(second.stderr.starts_with(words), "{}", second.stderr);
     let counters = &second.document()["counters"];
     assert_eq!(counters["host_bytes_written"], 0, "the report is of this time alone");
@@ -72,11 +72,11 @@ fn a_drive_that_was_killed_has_all_bytes_and_says_what_its_ftl_does_not_know() {
     drive.killed();
     assert!(place.path("drive.img.ftl.attached").exists());
     let next = script(&place, "nbdcopy \"$FLASHWISE_NBD\" - | head -c 12582912 | cmp - in.img").expect(0);
-    let words = "flashwise: drive.img: the drive was not detached: all bytes are there, its FTL is as saved last, \
-                 with 12 MiB written on top\n";
+    let words = "flashwise: drive.img: the drive was not detached: no data is lost; the FTL starts from its last saved \
+                 state, with 12 MiB written since\n";
     assert_eq!(next.stderr, words);
     let exact = script(&place, "true").expect(0);
-    assert!(exact.stderr.contains("goes on where it was detached"), "{}", exact.stderr);
+    assert!(exact.stderr.contains("continues where it was detached"), "{}", exact.stderr);
 }
 
 #[test]
@@ -88,11 +88,11 @@ fn what_would_not_be_the_same_drive_is_refused_in_words() {
     };
     let words = place.fails(2, &with("samsung-960-evo", &["--precondition", "fill"]));
     assert!(
-        words.ends_with("the drive is there already and goes on as it is; --precondition is for a new one"),
+        words.ends_with("the file has a drive, which continues from its state; --precondition is for a new drive"),
         "{words}"
     );
     let words = place.fails(2, &with("samsung-960-evo", &["--memory", "1g"]));
-    assert!(words.contains("--memory bounds what --data memory holds"), "{words}");
+    assert!(words.contains("--memory limits --data memory"), "{words}");
     let words = place.fails(2, &["attach", "samsung-960-evo", "--nbd", "unix:ssd.sock", "--data-sync"]);
     assert!(words.contains("give one with --data FILE"), "{words}");
     let words = place.fails(5, &with("intel-p4510", &[]));
@@ -122,7 +122,7 @@ fn a_drive_that_compresses_and_deduplicates_goes_on_with_what_its_pages_take() {
     assert!(of("physical_bytes") > 0 && of("physical_bytes") < of("logical_bytes") / 2, "{space}");
     let check = "nbdcopy \"$FLASHWISE_NBD\" - | head -c 12582912 | cmp - in.img";
     let second = run(&["--memory", "1g"], check);
-    assert!(second.stderr.contains("goes on where it was detached"), "{}", second.stderr);
+    assert!(second.stderr.contains("continues where it was detached"), "{}", second.stderr);
     assert_eq!(second.document()["space"], space);
 }
 
@@ -160,17 +160,17 @@ fn a_file_system_that_is_full_is_the_client_s_error_and_is_told() {
     let copy = "nbdcopy in.img \"$FLASHWISE_NBD\" 2> words";
     let full = place.run(&[&attach[..], &["--", "sh", "-c", copy]].concat()).expect(1);
     assert!(place.read("words").contains("No space left on device"), "{}", place.read("words"));
-    let told = "flashwise: small/drive.img: No space left on device: clients get errors\n";
+    let told = "flashwise: small/drive.img: No space left on device: requests fail\n";
     assert_eq!(full.stderr.matches(told).count(), 1, "{}", full.stderr);
-    let not_saved = "small/drive.img.ftl: the drive's state is not saved: No space left on device; the next attach goes \
-                     on with the one before, and says so";
+    let not_saved = "small/drive.img.ftl: the drive's state was not saved: No space left on device; the next attach \
+                     continues from the earlier state, with a note";
     assert!(full.stderr.contains(not_saved), "{}", full.stderr);
     let names: Vec<_> = std::fs::read_dir(place.path("small")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert!(!names.iter().any(|name| name.to_string_lossy().ends_with(".new")), "{names:?}");
     let resize = Command::new("mount").args(["-o", "remount,size=64m"]).arg(place.path("small")).status().unwrap();
     assert!(resize.success());
     let again = place.run(&[&attach[..], &["--", "sh", "-c", copy]].concat()).expect(0);
-    assert!(again.stderr.contains("the drive was not detached: all bytes are there"), "{}", again.stderr);
+    assert!(again.stderr.contains("the drive was not detached: no data is lost"), "{}", again.stderr);
 }
 
 /// Mounts the drive in its file, runs a script there, and detaches it.
@@ -226,7 +226,7 @@ fn a_drive_that_holds_no_file_system_is_not_formatted() {
     script(&place, "nbdcopy --flush in.img \"$FLASHWISE_NBD\"").expect(0);
     let ended = place.run(&["attach", "samsung-960-evo", "--mount", "on", "--data", "drive.img", "--time", "none"]);
     assert_eq!(ended.code, 5, "{}", ended.stderr);
-    assert!(ended.stderr.contains("what is on the drive is not formatted; give another data file"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("a drive with content is not formatted; give another data file"), "{}", ended.stderr);
     script(&place, "nbdcopy \"$FLASHWISE_NBD\" - | head -c 12582912 | cmp - in.img").expect(0);
 }
 

@@ -85,7 +85,7 @@ fn ctrl_c_waits_for_who_holds_it_and_says_who() {
     let process = drive.number();
     let held = File::create(place.path("on/held")).unwrap();
     drive.signal(Signal::INT);
-    let words = drive.hears("is held by");
+    let words = drive.hears("is in use by");
     assert!(words.contains(&format!("(process {})", std::process::id())), "{words}");
     (&held).write_all(b"it is served on").unwrap();
     held.sync_all().unwrap();
@@ -104,7 +104,7 @@ fn a_second_ctrl_c_takes_it_from_who_holds_it_once_it_is_written_back() {
     let held = File::create(place.path("on/held")).unwrap();
     (&held).write_all(&vec![7; 3 << 20]).unwrap();
     drive.signal(Signal::INT);
-    drive.hears("is held by");
+    drive.hears("is in use by");
     drive.signal(Signal::INT);
     let ended = drive.ended().expect(0);
     let written = ended.document()["counters"]["host_bytes_written"].as_u64().unwrap();
@@ -163,7 +163,7 @@ fn what_is_missing_is_named_on_one_line_and_nothing_is_left() {
     let mut nobody = place.command(&[&ATTACH[..], &["--time", "none"]].concat());
     std::fs::set_permissions(place.path(""), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     match nobody.uid(65_534).output() {
-        Ok(output) => refused(output.into(), "only root mounts a file system"),
+        Ok(output) => refused(output.into(), "mounting a file system needs root"),
         Err(error) => eprintln!("nobody cannot start the program ({error}): not tested"),
     }
     let hide = |program: &str| {
@@ -174,7 +174,7 @@ fn what_is_missing_is_named_on_one_line_and_nothing_is_left() {
     refused(without(&place, &hide("mkfs.xfs"), &["--fs", "xfs"]), "mkfs.xfs is missing; install the package xfsprogs");
     refused(without(&place, &hide("losetup"), &[]), "losetup is missing; install the package util-linux");
     let no_loops = "mkdir dev; mknod dev/fuse c 10 229; mknod dev/null c 1 3; mount --bind dev /dev";
-    refused(without(&place, no_loops, &[]), "no loop device can be had");
+    refused(without(&place, no_loops, &[]), "no loop device");
     refused(without(&place, "mount -t tmpfs fast on", &[]), "fast (tmpfs) is mounted here already");
     place.write("on/mine", "mine");
     refused(place.run(&[&ATTACH[..], &["--time", "none"]].concat()), "it is not empty");
@@ -285,7 +285,7 @@ fn strike(signal: Signal, within: Duration) {
     if signal == Signal::STOP {
         assert!(took > Duration::from_millis(1500), "a drive that stops for a moment is not taken away: {took:?}");
         drive.signal(Signal::CONT);
-        drive.hears("was taken away while it was mounted");
+        drive.hears("the mounted drive was disconnected");
         assert_eq!(drive.ended().code, 1);
     } else {
         drive.killed();
@@ -341,8 +341,8 @@ fn memory_holds_no_more_than_it_may_and_the_file_system_is_told() {
     let fill = "! dd if=/dev/urandom of=on/a bs=1M count=64 conv=fsync 2> words && grep -E 'error|space' words";
     let more = ["--time", "none", "--memory", "48m", "-o", "json", "--", "sh", "-c", fill];
     let ended = place.run(&[&ATTACH[..], &more].concat()).expect(0);
-    assert!(ended.stderr.contains("and may hold no more (--memory): writes fail"), "{}", ended.stderr);
-    assert_eq!(ended.stderr.matches("may hold no more").count(), 1, "it is reported once");
+    assert!(ended.stderr.contains("of written data: further writes fail"), "{}", ended.stderr);
+    assert_eq!(ended.stderr.matches("further writes fail").count(), 1, "it is reported once");
     let written = ended.document()["counters"]["host_bytes_written"].as_u64().unwrap();
     assert!((32 << 20..56 << 20).contains(&written), "{written}");
 }

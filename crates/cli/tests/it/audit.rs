@@ -94,7 +94,7 @@ impl Events {
                 None
             }
             Err(why) => {
-                eprintln!("SKIPPED, no tracefs here (it takes root and a kernel with it): {why}");
+                eprintln!("SKIPPED, no tracefs here (it needs root and a kernel with it): {why}");
                 None
             }
         }
@@ -221,14 +221,14 @@ fn ctrl_c_ends_the_command_and_what_was_captured_is_kept_where_that_was_asked_fo
     std::fs::create_dir(place.path("mnt")).unwrap();
     // As a terminal does it, to the whole group.
     let kept = interrupted(&place, &["--save-trace", "t.strace"], "6113.7", |id| format!("-{id}")).expect(130);
-    assert_eq!(kept.stderr.trim(), "flashwise: interrupted; what was captured until then is in t.strace");
+    assert_eq!(kept.stderr.trim(), "flashwise: interrupted; the trace captured so far is in t.strace");
     let info = place.run(&["trace", "info", "t.strace", "-o", "json"]).expect(0).document();
     assert!(info["summary"]["writes"].as_u64().unwrap() >= 8, "{info}");
     // To flashwise alone, which ends the command itself.
     let dropped = interrupted(&place, &["-o", "json"], "6114.3", str::to_owned).expect(130);
     let document = dropped.document();
     assert_eq!((&document["schema"], &document["error"]["exit_code"]), (&"flashwise.error".into(), &130.into()));
-    assert!(document["error"]["message"].as_str().unwrap().contains("--save-trace FILE keeps it"), "{document}");
+    assert!(document["error"]["message"].as_str().unwrap().contains("--save-trace FILE would keep it"), "{document}");
     assert_eq!(place.names(), ["mnt", "p.toml", "t.strace"]);
 }
 
@@ -239,7 +239,7 @@ fn ctrl_c_ends_a_capture_of_block_events_and_removes_their_buffer() {
     let Some((_device, _mounted)) = file_system(&place) else { return };
     let options = ["--block", "mnt", "--save-trace", "t.events"];
     let kept = interrupted(&place, &options, "6115.9", str::to_owned).expect(130);
-    assert_eq!(kept.stderr.trim(), "flashwise: interrupted; what was captured until then is in t.events");
+    assert_eq!(kept.stderr.trim(), "flashwise: interrupted; the trace captured so far is in t.events");
     assert!(Events::left().is_empty());
     let info = place.run(&["trace", "info", "t.events", "-o", "json"]).expect(0).document();
     assert!(info["summary"]["bytes_written"].as_u64().unwrap() >= 4096, "{info}");
@@ -284,7 +284,7 @@ fn the_partitions_of_an_image_are_held_against_the_profile() {
     );
     assert_eq!(audit(&place, &["--target", "old.img", "--fail-on", "write-once,1ms"]).code, 0);
     let line = place.fails(1, &["audit", "--profile", "p.toml", "--target", "t.csv"]);
-    assert!(line.contains("t.csv: it has no partition table (GPT or MBR)"), "{line}");
+    assert!(line.contains("t.csv: no partition table (GPT or MBR)"), "{line}");
     assert_eq!(std::fs::metadata(place.path("old.img")).unwrap().len(), 64 << 20);
 }
 

@@ -124,7 +124,7 @@ fn failure(arguments: &[&str]) -> (i32, String) {
 #[test]
 fn bad_input_gets_one_line_that_says_what_and_where_and_the_right_exit_code() {
     for (arguments, code, words) in [
-        (&["learn", "sim:nothing"][..], 2, "no preset is called 'nothing'"),
+        (&["learn", "sim:nothing"][..], 2, "unknown preset 'nothing'"),
         (&["learn", "no-such-directory"], 2, "no-such-directory: no such directory"),
         (&["learn", "sim:./broken.toml"], 1, "./broken.toml: line 1"),
         (&["learn", "sim:./impossible.toml"], 1, "flash.pages_per_block = 0: must be at least 1"),

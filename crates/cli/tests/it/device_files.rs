@@ -82,10 +82,10 @@ fn a_misspelt_key_is_told_with_the_one_that_was_meant() {
     let drive = place.run(&["device", "show", "micron-m500"]).expect(0).stdout;
     place.write("mine.toml", &drive.replace("pages_per_block", "page_per_block"));
     let line = place.fails(1, &["device", "check", "mine.toml"]);
-    assert!(line.contains("mine.toml: line ") && line.ends_with("is `pages_per_block` meant?"), "{line}");
+    assert!(line.contains("mine.toml: line ") && line.ends_with("did you mean `pages_per_block`?"), "{line}");
     place.write("mine.toml", &drive.replace("mapping = \"page\"", "mapping = \"pages\""));
     let line = place.fails(1, &["device", "check", "mine.toml"]);
-    assert!(line.ends_with("is `page` meant?"), "{line}");
+    assert!(line.ends_with("did you mean `page`?"), "{line}");
 }
 
 #[test]

@@ -163,7 +163,7 @@ fn what_must_be_a_regular_file_is_not_waited_for() {
         &["sqlite", "export", "f.db", "new.db"],
     ] {
         let line = place.fails(1, arguments);
-        assert!(line.contains("f.db: it is a named pipe, and a regular file"), "{arguments:?}: {line}");
+        assert!(line.contains("f.db: it is a named pipe; give a regular file"), "{arguments:?}: {line}");
     }
     for arguments in [
         &["tune", "sqlite", "/dev/zero", "--sql", "q.sql", "--profile", "p.toml"][..],

@@ -15,7 +15,7 @@ const STUDY: [&str; 3] = ["study", "fillfactor", "--quick"];
 #[test]
 fn without_a_server_one_line_names_the_package() {
     if !is_root() {
-        return eprintln!("it takes root to hide the server: not tested");
+        return eprintln!("it needs root to hide the server: not tested");
     }
     let place = Place::new();
     let program = assert_cmd::cargo::cargo_bin!("flashwise");
@@ -46,7 +46,7 @@ fn number(cell: &Value) -> f64 {
 fn room_keeps_updates_on_their_page_and_costs_a_drive_that_compresses_next_to_nothing() {
     let place = Place::new();
     if !is_root() || !Path::new("/dev/fuse").exists() {
-        return eprintln!("it takes root, loop devices and /dev/fuse: not tested");
+        return eprintln!("it needs root, loop devices and /dev/fuse: not tested");
     }
     let mounted = || std::fs::read_to_string("/proc/self/mountinfo").unwrap().matches("flashwise-study").count();
     // The server's user has to come through.

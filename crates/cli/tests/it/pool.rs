@@ -97,7 +97,11 @@ fn on_a_simulated_drive_ace_takes_less_time_and_the_same_each_time() {
 fn what_makes_no_sense_is_told_in_a_line() {
     let place = with_trace();
     let mistakes: [(&[&str], i32, &str); 6] = [
-        (&["--policy", "mru", "--frames", "9"], 2, "'mru' is no policy; there are lru, fifo, nru"),
+        (
+            &["--policy", "mru", "--frames", "9"],
+            2,
+            "unknown policy 'mru': did you mean 'lru'? Choose one of lru, fifo, nru",
+        ),
         (&["--policy", "lru"], 2, "--frames"),
         (&["--policy", "clock:bit=2", "--frames", "9"], 2, "clock: bit = 2: must be a whole number from 0 to 1"),
         (&["--policy", "lru:k=2", "--frames", "9"], 2, "lru has no parameter 'k'; it has none"),

@@ -173,7 +173,7 @@ fn what_cannot_be_simulated_gets_one_line_with_the_way_out() {
     for (code, arguments, words) in [
         (2, &["simulate"][..], "<DEVICE>"),
         (2, &["simulate", "samsung-960-evo"], "<WORKLOAD>"),
-        (2, &["simulate", "samsung", "mix.toml"], "no preset is called 'samsung'"),
+        (2, &["simulate", "samsung", "mix.toml"], "unknown preset 'samsung'"),
         (1, &["simulate", "./none.toml", "mix.toml"], "none.toml"),
         (1, &["simulate", "samsung-960-evo", "none.toml"], "none.toml"),
         (1, &["simulate", "samsung-960-evo", "bad.toml"], "request"),

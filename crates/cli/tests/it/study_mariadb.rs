@@ -22,7 +22,7 @@ fn is_installed() -> bool {
 #[test]
 fn without_a_server_one_line_names_the_package() {
     if !is_root() {
-        return eprintln!("it takes root to hide the server: not tested");
+        return eprintln!("it needs root to hide the server: not tested");
     }
     let place = Place::new();
     let program = assert_cmd::cargo::cargo_bin!("flashwise");

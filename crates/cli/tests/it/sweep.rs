@@ -86,7 +86,7 @@ fn what_cannot_be_swept_gets_one_line() {
     for (code, arguments, words) in [
         (1, &["sweep", "none.toml"][..], "none.toml"),
         (1, &["sweep", "reads.toml"], "reads.toml"),
-        (1, &["sweep", "bad.toml"], "is `read_ns` meant?"),
+        (1, &["sweep", "bad.toml"], "did you mean `read_ns`?"),
         (5, &["sweep", "grid.toml", "--results", "mine.jsonl"], "is not a file of sweep results"),
         (5, &["sweep", "grid.toml", "--parquet", "reads.toml"], "reads.toml: exists and is no table"),
     ] {

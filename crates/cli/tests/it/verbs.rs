@@ -224,12 +224,12 @@ fn import_and_export_never_overwrite_and_leave_nothing_when_they_fail() {
     for (code, arguments, words) in [
         (5, &["sqlite", "export", "hot.db", "precious"][..], "precious: exists"),
         (5, &["sqlite", "import", "a.db", "precious", "--profile", "p.toml"], "precious: exists"),
-        (1, &["sqlite", "export", "a.db", "new.db"], "is a plain SQLite file already"),
+        (1, &["sqlite", "export", "a.db", "new.db"], "already a plain SQLite file"),
         (1, &["sqlite", "export", "missing.db", "new.db"], "missing.db: no such file"),
         (1, &["sqlite", "export", "hot.db", "missing/new.db"], "missing/new.db: No such file"),
-        (1, &["sqlite", "import", "precious", "new.db", "--profile", "p.toml"], "precious: is no SQLite database"),
-        (1, &["sqlite", "import", "hot.db", "new.db", "--profile", "p.toml"], "hot.db: is no SQLite database"),
-        (1, &["sqlite", "import", "a.db", "new.db", "--profile", "plain.toml"], "asks for no layout of its own"),
+        (1, &["sqlite", "import", "precious", "new.db", "--profile", "p.toml"], "precious: not a SQLite database"),
+        (1, &["sqlite", "import", "hot.db", "new.db", "--profile", "p.toml"], "hot.db: not a SQLite database"),
+        (1, &["sqlite", "import", "a.db", "new.db", "--profile", "plain.toml"], "needs no layout of its own"),
         (1, &["sqlite", "info", "missing.db"], "missing.db: no such file"),
     ] {
         let line = place.fails(code, arguments);

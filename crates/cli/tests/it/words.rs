@@ -1,58 +1,133 @@
 //! What people read: help, and the line that a failure gets.
 
+use std::path::Path;
+
 use crate::support;
 use support::Place;
+
+/// The words of each command with its help page: the program's own, and those of all commands below it.
+fn help_pages(place: &Place) -> Vec<(Vec<String>, String)> {
+    let mut pages = Vec::new();
+    let mut waiting = vec![Vec::new()];
+    while let Some(words) = waiting.pop() {
+        let arguments: Vec<&str> = words.iter().map(String::as_str).chain(["--help"]).collect();
+        let ended = place.run(&arguments).expect(0);
+        assert_eq!(ended.stderr, "");
+        let (_, listed) = ended.stdout.split_once("\nCommands:\n").unwrap_or_default();
+        let listed = listed.lines().take_while(|line| !line.is_empty());
+        let names = listed.filter(|line| !line.starts_with("   ")).filter_map(|line| line.split_whitespace().next());
+        waiting.extend(names.filter(|name| *name != "help").map(|name| [&words[..], &[name.to_owned()]].concat()));
+        pages.push((words, ended.stdout));
+    }
+    pages
+}
 
 #[test]
 fn each_verb_has_a_help_page() {
     let place = Place::new();
-    for verb in [
-        &[][..],
-        &["fit"],
-        &["fit", "sqlite"],
-        &["learn"],
-        &["audit"],
-        &["simulate"],
-        &["sweep"],
-        &["pool"],
-        &["sqlite"],
-        &["sqlite", "import"],
-        &["device"],
-        &["device", "import"],
-        &["device", "stat"],
-        &["attach", "cut"],
-        &["attach", "fault"],
-        &["tune"],
-        &["tune", "postgres"],
-        &["tune", "mariadb"],
-        &["trace"],
-        &["trace", "info"],
-        &["trace", "convert"],
-        &["trace", "generate"],
-        &["trace", "replay"],
-        &["generate"],
-    ] {
-        let help = place.run(&[verb, &["--help"]].concat()).expect(0);
-        assert_eq!(help.stderr, "");
-        insta::assert_snapshot!([&["help"], verb].concat().join("_"), help.stdout);
+    let pages = help_pages(&place);
+    assert!(pages.len() > 30, "{} pages", pages.len());
+    for (words, page) in pages {
+        insta::assert_snapshot!([&["help".to_owned()], &words[..]].concat().join("_"), page);
     }
 }
 
 #[test]
-fn without_a_verb_the_menu_is_shown_and_the_exit_code_says_that_nothing_was_done() {
+fn without_arguments_a_short_screen_says_what_to_start_with() {
+    let screen = Place::new().run(&[]).expect(0);
+    assert_eq!(screen.stderr, "");
+    insta::assert_snapshot!("start", screen.stdout);
+}
+
+/// Phrases of an earlier private dialect that have no place in plain technical English.
+const DIALECT: &[&str] = &[
+    "is told",
+    "told as",
+    "says so",
+    "what collects",
+    "spare room",
+    "fast cells",
+    "cells that are fast",
+    "held against",
+    "mended",
+    "in turns",
+    "by turns",
+    "as it comes",
+    "nobody asks",
+    "there is none",
+];
+
+/// The dialect's phrases in a text, each with its line; text that was wrapped is joined first.
+fn dialect(name: &str, text: &str) -> Vec<String> {
+    let joined = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+    let found = DIALECT.iter().filter(|phrase| joined.contains(*phrase));
+    found.map(|phrase| format!("{name}: \"{phrase}\"")).collect()
+}
+
+#[test]
+fn help_and_snapshots_are_in_plain_english() {
     let place = Place::new();
-    for (arguments, entry) in [
-        (&[][..], "fit "),
-        (&["fit"], "sqlite "),
-        (&["sqlite"], "export "),
-        (&["device"], "list "),
-        (&["generate"], "man "),
-    ] {
+    let mut found = dialect("flashwise", &place.run(&[]).expect(0).stdout);
+    found.extend(help_pages(&place).iter().flat_map(|(words, page)| dialect(&words.join(" "), page)));
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for folder in ["cli/tests/it/snapshots", "report/src/terminal/snapshots"] {
+        for entry in std::fs::read_dir(crates.join(folder)).unwrap().map(Result::unwrap) {
+            let text = std::fs::read_to_string(entry.path()).unwrap();
+            found.extend(dialect(&entry.file_name().to_string_lossy(), &text));
+        }
+    }
+    assert!(found.is_empty(), "not plain English:\n{}", found.join("\n"));
+}
+
+#[test]
+fn a_command_that_lacks_a_subcommand_shows_its_menu_and_fails() {
+    let place = Place::new();
+    for (arguments, entry) in
+        [(&["fit"][..], "sqlite "), (&["sqlite"], "export "), (&["device"], "list "), (&["generate"], "man ")]
+    {
         let ended = place.run(arguments).expect(2);
         assert_eq!(ended.stdout, "");
         assert!(ended.stderr.contains("Usage: flashwise") && ended.stderr.contains(entry), "{}", ended.stderr);
         let document = place.run(&[arguments, &["-o", "json"]].concat()).expect(2).document();
         assert!(document["error"]["message"].as_str().unwrap().contains("requires a subcommand"), "{document}");
+    }
+    let document = place.run(&["-o", "json"]).expect(2).document();
+    assert!(document["error"]["message"].as_str().unwrap().contains("requires a subcommand"), "{document}");
+}
+
+#[test]
+fn an_unknown_name_gets_the_name_that_was_probably_meant() {
+    let place = Place::with_profile();
+    place.database("a.db");
+    place.write("t.csv", "at_ns,operation,role,offset_bytes,length_bytes,latency_ns\n");
+    place.write("drive.toml", "nam = \"x\"\n");
+    place.write("work.toml", "name = \"x\"\nsed = 1\n");
+    place.write("grid.toml", "name = \"x\"\ndevise = \"micron-m500\"\n");
+    for (code, arguments, meant) in [
+        (2, &["lern"][..], "'learn'"),
+        (2, &["learn", "--profil", "p.toml"], "'--profile'"),
+        (2, &["learn", "sim:samsung"], "did you mean 'samsung-960-evo'?"),
+        (2, &["device", "show", "micron-500"], "did you mean 'micron-m500'?"),
+        (2, &["study", "maria-db"], "did you mean 'mariadb'?"),
+        (2, &["pool", "t.csv", "--policy", "s4-fifo", "--frames", "5"], "did you mean 's3-fifo'?"),
+        (2, &["trace", "info", "t.csv", "--trace-format", "mqsm"], "'mqsim'"),
+        (2, &["trace", "generate", "ycsb-z", "out.csv"], "did you mean 'ycsb-a'?"),
+        (
+            2,
+            &["audit", "t.csv", "--profile", "p.toml", "--fail-on", "sync-less,5ms"],
+            "did you mean 'sync-less-often'?",
+        ),
+        (2, &["tune", "sqlite", "a.db", "--profile", "p.toml", "--skip", "journal"], "did you mean 'journal_mode'?"),
+        (2, &["tune", "postgres", "--profile", "p.toml", "--skip", "fill_factor"], "did you mean 'fillfactor'?"),
+        (2, &["tune", "mariadb", "--profile", "p.toml", "--skip", "io_capacity"], "did you mean 'innodb_io_capacity"),
+        (1, &["sqlite", "import", "a.db", "b.db", "--techniques", "hot=on"], "did you mean 'use-hot-locations'?"),
+        (2, &["learn", "/dev/null", "--destructive", "--allow-signature", "ext5"], "did you mean 'ext4'?"),
+        (1, &["device", "check", "drive.toml"], "did you mean `name`?"),
+        (1, &["simulate", "micron-m500", "work.toml"], "did you mean `seed`?"),
+        (1, &["sweep", "grid.toml"], "did you mean `device`?"),
+    ] {
+        let line = place.fails(code, arguments);
+        assert!(line.contains(meant), "{arguments:?}: {line}");
     }
 }
 

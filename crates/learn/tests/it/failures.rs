@@ -115,7 +115,7 @@ fn an_error_of_any_request_ends_learning_with_the_drive_s_own_words() {
     for n in Clean::some(clean.requests, 40).chain([1, 2, clean.requests]) {
         let (why, drive) = clean.ends(failing(n, Fault::Fail(EIO)));
         let words = why.to_string();
-        assert!(words.contains("told to fail") && words.contains("at byte"), "request {n}: {words}");
+        assert!(words.contains("injected fault") && words.contains("at byte"), "request {n}: {words}");
         assert!(matches!(why, LearnError::Device(BlockError::Os { errno: EIO, .. })), "request {n}: {why:?}");
         assert_eq!(drive.outstanding(), 0);
     }
@@ -161,7 +161,7 @@ fn a_request_that_never_comes_back_ends_learning_after_the_time_limit() {
         let (why, mut drive) = clean.ends(failing(n, Fault::Hang));
         let words = why.to_string();
         assert!(matches!(why, LearnError::Device(BlockError::TimedOut { .. })), "request {n}: {why:?}");
-        assert!(words.contains("did not come back") && words.contains("small"), "request {n}: {words}");
+        assert!(words.contains("did not complete") && words.contains("small"), "request {n}: {words}");
         assert!(drive.wait().is_err(), "the drive is given up");
     }
 }

@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use flashwise_block::BlockError;
+use flashwise_block::names::with_suggestion;
 use flashwise_trace::workload::{FlowSource, Workload, WorkloadError};
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -177,7 +178,7 @@ fn table(text: &str, path: &Path) -> Result<Table, SweepError> {
 }
 
 fn in_one_line(text: &str, error: &toml::de::Error) -> String {
-    let message = error.message().trim().replace('\n', " ");
+    let message = with_suggestion(error.message().trim().replace('\n', " "));
     let line = error.span().and_then(|span| text.get(..span.start)).map(|before| 1 + before.matches('\n').count());
     line.map_or_else(|| message.clone(), |line| format!("line {line}: {message}"))
 }

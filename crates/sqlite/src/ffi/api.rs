@@ -1,9 +1,9 @@
-//! SQLite's own functions, as far as a VFS calls them: those that are linked in, or those of the program that loaded
-//! us.
+//! SQLite's own functions that a VFS calls: those that are linked in, or those of the program that loaded the
+//! extension.
 //!
 //! A loadable extension must not bring a SQLite of its own. The program that loads it passes a table of function
-//! pointers (`sqlite3_api_routines` in `sqlite3ext.h`), which only ever grows at its end. So a function is its place
-//! in that table, and a version of SQLite says how long the table is.
+//! pointers (`sqlite3_api_routines` in `sqlite3ext.h`), which only ever grows at its end. So a function is an index
+//! into that table, and the version of SQLite implies the table's length.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::NonNull;
@@ -115,14 +115,15 @@ impl Api {
 
     /// The VFS of that name, or the default one.
     pub(crate) fn find(&self, name: Option<&CStr>) -> Option<NonNull<sqlite3_vfs>> {
-        // SAFETY: null asks for the default VFS; SQLite is initialised.
+        // SAFETY: null means the default VFS; SQLite is initialised.
         NonNull::new(unsafe { (self.find)(name.map_or(std::ptr::null(), CStr::as_ptr)) })
     }
 
     /// Registers a VFS.
     ///
     /// # Safety
-    /// The object, its name and what it points to must live until it is unregistered and every connection is closed.
+    /// The object, its name and everything it points to must live until it is unregistered and every connection is
+    /// closed.
     pub(crate) unsafe fn register(&self, vfs: *mut sqlite3_vfs, as_default: bool) -> c_int {
         // SAFETY: the caller's promise.
         unsafe { (self.register)(vfs, c_int::from(as_default)) }
@@ -144,11 +145,11 @@ impl Api {
         unsafe { (self.log)(code, c"flashwise: %s".as_ptr(), text.as_ptr()) };
     }
 
-    /// A copy of a text in SQLite's memory, which SQLite frees; null where there is none left.
+    /// A copy of a text in SQLite's memory, which SQLite frees; null if out of memory.
     pub(crate) fn copy(&self, text: &CStr) -> *mut c_char {
         let bytes = text.to_bytes_with_nul();
         let Ok(length) = c_int::try_from(bytes.len()) else { return std::ptr::null_mut() };
-        // SAFETY: any length may be asked for; the copy fits what was given.
+        // SAFETY: any length may be allocated; the copy fits the allocation.
         unsafe {
             let memory = (self.malloc)(length).cast::<c_char>();
             if !memory.is_null() {
@@ -165,7 +166,7 @@ impl Api {
     pub(crate) unsafe fn uri_parameter(&self, name: *const c_char, key: &CStr) -> Option<String> {
         // SAFETY: the caller's promise; the key is NUL-terminated.
         let value = unsafe { (self.uri_parameter)(name, key.as_ptr()) };
-        // SAFETY: SQLite answers with null or a NUL-terminated text that lives as long as the name.
+        // SAFETY: SQLite returns null or a NUL-terminated text that lives as long as the name.
         (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())
     }
 }

@@ -11,7 +11,7 @@ use crate::vfs::Vfs;
 
 /// The name of the VFS.
 const NAME: &std::ffi::CStr = c"flashwise";
-/// What holds where a URI names nothing of ours.
+/// Defaults for parameters that a URI does not name.
 const ENVIRONMENT: &str = "FLASHWISE_SQLITE";
 /// `SQLITE_OK_LOAD_PERMANENTLY`: the extension stays when the connection that loaded it is closed.
 const OK_FOR_EVER: c_int = 256;
@@ -82,7 +82,7 @@ unsafe fn load(error_message: *mut *mut c_char, routines: *const c_void, as_defa
 }
 
 fn too_old(version: c_int) -> String {
-    format!("flashwise: this SQLite has the version number {version}; {OLDEST} is the oldest that works")
+    format!("flashwise: this SQLite has the version number {version}; {OLDEST} is the oldest supported version")
 }
 
 fn install(api: &Api, as_default: bool) -> Result<(), String> {

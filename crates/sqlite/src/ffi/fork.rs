@@ -1,13 +1,12 @@
 //! Open files that a forked child does not keep.
 //!
 //! A lock of an open file (`F_OFD_SETLK`, fcntl(2)) stays until the last descriptor of that file is closed, and a fork
-//! copies descriptors: a child that never touches the database would keep its parent's locks, for as long as it lives,
-//! also when the parent is killed. So in the child each such descriptor is replaced by one of `/dev/null`. The number
-//! stays in use, so that what the child's copies of our objects may still do reaches nothing, and closes nothing of
-//! somebody else's.
+//! copies descriptors: a child that never touches the database would keep its parent's locks for as long as it lives,
+//! even if the parent is killed. So in the child each such descriptor is replaced by one of `/dev/null`. The number
+//! stays in use, so that operations of the child's copies of our objects have no effect, and close no other file.
 //!
-//! The list of them is behind a gate, which the forking thread closes before the fork, and opens after it on both
-//! sides. Nothing that could take long is done behind it: a file that was opened while a fork came is opened once more.
+//! The list of them is protected by a gate, which the forking thread closes before the fork, and opens after it on both
+//! sides. Nothing slow is done behind it: a file that was opened during a fork is opened again.
 
 use std::cell::UnsafeCell;
 use std::fs::File;
@@ -19,14 +18,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use nix::libc;
 
-/// What the gate guards.
+/// Data protected by the gate.
 struct List {
     is_closed: AtomicBool,
     /// Descriptors that a child must not keep.
     open: UnsafeCell<Vec<RawFd>>,
 }
 
-// SAFETY: `open` is only reached by who has closed the gate.
+// SAFETY: `open` is only accessed by the thread that has closed the gate.
 unsafe impl Sync for List {}
 
 static LIST: List = List { is_closed: AtomicBool::new(false), open: UnsafeCell::new(Vec::new()) };
@@ -57,7 +56,8 @@ impl List {
         }
         self.close_gate();
         let _closed = Closed(self);
-        // SAFETY: who has closed the gate is alone, in this thread and in all others.
+        // SAFETY: the thread that has closed the gate has exclusive access, in this process's threads and in all
+        // others.
         work(unsafe { &mut *self.open.get() })
     }
 }
@@ -101,7 +101,7 @@ impl OwnFile {
         loop {
             let before = FORKS.load(Ordering::Relaxed);
             let file = open()?;
-            // Nobody has a lock of it yet, so that a child's copy of what is closed here does no harm.
+            // The file has no lock yet, so a child's copy of the closed descriptor does no harm.
             let is_own = LIST.with(|list| {
                 // Where there is no memory for it a child keeps it; locks are also released one by one.
                 if list.try_reserve(1).is_ok() {
@@ -133,7 +133,7 @@ impl Drop for OwnFile {
     }
 }
 
-/// Releases every lock of an open file, also for those who inherited it.
+/// Releases every lock of an open file, also for processes that inherited it.
 fn unlock_all(file: &File) -> io::Result<()> {
     let everything = libc::flock {
         l_type: libc::F_UNLCK as libc::c_short,
@@ -156,10 +156,10 @@ mod tests {
         let path = dir.path().join("locked");
         let file = OwnFile::open(|| File::create(&path)).unwrap();
         let ours = file.metadata().unwrap().ino();
-        // SAFETY: the child calls nothing but what a child of a process with threads may call.
+        // SAFETY: the child calls only functions that a child of a process with threads may call.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            // SAFETY: a place for the answer on the stack; `_exit` runs nothing of this process.
+            // SAFETY: a place for the result on the stack; `_exit` runs nothing of this process.
             unsafe {
                 let mut found = std::mem::zeroed::<libc::stat>();
                 let asked = libc::fstat(file.as_raw_fd(), &raw mut found);

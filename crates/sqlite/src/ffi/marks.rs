@@ -1,10 +1,10 @@
-//! The marks of a log of batches, looked at in a mapping of its file.
+//! The marks of a batch log, read in a mapping of its file.
 //!
-//! They are looked at for each SHARED lock. A system call for that costs a point SELECT from the page cache a tenth of
-//! its time, and a mapping nothing that can be measured. They are changed by writes: of a store into a mapping nobody
-//! hears that the file system has no space for it, and a process may be killed between two of them.
+//! They are read for each SHARED lock. A system call for that costs a point SELECT from the page cache a tenth of its
+//! time; a mapping costs nothing measurable. They are changed by writes: a store into a mapping cannot report that the
+//! file system has no space for it, and a process may be killed between two stores.
 //!
-//! As with SQLite's own `-shm` file, the process ends by SIGBUS if somebody else cuts the file off while it is open.
+//! As with SQLite's own `-shm` file, the process ends by SIGBUS if another process truncates the file while it is open.
 
 use std::fs::File;
 use std::io;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use memmap2::{MmapOptions, MmapRaw};
 
-/// The first bytes of a file, as everybody sees them who has it open.
+/// The first bytes of a file, as seen by everybody who has it open.
 pub(crate) struct MarksPage {
     map: MmapRaw,
 }
@@ -33,9 +33,9 @@ impl MarksPage {
     /// The words, as they stand in the file.
     pub(crate) fn load(&self) -> [u64; Self::WORDS] {
         let start = self.map.as_ptr().cast::<AtomicU64>();
-        // SAFETY: the mapping begins at a page, has all words, and lives as long as `self`; the kernel may change them,
-        // and nobody has a reference into it that is not atomic. Relaxed loads of a word are sound where memory may
-        // only be read.
+        // SAFETY: the mapping starts at a page, has all words, and lives as long as `self`; the kernel may change them,
+        // and there is no reference into it that is not atomic. Relaxed loads of a word are sound where memory may only
+        // be read.
         let words = std::array::from_fn(|index| unsafe { &*start.add(index) }.load(Ordering::Relaxed));
         fence(Ordering::Acquire);
         words

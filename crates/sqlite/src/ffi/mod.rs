@@ -1,7 +1,7 @@
 //! All of the crate's `unsafe`: SQLite's C interface, upwards (the VFS that SQLite calls) and downwards (the VFS that
 //! we call), and memory that connections share.
 //!
-//! Nothing unwinds into C: every function that SQLite calls catches panics and answers with an I/O error.
+//! Nothing unwinds into C: every function that SQLite calls catches panics and returns an I/O error.
 
 mod api;
 mod extension;

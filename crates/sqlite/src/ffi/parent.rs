@@ -33,7 +33,7 @@ impl FileName {
     /// The name that SQLite passes to `xOpen`.
     ///
     /// # Safety
-    /// `start` must point to a NUL-terminated string that stays as it is until the file is closed, as SQLite promises
+    /// `start` must point to a NUL-terminated string that does not change until the file is closed, as SQLite promises
     /// of `xOpen`'s name.
     pub(crate) unsafe fn from_sqlite(start: *const c_char) -> Self {
         Self { start, _owned: None }
@@ -72,8 +72,8 @@ unsafe impl Send for ParentVfs {}
 unsafe impl Sync for ParentVfs {}
 
 impl ParentVfs {
-    /// The VFS that is to stand below, by its name. The default one is whatever a program or another extension made it,
-    /// and may be one that encrypts, or us.
+    /// The VFS below, by its name. The default VFS may have been set by a program or another extension, and may
+    /// encrypt, or be this one.
     pub(crate) fn named(api: &Api, parent: Parent) -> Result<Self, SqliteError> {
         let name = CString::new(parent.name()).unwrap_or_default();
         api.find(Some(&name)).map(Self).ok_or(SqliteError::NoParent(parent.name()))
@@ -99,8 +99,8 @@ impl ParentVfs {
         let mut file = ParentFile { memory: vec![0; words].into_boxed_slice(), name };
         let start = file.name.as_ref().map_or(ptr::null(), |name| name.start);
         let mut out_flags = 0;
-        // SAFETY: `memory` has the size that the VFS asks for and is aligned for any of its members; the name stays
-        // valid until the file is closed because `file` owns it; `out_flags` outlives the call.
+        // SAFETY: `memory` has the size that the VFS needs and is aligned for any of its members; the name stays valid
+        // until the file is closed because `file` owns it; `out_flags` outlives the call.
         let code = unsafe { open(self.as_ptr(), start, file.as_ptr(), flags, &mut out_flags) };
         // A file that failed to open is closed by its destructor if the VFS set its methods, as SQLite does it.
         if code == sqlite::SQLITE_OK { Ok((file, out_flags)) } else { Err(refuse(code)) }
@@ -113,11 +113,11 @@ impl ParentVfs {
         unsafe { delete(self.as_ptr(), name.start, sync_directory) }
     }
 
-    /// Asks whether a file exists or can be written.
+    /// Whether a file exists or can be written.
     pub(crate) fn access(&self, name: &FileName, flags: c_int) -> Result<bool, c_int> {
         let Some(access) = self.get().xAccess else { return Err(sqlite::SQLITE_IOERR) };
         let mut answer = 0;
-        // SAFETY: the name is NUL-terminated; name and answer outlive the call.
+        // SAFETY: the name is NUL-terminated; name and result outlive the call.
         match unsafe { access(self.as_ptr(), name.start, flags, &mut answer) } {
             sqlite::SQLITE_OK => Ok(answer != 0),
             code => Err(code),
@@ -136,13 +136,13 @@ pub(crate) struct ParentFile {
 impl Drop for ParentFile {
     fn drop(&mut self) {
         if let Some(close) = self.methods().and_then(|methods| methods.xClose) {
-            // SAFETY: the file is open (its methods are set), and nobody can use it after this.
+            // SAFETY: the file is open (its methods are set), and is not used after this.
             unsafe { close(self.as_ptr()) };
         }
     }
 }
 
-/// Calls a method of the parent's file, or answers with an error where it has none.
+/// Calls a method of the parent's file, or returns an error if it has none.
 macro_rules! call {
     ($file:expr, $method:ident, $missing:expr $(, $argument:expr)*) => {
         match $file.methods().and_then(|methods| methods.$method) {
@@ -185,10 +185,10 @@ impl ParentFile {
         sqlite::SQLITE_OK
     }
 
-    /// Reads as SQLite asked for it, the zeros behind a short read included.
+    /// Reads as SQLite requested, including zeros after a short read.
     ///
     /// # Safety
-    /// `into` must have room for `amount` bytes; they need not be initialised.
+    /// `into` must have space for `amount` bytes; they need not be initialised.
     pub(crate) unsafe fn read_as_asked(&mut self, offset: u64, into: *mut c_void, amount: c_int) -> c_int {
         call!(self, xRead, sqlite::SQLITE_IOERR_READ, into, amount, signed(offset))
     }
@@ -249,11 +249,11 @@ impl ParentFile {
         self.methods().is_some_and(|methods| methods.iVersion >= 2 && methods.xShmMap.is_some())
     }
 
-    /// Whether another file than the open one has its name now, or none; also where nobody can tell.
+    /// Whether the name now belongs to another file than the open one, or to none; also if that is unknown.
     pub(crate) fn has_moved(&mut self) -> bool {
         let mut moved: c_int = 1;
         let argument = ptr::from_mut(&mut moved).cast();
-        // SAFETY: for this operation the argument is an `int *` that takes the answer.
+        // SAFETY: for this operation the argument is an `int *` for the result.
         let code = unsafe { self.control(sqlite::SQLITE_FCNTL_HAS_MOVED, argument) };
         code != sqlite::SQLITE_OK || moved != 0
     }
@@ -271,10 +271,10 @@ impl ParentFile {
         }
     }
 
-    /// Gives a mapped span back; with null, the whole mapping.
+    /// Releases a mapped span; with null, the whole mapping.
     ///
     /// # Safety
-    /// `page` must be null or what [`ParentFile::fetch`] gave for that offset.
+    /// `page` must be null or the result of [`ParentFile::fetch`] for that offset.
     pub(crate) unsafe fn unfetch(&mut self, offset: u64, page: *mut c_void) -> c_int {
         if self.methods().is_none_or(|methods| methods.iVersion < 3) {
             return sqlite::SQLITE_OK;

@@ -16,7 +16,7 @@ unsafe impl Send for Region {}
 impl Region {
     pub(crate) fn zeroed(bytes: usize) -> Self {
         let words = bytes.div_ceil(size_of::<u64>()).max(1);
-        // No reference is left of the box: what C code writes through the pointer aliases nothing.
+        // No reference to the box remains: writes of C code through the pointer alias nothing.
         let memory = NonNull::from(Box::leak(vec![0_u64; words].into_boxed_slice()));
         Self { start: memory.cast(), words }
     }
@@ -29,7 +29,7 @@ impl Region {
 impl Drop for Region {
     fn drop(&mut self) {
         let memory = NonNull::slice_from_raw_parts(self.start, self.words);
-        // SAFETY: the memory is that of a boxed slice of so many words, leaked in `zeroed` and freed only here.
+        // SAFETY: the memory is that of a boxed slice of that many words, leaked in `zeroed` and freed only here.
         drop(unsafe { Box::from_raw(memory.as_ptr()) });
     }
 }

@@ -16,8 +16,8 @@ use crate::file::SqliteFile;
 use crate::memo;
 use crate::vfs::{Look, Lookup, Opened, Shared};
 
-/// What SQLite's `pAppData` points to. It is never freed (a few hundred bytes a registration), because a connection
-/// keeps its pointer to the VFS object for as long as it lives, and nothing tells when that is.
+/// The target of SQLite's `pAppData`. It is never freed (a few hundred bytes per registration), because a connection
+/// keeps its pointer to the VFS object for as long as it lives, and its end is not reported.
 struct Link {
     /// `None` once the VFS is dropped; opening a file then fails.
     shared: Mutex<Option<Arc<Shared>>>,
@@ -95,7 +95,7 @@ pub(crate) fn sqlite_version() -> &'static str {
 fn vfs_object(name: &'static CStr, link: &'static Link, parent: ParentVfs) -> sqlite3_vfs {
     sqlite3_vfs {
         iVersion: parent.get().iVersion.min(3),
-        // A file that needs nothing of us is opened by the parent in SQLite's memory, as if we were not there.
+        // A file that needs nothing of this VFS is opened by the parent in SQLite's memory directly.
         szOsFile: (size_of::<ShimFile>() as c_int).max(parent.get().szOsFile),
         mxPathname: parent.get().mxPathname,
         pNext: ptr::null_mut(),
@@ -155,7 +155,7 @@ fn thread_cpu_ns() -> u64 {
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// Does the work of one method: counts its CPU time, tells its failure, and lets no panic through.
+/// Does the work of one method: counts its CPU time, reports its failure, and catches panics.
 fn guarded(shared: &Shared, on_panic: c_int, work: impl FnOnce() -> Result<c_int, Failure>) -> c_int {
     let began = shared.is_observed().then(thread_cpu_ns);
     let outcome = catch_unwind(AssertUnwindSafe(work));
@@ -248,7 +248,7 @@ unsafe extern "C" fn x_open(
     let name = (!given.is_null()).then(|| unsafe { FileName::from_sqlite(given) });
     let named = |key: &str| {
         let key = CString::new(key).ok()?;
-        // SAFETY: only a name that SQLite made of a URI, and says so by this flag, has parameters behind it.
+        // SAFETY: only a name that SQLite made of a URI, marked by this flag, has parameters after it.
         unsafe { shared.api().uri_parameter(given, &key) }
     };
     let has_parameters = flags & sqlite::SQLITE_OPEN_URI != 0 && flags & sqlite::SQLITE_OPEN_MAIN_DB != 0;
@@ -257,7 +257,7 @@ unsafe extern "C" fn x_open(
         let (mut file_of_ours, granted) = match shared.open(name, flags, named)? {
             Opened::Ours(file, granted) => (file, granted),
             Opened::AsItIs => {
-                // SAFETY: SQLite's memory has room for the parent's file object, and the name is SQLite's own.
+                // SAFETY: SQLite's memory has space for the parent's file object, and the name is SQLite's own.
                 return Ok(parent.get().xOpen.map_or(sqlite::SQLITE_CANTOPEN, |open| unsafe {
                     open(parent.as_ptr(), given, file, flags, out_flags)
                 }));
@@ -292,8 +292,8 @@ unsafe extern "C" fn x_close(file: *mut sqlite3_file) -> c_int {
 }
 
 unsafe extern "C" fn x_read(file: *mut sqlite3_file, into: *mut c_void, amount: c_int, at: i64) -> c_int {
-    // SAFETY: called by SQLite on an open file, with room for `amount` bytes, all of which the parent has filled where
-    // it says that it could.
+    // SAFETY: called by SQLite on an open file, with space for `amount` bytes, all of which the parent has filled if it
+    // reports success.
     unsafe {
         let observed = (*(*file.cast::<ShimFile>()).open).shared.is_observed();
         with_file(file, sqlite::SQLITE_IOERR_READ, |file| {
@@ -306,12 +306,12 @@ unsafe extern "C" fn x_read(file: *mut sqlite3_file, into: *mut c_void, amount: 
                 if code == sqlite::SQLITE_OK {
                     file.went_straight(at, std::slice::from_raw_parts(into.cast::<u8>(), length));
                 }
-                // A short read is asked for once more the long way: what is held back may lie behind the end.
+                // A short read is repeated the slow way: held-back data may be beyond the end.
                 if code != sqlite::SQLITE_IOERR_SHORT_READ {
                     return Ok(code);
                 }
             }
-            // The buffer is zeroed first: it may be uninitialised, and a short read must leave zeros behind the data.
+            // The buffer is zeroed first: it may be uninitialised, and a short read must leave zeros after the data.
             ptr::write_bytes(into.cast::<u8>(), 0, length);
             let there = file.read(at, std::slice::from_raw_parts_mut(into.cast::<u8>(), length))?;
             Ok(if there == length { sqlite::SQLITE_OK } else { sqlite::SQLITE_IOERR_SHORT_READ })
@@ -338,7 +338,7 @@ unsafe extern "C" fn x_sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
 }
 
 unsafe extern "C" fn x_file_size(file: *mut sqlite3_file, out: *mut i64) -> c_int {
-    // SAFETY: called by SQLite on an open file, with a place for the answer.
+    // SAFETY: called by SQLite on an open file, with a place for the result.
     unsafe {
         with_file(file, sqlite::SQLITE_IOERR_FSTAT, |file| {
             let size = file.size()?;
@@ -359,7 +359,7 @@ unsafe extern "C" fn x_unlock(file: *mut sqlite3_file, level: c_int) -> c_int {
 }
 
 unsafe extern "C" fn x_check_reserved_lock(file: *mut sqlite3_file, out: *mut c_int) -> c_int {
-    // SAFETY: called by SQLite on an open file, with a place for the answer.
+    // SAFETY: called by SQLite on an open file, with a place for the result.
     unsafe {
         with_file(file, sqlite::SQLITE_IOERR_CHECKRESERVEDLOCK, |file| {
             *out = c_int::from(file.is_reserved()?);
@@ -394,7 +394,7 @@ unsafe extern "C" fn x_file_control(file: *mut sqlite3_file, operation: c_int, a
     }
 }
 
-/// File controls: those that a layout concerns, then the parent's. `maps` where files may be mapped into memory.
+/// File controls: those that concern a layout, then the parent's. `maps` if files may be mapped into memory.
 ///
 /// # Safety
 /// `argument` must be what SQLite defines for `operation`.
@@ -409,10 +409,10 @@ unsafe fn control(
     match operation {
         // Sent before each sync, and instead of it with `synchronous=OFF`: the transaction is complete.
         sqlite::SQLITE_FCNTL_SYNC => file.write_out()?,
-        // Other connections read the checkpointed pages from now on, and nobody looks at the result.
+        // Other connections read the checkpointed pages from now on, and the result is ignored.
         sqlite::SQLITE_FCNTL_CKPT_DONE => file.copied()?,
         sqlite::SQLITE_FCNTL_COMMIT_PHASETWO => file.committed(),
-        // Nobody would record what is read from a mapping.
+        // Reads from a mapping would not be recorded.
         sqlite::SQLITE_FCNTL_MMAP_SIZE if !maps => {
             // SAFETY: the argument is a `sqlite3_int64 *` that takes the limit in force: none.
             unsafe { *argument.cast::<i64>() = 0 };
@@ -455,7 +455,7 @@ unsafe extern "C" fn x_shm_map(
     extend: c_int,
     out: *mut *mut c_void,
 ) -> c_int {
-    // SAFETY: called by SQLite on an open file, with a place for the answer.
+    // SAFETY: called by SQLite on an open file, with a place for the result.
     unsafe {
         with_file(file, sqlite::SQLITE_IOERR_SHMMAP, |file| {
             let Some(memory) = file.shared_memory() else { return Ok(sqlite::SQLITE_IOERR_SHMMAP) };
@@ -497,7 +497,7 @@ unsafe extern "C" fn x_shm_unmap(file: *mut sqlite3_file, delete: c_int) -> c_in
 }
 
 unsafe extern "C" fn x_fetch(file: *mut sqlite3_file, at: i64, amount: c_int, out: *mut *mut c_void) -> c_int {
-    // SAFETY: SQLite gives a place for the answer, on an open file.
+    // SAFETY: SQLite gives a place for the result, on an open file.
     unsafe {
         *out = ptr::null_mut();
         if (*(*file.cast::<ShimFile>()).open).shared.is_observed() {
@@ -511,7 +511,7 @@ unsafe extern "C" fn x_fetch(file: *mut sqlite3_file, at: i64, amount: c_int, ou
 }
 
 unsafe extern "C" fn x_unfetch(file: *mut sqlite3_file, at: i64, page: *mut c_void) -> c_int {
-    // SAFETY: called by SQLite on an open file, with what `x_fetch` gave for that offset, or null.
+    // SAFETY: called by SQLite on an open file, with the result of `x_fetch` for that offset, or null.
     unsafe {
         with_file(file, sqlite::SQLITE_IOERR, |file| {
             let at = file.stored_size(offset(at)?);
@@ -531,7 +531,7 @@ unsafe extern "C" fn x_access(vfs: *mut sqlite3_vfs, name: *const c_char, flags:
     // SAFETY: SQLite passes our VFS object and a NUL-terminated name.
     let (link, text) = unsafe { (link(vfs), CStr::from_ptr(name).to_bytes()) };
     let ask = |stored: Option<&FileName>| match link.parent.get().xAccess {
-        // SAFETY: both names are NUL-terminated, and they and the place for the answer outlive the call.
+        // SAFETY: both names are NUL-terminated, and they and the place for the result outlive the call.
         Some(access) => unsafe { access(link.parent.as_ptr(), stored.map_or(name, FileName::as_ptr), flags, out) },
         None => sqlite::SQLITE_IOERR_ACCESS,
     };
@@ -544,7 +544,7 @@ unsafe extern "C" fn x_access(vfs: *mut sqlite3_vfs, name: *const c_char, flags:
     let Some(shared) = (unsafe { shared(vfs) }) else { return sqlite::SQLITE_IOERR_ACCESS };
     guarded(&shared, sqlite::SQLITE_IOERR_ACCESS, || match shared.look(text)? {
         Look::Answered(there) => {
-            // SAFETY: SQLite passes a place for the answer.
+            // SAFETY: SQLite passes a place for the result.
             unsafe { *out = c_int::from(there) };
             Ok(sqlite::SQLITE_OK)
         }
@@ -577,13 +577,13 @@ unsafe extern "C" fn x_full_pathname(
     if bytes.len() > usize::try_from(size).unwrap_or(0) {
         return sqlite::SQLITE_CANTOPEN;
     }
-    // SAFETY: `out` has room for `size` bytes, and the name fits.
+    // SAFETY: `out` has space for `size` bytes, and the name fits.
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr().cast(), out, bytes.len()) };
     sqlite::SQLITE_OK
 }
 
-/// The VFS below an object. Where the object is not ours, that below the first of ours: SQLite's own VFS does not look
-/// at the object to tell the time or to sleep, and so other VFSs take these methods of the default one for theirs.
+/// The VFS below an object. If the object is not ours, the one below our first: SQLite's own VFS does not use the
+/// object to get the time or to sleep, and so other VFSs use these methods of the default one as their own.
 ///
 /// # Safety
 /// `vfs` must be an object of a VFS.
@@ -672,14 +672,15 @@ mod tests {
     fn the_clock_and_the_sleep_of_our_object_work_for_the_objects_of_others() {
         let vfs = Vfs::install("borrowed", VfsOptions::PLAIN, false).unwrap();
         let ours = Api::linked().unwrap().find(Some(c"borrowed")).unwrap();
-        // SAFETY: the object lives for ever; the other one has what an in-memory VFS of SQLite's tests takes from it.
+        // SAFETY: the object lives for ever; the other one has the fields that an in-memory VFS of SQLite's tests
+        // copies from it.
         let (mut other, tell, sleep) = unsafe {
             let ours = ours.as_ref();
             let other = sqlite3_vfs { pAppData: ptr::null_mut(), xOpen: None, pNext: ptr::null_mut(), ..*ours };
             (other, ours.xCurrentTimeInt64.unwrap(), ours.xSleep.unwrap())
         };
         let mut now = 0;
-        // SAFETY: a VFS object and a place for the answer.
+        // SAFETY: a VFS object and a place for the result.
         let (code, slept) = unsafe { (tell(&raw mut other, &raw mut now), sleep(&raw mut other, 1)) };
         let in_2020 = 212_444_640_000_000;
         assert!(code == sqlite::SQLITE_OK && now > in_2020 && slept >= 1, "{code} {now} {slept}");

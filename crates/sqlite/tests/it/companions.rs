@@ -286,7 +286,7 @@ fn who_may_only_read_writes_nothing_and_passes_over_no_transaction() {
         let before = [fs::read(&late).unwrap(), fs::read(beside(&late, "-fwbatch")).unwrap()];
         let told = open(&late, &vfs, parameters).and_then(|db| count(&db)).unwrap_err();
         assert_eq!(told.sqlite_error_code(), Some(ErrorCode::ReadOnly), "{parameters}: {told}");
-        assert!(vfs.last_error().unwrap().contains("open it for writing once"), "{:?}", vfs.last_error());
+        assert!(vfs.last_error().unwrap().contains("open it once for writing"), "{:?}", vfs.last_error());
         assert!([fs::read(&late).unwrap(), fs::read(beside(&late, "-fwbatch")).unwrap()] == before, "{parameters}");
         // Once it is opened for writing it can be read, with a log of others beside it and without one.
         let writer = open(&late, &vfs, "").unwrap();

@@ -76,7 +76,7 @@ fn the_environment_holds_where_a_uri_says_nothing() {
     shell(dir.path(), "file:b.db?vfs=flashwise&discard=off", options, FILL).unwrap();
     assert_eq!(flashwise_sqlite::info(&dir.path().join("b.db")).unwrap().log, "plain", "the URI comes first");
     let told = text(&shell(dir.path(), "file:c.db", Some("faster=on"), "SELECT 1").unwrap());
-    assert!(told.contains("FLASHWISE_SQLITE: faster: is no technique"), "{told}");
+    assert!(told.contains("FLASHWISE_SQLITE: faster: unknown technique"), "{told}");
 }
 
 /// Programs that take no URI, or open a database before anybody could name a VFS.

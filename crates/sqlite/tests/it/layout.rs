@@ -184,7 +184,7 @@ fn plain_sqlite_refuses_a_database_at_hot_locations_and_an_export_is_plain() {
     assert_eq!((integrity(&db), dump(&db)), ("ok".into(), expected));
     assert_eq!(info(&plain).unwrap().layout, "plain");
 
-    assert!(matches!(export(&stored, &plain), Err(SqliteError::Exists(_))), "nothing is overwritten");
+    assert!(matches!(export(&stored, &plain), Err(SqliteError::Exists(_))), "is not overwritten");
     let again = dir.path().join("again.db");
     assert!(matches!(export(&plain, &again), Err(SqliteError::AlreadyPlain(_))));
     assert!(matches!(export(&dir.path().join("none"), &again), Err(SqliteError::NotFound(_))));

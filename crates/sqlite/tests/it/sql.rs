@@ -286,7 +286,7 @@ fn a_name_is_registered_once_and_free_after_the_drop() {
     let name = unique("name");
     let register = || Vfs::register(&name, Backend::Directory, VfsOptions::default());
     let vfs = register().unwrap();
-    assert!(register().err().unwrap().to_string().contains("registered already"));
+    assert!(register().err().unwrap().to_string().contains("already registered"));
     drop(vfs);
     register().unwrap();
     assert!(Vfs::register("", Backend::Directory, VfsOptions::default()).is_err());

@@ -19,7 +19,6 @@ mod endurance;
 mod flash;
 mod ftl;
 mod gc;
-mod hint;
 mod host;
 mod link;
 mod reduction;
@@ -29,6 +28,7 @@ mod static_units;
 mod streams;
 
 use flashwise_block::ByteSize;
+use flashwise_block::names::with_suggestion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +51,6 @@ pub use gc::{
     WearLevellingConfig,
 };
 pub(crate) use gc::{EMPTIED_MAX, gc_policies};
-pub use hint::{edit_distance, nearest};
 pub use host::{Arbitration, ArbitrationWeights, DataTransfer, HostConfig, Interface, QueuePriority};
 pub(crate) use link::link_bytes_per_s;
 pub(crate) use reduction::STORED_PAGE_HEADER;
@@ -222,20 +221,10 @@ pub fn is_of_array(text: &str) -> bool {
         .is_ok_and(|table| ["level", "members", "member"].iter().any(|key| table.contains_key(*key)))
 }
 
-/// What is said of an unknown key, with the known one that is nearest to it.
-fn with_hint(message: String) -> String {
-    let Some(list) = message.strip_prefix("unknown field `").or(message.strip_prefix("unknown variant `")) else {
-        return message;
-    };
-    let mut names = list.split('`').step_by(2);
-    let near = names.next().and_then(|unknown| nearest(unknown, names));
-    near.map_or_else(|| message.clone(), |near| format!("{message}; did you mean `{near}`?"))
-}
-
 /// The parser's message in one line, with the line number and, where a value is wrong, its key.
 pub fn syntax_error(text: &str, path: &str, error: &toml::de::Error) -> SsdError {
     let before = error.span().map(|span| &text[..span.start.min(text.len())]);
-    let message = in_words(with_hint(error.message().trim().replace('\n', " ")));
+    let message = in_words(with_suggestion(error.message().trim().replace('\n', " ")));
     let key = before.filter(|_| message.starts_with("invalid ")).and_then(key_at_end);
     let message = key.map_or_else(|| message.clone(), |key| format!("{key}: {message}"));
     let line = before.map(|before| 1 + before.matches('\n').count());
@@ -427,6 +416,6 @@ mod tests {
     fn an_unknown_key_is_told_with_its_line() {
         let text = Preset::find("samsung-960-evo").unwrap().toml.replace("read_ns", "raed_ns");
         let error = DeviceConfig::from_toml(&text, "mine.toml").unwrap_err().to_string();
-        assert!(error.starts_with("mine.toml: line ") && error.ends_with("is `read_ns` meant?"), "{error}");
+        assert!(error.starts_with("mine.toml: line ") && error.ends_with("did you mean `read_ns`?"), "{error}");
     }
 }

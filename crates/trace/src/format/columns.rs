@@ -18,6 +18,7 @@
 //! a length a request is of one page, without an operation a read, without a time request n is at n ns. Numbers may be
 //! hexadecimal behind `0x`. Without `separator` it is a comma where the first line has one, else white space.
 
+use flashwise_block::names::choices;
 use flashwise_block::{ByteSize, Nanos, Operation};
 
 use super::Units;
@@ -108,10 +109,9 @@ impl Layout {
                 }
                 ("separator", _) => layout.separator = Some(Separator::of(value)?),
                 _ => {
-                    let keys = KEYS.join(", ");
-                    return Err(format!(
-                        "unknown key '{key}': use {keys}, read, write, trim, flush, skip or separator"
-                    ));
+                    let others = ["read", "write", "trim", "flush", "skip", "separator"];
+                    let keys = choices(key, KEYS.into_iter().chain(others));
+                    return Err(format!("unknown key '{key}': {keys}"));
                 }
             }
         }
@@ -351,7 +351,7 @@ mod tests {
             "offset=:bytes: the column is missing",
             "skip=x: must be a number of lines",
             "separator=two: must be comma",
-            "'colour' is no key; there are offset",
+            "unknown key 'colour': choose one of offset",
         ];
         for (refusal, told) in refusals.iter().zip(told) {
             assert!(refusal.starts_with(told), "{refusal}");

@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+use flashwise_block::names::with_suggestion;
+
 use crate::{Place, TraceError};
 
 /// The file that a message names where the workload came from no file.
@@ -79,7 +81,7 @@ impl WorkloadError {
 
     /// The parser's message in one line, with the line number.
     pub(super) fn syntax(path: &str, text: &str, error: &toml::de::Error) -> Self {
-        let message = error.message().trim().replace('\n', " ").replace(NAME_ALONE, NAME_ALONE_MEANS);
+        let message = with_suggestion(error.message().trim().replace('\n', " ")).replace(NAME_ALONE, NAME_ALONE_MEANS);
         let line = error.span().and_then(|span| text.get(..span.start)).map(|before| 1 + before.matches('\n').count());
         let reason = line.map_or_else(|| message.clone(), |line| format!("line {line}: {message}"));
         Self::Syntax { path: path.to_owned(), reason }

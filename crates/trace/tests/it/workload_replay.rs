@@ -288,7 +288,7 @@ fn a_hostile_trace_is_told_with_its_line() {
         t: line 1: the header has no at_ns; it must be there, with at_ns, operation, offset_bytes, length_bytes; it reads 'offset,length'
         t: line 1: the header has no operation; it must be there, with at_ns, operation, offset_bytes, length_bytes; it reads 'at_ns,\0'
         missing: No such file or directory (os error 2)
-        .: it is no regular file
+        .: it is not a regular file
     "#);
 }
 

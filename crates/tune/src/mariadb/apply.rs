@@ -1,7 +1,7 @@
-//! Doing what was proposed to a server: all of it that acts at once, or nothing.
+//! Applies proposals to a server: all that take effect at once, or none.
 //!
-//! `SET GLOBAL` acts until the server ends; the option file makes it stay. Afterwards the values are read back. A
-//! statement that fails, or a value that is not what it was set to, takes back what was done before.
+//! `SET GLOBAL` lasts until the server stops; the option file makes it permanent. Afterwards the values are read back.
+//! If a statement fails, or a value differs from the one set, the earlier statements are undone.
 
 use super::server::Server;
 use super::settings::Effect;
@@ -45,8 +45,8 @@ fn take_back(server: &mut Server, done: &[&SettingProposal]) -> Result<(), TuneE
     done.iter().rev().try_for_each(|proposal| server.execute(&proposal.undo))
 }
 
-/// The statements that do all proposals which act at once; and those that take them back, the last one first, as a
-/// maximum may not be less than what it bounds.
+/// The statements for all proposals that take effect at once, and those that undo them, in reverse order, since a
+/// maximum may not be less than the value it limits.
 pub(super) fn statements(proposals: &[SettingProposal]) -> [Vec<String>; 2] {
     let of = |statement: fn(&SettingProposal) -> &String| acting(proposals, Effect::AtOnce).map(statement).cloned();
     let mut undo: Vec<String> = of(|proposal| &proposal.undo).collect();

@@ -22,13 +22,13 @@ use crate::servers::{
     MeasuredSettings, PrivatePlace, Rounds, SettingProposal, Side, Terms, check_rounds, check_space, compare,
 };
 
-/// A row with its index takes this, with room to grow.
+/// Size of a row with its index, with space to grow.
 const ROW_BYTES: u64 = 400;
 /// An instance without tables, its log included.
 const EMPTY_BYTES: u64 = 256 << 20;
 /// Rows of a statement that loads.
 const LOADED_AT_ONCE: u32 = 500;
-/// Errors after which a transaction is begun again: a deadlock, and a lock that was waited for too long.
+/// Errors after which a transaction is restarted: a deadlock, and a lock wait timeout.
 const IN_THE_WAY: [u16; 2] = [1213, 1205];
 
 /// How old and new settings are measured.
@@ -78,12 +78,13 @@ pub(super) fn measure(
     proposals: &[SettingProposal],
     progress: &mut dyn Progress,
 ) -> Result<MeasuredSettings, TuneError> {
-    // A server that is not there is reported however little space there is.
+    // A missing server is reported first, even if space is short too.
     let programs = Programs::find(options.programs.as_deref())?;
     options.check_space()?;
     let server = PrivateMariadb::of(programs, options.directory.as_deref())?;
     let workload = format!(
-        "short OLTP transactions on {} rows, {} sessions, rounds of {:.1} s and the server's end, nothing cached at first",
+        "short OLTP transactions on {} rows, {} sessions, rounds of {:.1} s and the shutdown, starting with empty \
+         caches",
         options.rows,
         options.clients,
         options.round_time.as_secs_f64()

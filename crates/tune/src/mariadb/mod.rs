@@ -1,21 +1,22 @@
-//! The adapter for MariaDB: variables of InnoDB from the figures of a drive, with reason, evidence and undo.
+//! The adapter for MariaDB: InnoDB variables from the profile of a drive, with reason, evidence and undo.
 //!
 //! ```text
 //!   profile ──┐
-//!             ├─▶ rules, one a variable ─▶ proposals, and what is left alone ─▶ private server: old against new settings
+//!             ├─▶ rules, one per variable ─▶ proposals, unchanged settings ─▶ private server: old against new settings
 //!   server ───┘                                │
-//!   (or the defaults of 10.11)                 ├─▶ SET GLOBAL, where that is asked for and acts at once
+//!   (or the defaults of 10.11)                 ├─▶ SET GLOBAL, on request, for what takes effect at once
 //!                                              └─▶ an option file for all that can be changed at all
 //! ```
 //!
-//! - `rules/`: one file a rule, with its arithmetic and its source;
-//! - `server.rs`: what a server tells; `settings.rs`: what is looked at, and what it is unless told otherwise;
-//! - `private.rs`: servers for measurements that are gone at the end whatever happens; `measure.rs`: rounds in turns;
-//! - `apply.rs`: all of the proposals that act at once, or none.
+//! - `rules/`: one file per rule, with its arithmetic and its source;
+//! - `server.rs`: facts read from a server; `settings.rs`: the variables and their defaults;
+//! - `private.rs`: servers for measurements, always deleted at the end; `measure.rs`: interleaved rounds;
+//! - `apply.rs`: all of the proposals that take effect at once, or none.
 //!
 //! # Limits
 //! MariaDB 10.6 to 11.8, of which 10.11 is tested; connections without TLS. A measurement compares all proposals
-//! together with none, and leaves out what only a new instance can have. The page size is told, and never changed.
+//! together with none, and leaves out settings that need a new instance. The page size is recommended but never
+//! changed.
 
 mod apply;
 mod measure;
@@ -29,6 +30,7 @@ pub use private::PrivateMariadb;
 pub use server::MariadbAddress;
 
 use flashwise_block::Progress;
+use flashwise_block::names::choices;
 use flashwise_profile::DeviceProfile;
 
 use crate::servers::{Judged, Judgement, Ruling, ServerTuning, SettingProposal, Statements};
@@ -38,31 +40,31 @@ use rules::{Facts, RULES};
 use server::{Server, ServerFacts};
 use settings::{Effect, Variable, Variables, set_statement};
 
-/// Whose defaults are the old values where no server is asked.
+/// The version whose defaults are the old values without a server.
 const DEFAULTS_OF: &str = "MariaDB 10.11";
 const CAPACITY: &str = "innodb_io_capacity";
 const CAPACITY_MAX: &str = "innodb_io_capacity_max";
 
-/// What to tune, and for what.
+/// Options of `tune_mariadb`.
 #[derive(Clone, Debug)]
 pub struct MariadbOptions {
-    /// What is known about the drive.
+    /// The profile of the drive.
     pub profile: DeviceProfile,
     /// The server; without one the old values are the defaults of 10.11.
     pub server: Option<MariadbAddress>,
-    /// Names of what is not to be changed.
+    /// Names of settings that must not change.
     pub skip: Vec<String>,
     /// Whether the server is to be changed.
     pub apply: bool,
-    /// How old and new settings are measured, where that is asked for.
+    /// How old and new settings are measured, on request.
     pub measure: Option<MariadbMeasureOptions>,
 }
 
-/// Proposes settings for a drive; measures and applies them where that is asked for.
+/// Proposes settings for a drive; measures and applies them on request.
 ///
 /// # Errors
-/// When the options make no sense, the server does not answer or refuses a statement, or the measurement fails. The
-/// server is changed only where that is asked for, and where a measurement is asked for too, only if that shows a gain.
+/// When the options are invalid, the server does not respond or refuses a statement, or the measurement fails. The
+/// server is changed only on request, and if a measurement is requested too, only if that shows a gain.
 pub fn tune_mariadb(options: &MariadbOptions, progress: &mut dyn Progress) -> Result<ServerTuning, TuneError> {
     if options.apply && options.server.is_none() {
         return Err(TuneError::Options("--apply needs a server: name it with --socket or --dsn".to_owned()));
@@ -109,7 +111,7 @@ fn judge(options: &MariadbOptions, variables: &Variables) -> Judged {
         let ruling = (rule.judge)(&facts, now);
         match now.effect == Effect::Restart && now.is_of_command_line && matches!(ruling, Ok(Ruling::Change(_))) {
             true => {
-                let why = "it is set by the server's command line, which goes before option files";
+                let why = "it is set on the server's command line, which overrides option files";
                 judged.leave(rule.name, &now.value, "overridden", why);
             }
             false => judged.judge(rule.name, &now.value, ruling, |value| variable_statements(rule.name, now, value)),
@@ -125,15 +127,15 @@ fn variable_statements(name: &str, now: &Variable, value: &str) -> Statements {
         Effect::AtOnce => (set_statement(name, value), set_statement(name, &now.value)),
         Effect::Restart => (line(value), line(&now.value)),
         Effect::NewInstance => (
-            format!("mariadb-install-db --{name}={value}, and load a dump of this instance into the new one"),
+            format!("mariadb-install-db --{name}={value}, then load a dump of this instance into the new one"),
             "keep this instance until the new one has proved itself".to_owned(),
         ),
     };
     Statements { new_value: value.to_owned(), takes_effect: now.effect.name(), apply, undo }
 }
 
-/// The server lets no capacity be above its maximum: it changes the other one, unasked. So what would be lower is set
-/// first, and a capacity above a maximum that stays is not set at all.
+/// The server keeps each capacity below its maximum by changing the other variable too. So the lower one is set first,
+/// and a capacity above an unchanged maximum is not set at all.
 fn order_capacities(judged: &mut Judged, variables: &Variables) {
     let number = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
     let at = |name: &str| judged.proposals.iter().position(|proposal| proposal.name == name);
@@ -148,7 +150,7 @@ fn order_capacities(judged: &mut Judged, variables: &Variables) {
         _ => return,
     };
     let proposal = judged.proposals.remove(place);
-    let why = format!("{} would be right, and is {than}", proposal.new_value);
+    let why = format!("{} would be right, but is {than}", proposal.new_value);
     judged.leave(name, &proposal.old_value, "cannot-tell", &why);
 }
 
@@ -165,8 +167,8 @@ fn option_file(proposals: &[SettingProposal]) -> Vec<String> {
 fn check_names(names: &[String]) -> Result<(), TuneError> {
     match names.iter().find(|name| !RULES.iter().any(|rule| rule.name == name.as_str())) {
         Some(name) => {
-            let all = RULES.iter().map(|rule| rule.name).collect::<Vec<_>>().join(", ");
-            Err(TuneError::Options(format!("--skip {name}: there is {all}")))
+            let all = choices(name, RULES.iter().map(|rule| rule.name));
+            Err(TuneError::Options(format!("--skip {name}: unknown setting; {all}")))
         }
         None => Ok(()),
     }
@@ -176,20 +178,21 @@ fn notes(server: Option<&ServerFacts>, proposals: &[SettingProposal]) -> Vec<Str
     let mut notes = Vec::new();
     if server.is_none() {
         notes.push(format!(
-            "No server was asked: the old values are the documented defaults of {DEFAULTS_OF}. --socket or --dsn asks one."
+            "No server was given: the old values are the documented defaults of {DEFAULTS_OF}. Name a server with \
+             --socket or --dsn."
         ));
     }
     if acting(proposals, Effect::AtOnce).next().is_some() {
         notes.push(
-            "SET GLOBAL acts until the server ends. --cnf-out writes an option file that makes it stay; put it where your \
-             server includes such files, such as /etc/mysql/mariadb.conf.d."
+            "SET GLOBAL lasts until the server stops. To make the settings permanent, write an option file with \
+             --cnf-out and put it where your server includes such files, such as /etc/mysql/mariadb.conf.d."
                 .to_owned(),
         );
     }
     if acting(proposals, Effect::NewInstance).next().is_some() {
         notes.push(
-            "The page size of an instance is that with which it was initialised; a server with another setting does not start \
-             on it. It is neither applied, nor in the option file, nor measured."
+            "The page size of an instance is fixed when it is initialised; a server with another setting does not \
+             start on it. It is therefore not applied, not in the option file, and not measured."
                 .to_owned(),
         );
     }

@@ -1,7 +1,8 @@
-//! A MariaDB server of one's own: instances in a new directory, reached over a socket in another, both gone at the end.
+//! A private MariaDB server: instances in a new directory, reached over a socket in another; both are deleted at the
+//! end.
 //!
-//! It listens at no port and reads no option file. As root it is run as the user `mysql`, or as `nobody` where there is
-//! none.
+//! It listens at no port and reads no option file. As root it is run as the user `mysql`, or as `nobody` if that does
+//! not exist.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,11 +18,11 @@ use crate::servers::{PrivatePlace, User, folders_in_path, forget_below};
 
 /// How long a server may take to start, or to end.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How the names of its directories begin.
+/// Prefix of the names of its directories.
 const GUARDED: &str = "flashwise-mariadb";
 /// The user who installs an instance has all rights in it.
 const USER: &str = "root";
-/// What makes an instance, and the server.
+/// The programs that create an instance, and the server.
 const NEEDED: [&str; 2] = ["mariadb-install-db", "mariadbd"];
 
 /// Where the programs are.
@@ -32,7 +33,7 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// Those in a folder, or in the path and where administrators' programs are.
+    /// Programs in a directory, or in PATH and the directories of system programs.
     ///
     /// # Errors
     /// When there are none; names the package.
@@ -47,8 +48,8 @@ impl Programs {
             _ => {
                 let place = folder.map(|folder| format!("{}: ", folder.display())).unwrap_or_default();
                 Err(TuneError::Missing(format!(
-                    "{place}no MariaDB server ({}) is there; install the package mariadb-server-core (Debian, Ubuntu) or \
-                     mariadb-server (Fedora, RHEL), or name its folder with --programs",
+                    "{place}no MariaDB server ({}) is installed; install the package mariadb-server-core (Debian, \
+                     Ubuntu) or mariadb-server (Fedora, RHEL), or name its directory with --programs",
                     NEEDED.join(", ")
                 )))
             }
@@ -61,7 +62,7 @@ impl Programs {
 pub struct PrivateMariadb {
     programs: Programs,
     running: Option<Child>,
-    // It ends what still runs.
+    // Ends processes that still run.
     pub(super) place: PrivatePlace,
 }
 
@@ -119,18 +120,18 @@ impl PrivateMariadb {
         self.place.run(&mut command, progress).map(drop)
     }
 
-    /// Copies an instance that does not run.
+    /// Copies an instance that is not running.
     ///
     /// # Errors
-    /// When there is no room, or the like.
+    /// When there is no space, or another I/O error.
     pub fn copy(&self, from: &str, to: &str, progress: &mut dyn Progress) -> Result<(), TuneError> {
         self.copy_from(self, from, to, progress)
     }
 
-    /// Copies an instance of another place that does not run there.
+    /// Copies an instance of another place that is not running there.
     ///
     /// # Errors
-    /// When there is no room, or the like.
+    /// When there is no space, or another I/O error.
     pub fn copy_from(&self, other: &Self, from: &str, to: &str, progress: &mut dyn Progress) -> Result<(), TuneError> {
         self.place.copy(&other.data(from), to, progress)
     }
@@ -148,7 +149,7 @@ impl PrivateMariadb {
     ) -> Result<(), TuneError> {
         self.stop(progress)?;
         let log = self.place.directory().join("log");
-        // What an earlier start complained of is no complaint of this one.
+        // Errors of an earlier start must not be reported for this one.
         let _ = std::fs::remove_file(&log);
         let mut command = self.program(&self.programs.server);
         command.args(["--no-defaults", "--skip-networking", "--skip-log-bin"]);
@@ -197,7 +198,7 @@ impl PrivateMariadb {
         loop {
             match child.try_wait().map_err(|e| failed(e.to_string()))? {
                 Some(status) if status.success() => return Ok(()),
-                Some(status) => return Err(failed(format!("it did not stop in order: {status}"))),
+                Some(status) => return Err(failed(format!("it did not shut down cleanly: {status}"))),
                 None if began.elapsed() > PATIENCE => {
                     let _ = child.kill();
                     let _ = child.wait();
@@ -208,7 +209,7 @@ impl PrivateMariadb {
         }
     }
 
-    /// Lets the system forget what it has cached of an instance, so that the drive is asked.
+    /// Drops an instance from the system's page cache, so that requests reach the drive.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -221,10 +222,10 @@ impl PrivateMariadb {
         self.place.instance(name)
     }
 
-    /// A connection to the instance that runs.
+    /// A connection to the running instance.
     ///
     /// # Errors
-    /// When it does not answer.
+    /// When it does not respond.
     pub fn connect(&self) -> Result<Conn, TuneError> {
         let (options, name) = options(&self.place())?;
         Conn::new(options).map_err(|error| failed(&name, &error))
@@ -245,7 +246,7 @@ impl PrivateMariadb {
 
 impl Drop for PrivateMariadb {
     fn drop(&mut self) {
-        // The guard would end it too; a child that nobody waits for stays as a name.
+        // The guard would end it too; without a wait, the child would remain as a zombie.
         if let Some(mut child) = self.running.take() {
             let _ = child.kill();
             let _ = child.wait();

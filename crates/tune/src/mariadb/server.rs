@@ -1,4 +1,4 @@
-//! What a server tells of itself: its version and its variables. Only these are read.
+//! Facts read from a server: its version and its variables. Nothing else is read.
 //!
 //! The connection is one of the crate `mysql`, over a Unix socket or TCP, without TLS.
 
@@ -11,7 +11,7 @@ use mysql::{Conn, Opts, OptsBuilder};
 use super::settings::{Effect, KNOWN, Variable, Variables, check_version};
 use crate::TuneError;
 
-/// How long a server may take to answer a connection.
+/// Timeout for connecting to a server.
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// Where a server is.
@@ -28,13 +28,13 @@ pub enum MariadbAddress {
     Url(String),
 }
 
-/// A connection to a server, with what it told.
+/// A connection to a server, with the facts read from it.
 pub(super) struct Server {
     connection: Conn,
     pub(super) facts: ServerFacts,
 }
 
-/// What a server told.
+/// Facts read from a server.
 #[derive(Clone, Debug)]
 pub(super) struct ServerFacts {
     /// Such as `MariaDB 10.11.19`.
@@ -45,10 +45,10 @@ pub(super) struct ServerFacts {
 }
 
 impl Server {
-    /// Connects and reads.
+    /// Connects and reads the facts.
     ///
     /// # Errors
-    /// When the place makes no sense, nobody answers, or the version is none that is known.
+    /// When the address is invalid, the server does not respond, or its version is not supported.
     pub(super) fn connect(place: &MariadbAddress) -> Result<Self, TuneError> {
         let (options, place) = options(place)?;
         let mut connection = Conn::new(options).map_err(|e| failed(&place, &e))?;
@@ -66,10 +66,10 @@ impl Server {
         self.connection.query_drop(statement).map_err(|e| failed(statement, &e))
     }
 
-    /// A variable's value now.
+    /// A variable's current value.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no such variable.
     pub(super) fn value(&mut self, name: &str) -> Result<String, TuneError> {
         let told: Option<String> =
             self.connection.query_first(format!("SELECT @@GLOBAL.{name}")).map_err(|e| failed(name, &e))?;
@@ -77,7 +77,7 @@ impl Server {
     }
 }
 
-/// The connection's options and what the place is called without its password.
+/// The connection's options, and its name without the password.
 pub(super) fn options(place: &MariadbAddress) -> Result<(Opts, String), TuneError> {
     let password = std::env::var("MYSQL_PWD").ok();
     let (builder, name) = match place {
@@ -87,13 +87,13 @@ pub(super) fn options(place: &MariadbAddress) -> Result<(Opts, String), TuneErro
         }
         MariadbAddress::Url(url) => {
             let opts = Opts::from_url(url)
-                .map_err(|e| TuneError::Options(format!("--dsn: {e}; such as mysql://me@db:3306")))?;
+                .map_err(|e| TuneError::Options(format!("--dsn: {e}; give a URL such as mysql://me@db:3306")))?;
             let name = format!("{}:{}", opts.get_ip_or_hostname(), opts.get_tcp_port());
             let given = opts.get_pass().map(str::to_owned);
             (OptsBuilder::from_opts(opts).pass(given.or(password)), name)
         }
     };
-    // No other way to the server than the one that was asked for.
+    // Only the requested way to the server is tried.
     let is_socket = matches!(place, MariadbAddress::Socket { .. });
     let builder = builder.prefer_socket(is_socket).tcp_connect_timeout(Some(CONNECT));
     Ok((builder.into(), name))
@@ -122,7 +122,7 @@ fn read(connection: &mut Conn) -> Result<Variables, mysql::Error> {
     Ok(Variables(rows.into_iter().filter_map(variable).collect()))
 }
 
-/// What went wrong, with the server's own words.
+/// The failed operation, with the server's message.
 pub(super) fn failed(context: &str, error: &mysql::Error) -> TuneError {
     let words = match error {
         mysql::Error::MySqlError(told) => told.message.clone(),

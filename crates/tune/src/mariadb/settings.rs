@@ -1,4 +1,4 @@
-//! What of a MariaDB server is looked at: its variables by name, with where each one comes from and when a change acts.
+//! The variables of a MariaDB server that are read, each with its origin and with the time when a change takes effect.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) enum Effect {
     AtOnce,
     /// Once the server was started again.
     Restart,
-    /// In an instance that is initialised anew.
+    /// In a newly initialised instance.
     NewInstance,
 }
 
@@ -49,7 +49,7 @@ pub(super) const KNOWN: [(&str, &str, Effect); 10] = [
     ("innodb_flush_neighbors", "1", Effect::AtOnce),
     ("innodb_io_capacity", "200", Effect::AtOnce),
     ("innodb_io_capacity_max", "2000", Effect::AtOnce),
-    // What a server finds of its drive may be another one.
+    // The server's own choice for its drive may differ.
     ("innodb_log_write_ahead_size", "512", Effect::Restart),
     ("innodb_page_size", "16384", Effect::NewInstance),
     ("innodb_read_io_threads", "4", Effect::AtOnce),
@@ -71,19 +71,19 @@ impl Variables {
         self.0.get(name)
     }
 
-    /// A number; why there is none.
+    /// The value as a number, or why it is none.
     pub(super) fn number(&self, name: &str) -> Result<f64, String> {
         let variable = self.get(name).ok_or_else(|| format!("this server has no {name}"))?;
-        variable.value.parse().map_err(|_| format!("{name} is {}, which is no number", variable.value))
+        variable.value.parse().map_err(|_| format!("{name} is {}, which is not a number", variable.value))
     }
 }
 
-/// Refuses a server of a version that is not known: 10.6 to 11.8, and of MariaDB.
+/// Refuses a server whose version is not supported: MariaDB 10.6 to 11.8.
 ///
 /// # Errors
-/// With what is known.
+/// With the supported versions.
 pub(super) fn check_version(told: &str) -> Result<String, TuneError> {
-    let fail = || TuneError::Options(format!("{told}: only MariaDB 10.6 to 11.8 are known"));
+    let fail = || TuneError::Options(format!("{told}: only MariaDB 10.6 to 11.8 are supported"));
     let number = told.split('-').next().unwrap_or_default();
     let mut parts = number.split('.').map(str::parse::<u32>);
     let (Some(Ok(major)), Some(Ok(minor))) = (parts.next(), parts.next()) else { return Err(fail()) };

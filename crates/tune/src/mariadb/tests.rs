@@ -1,4 +1,4 @@
-//! Proposals in order, and a real server held against them, where one is installed.
+//! Proposals in order, and a comparison with a real server, if one is installed.
 
 use flashwise_block::Silent;
 use flashwise_profile::Figure;

@@ -1,7 +1,7 @@
-//! Doing what was proposed to a server: all of it, or nothing.
+//! Applies proposals to a server: all of them, or none.
 //!
-//! `ALTER SYSTEM` writes `postgresql.auto.conf`; the server reads it again at `pg_reload_conf`. Afterwards the values
-//! are read back. A statement that fails takes back those before it.
+//! `ALTER SYSTEM` writes `postgresql.auto.conf`; the server reads it at `pg_reload_conf`. Afterwards the values are
+//! read back. If a statement fails, the earlier ones are undone.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ const RELOAD_STATEMENT: &str = "SELECT pg_reload_conf();";
 /// Applies every proposal.
 ///
 /// # Errors
-/// When a statement fails, with nothing applied; when a value is not what it was set to afterwards.
+/// When a statement fails, with nothing applied; when a value differs afterwards from the one set.
 pub(super) fn apply(server: &mut Server, proposals: &[SettingProposal]) -> Result<AppliedSettings, TuneError> {
     let mut done: Vec<&SettingProposal> = Vec::new();
     for proposal in proposals {

@@ -1,8 +1,8 @@
-//! What PostgreSQL does unless told otherwise, for the versions that are known.
+//! Default settings of PostgreSQL, for the supported versions.
 //!
 //! Source: the pages "Resource Consumption", "Write Ahead Log" and "Query Planning" of the documentation of each
-//! version, and its release notes: 18 made both I/O concurrencies 16. A test holds the table against a server, where
-//! there is one.
+//! version, and its release notes: 18 made both I/O concurrencies 16. A test compares the table with a server, if one
+//! is installed.
 
 use super::settings::{Setting, Settings};
 use crate::TuneError;
@@ -17,7 +17,7 @@ const VERSIONS: std::ops::RangeInclusive<u32> = 13..=18;
 pub(super) fn defaults(version: u32) -> Result<Settings, TuneError> {
     if !VERSIONS.contains(&version) {
         let (first, last) = (VERSIONS.start(), VERSIONS.end());
-        let message = format!("PostgreSQL {version}: only the versions {first} to {last} are known");
+        let message = format!("PostgreSQL {version}: only versions {first} to {last} are supported");
         return Err(TuneError::Options(message));
     }
     let (reads, maintenance) = if version >= 18 { ("16", "16") } else { ("1", "10") };

@@ -16,7 +16,7 @@ use crate::servers::{
     MeasuredSettings, PrivatePlace, Rounds, SettingProposal, Side, Terms, check_rounds, check_space, compare,
 };
 
-/// pgbench's tables take this for each unit of scale, with room to grow.
+/// Size of pgbench's tables per unit of scale, with space to grow.
 const SCALE_BYTES: u64 = 20 << 20;
 /// A cluster without tables.
 const EMPTY_BYTES: u64 = 64 << 20;
@@ -59,7 +59,8 @@ impl PostgresMeasureOptions {
         }
         if self.load.is_some() && self.script.is_none() {
             return fail(
-                "--load makes tables that pgbench knows nothing of: give the transactions with --sql".to_owned(),
+                "--load creates tables that pgbench's transactions do not use: give your transactions with --sql"
+                    .to_owned(),
             );
         }
         self.load.iter().chain(&self.script).try_for_each(|file| length_of(file).map(drop))
@@ -81,11 +82,12 @@ impl PostgresMeasureOptions {
         };
         let work = match &self.script {
             Some(file) => format!("the transactions of {}", file.display()),
-            None => "pgbench's transactions, like TPC-B".to_owned(),
+            None => "pgbench's TPC-B-like transactions".to_owned(),
         };
         let (clients, seconds) = (self.clients, self.round_seconds);
         format!(
-            "{work}, on {tables}, {clients} sessions, rounds of {seconds} s and a checkpoint, nothing cached at first"
+            "{work}, on {tables}, {clients} sessions, rounds of {seconds} s and a checkpoint, starting with empty \
+             caches"
         )
     }
 }
@@ -103,7 +105,7 @@ pub(super) fn measure(
     proposals: &[SettingProposal],
     progress: &mut dyn Progress,
 ) -> Result<MeasuredSettings, TuneError> {
-    // A server that is not there is reported however little space there is.
+    // A missing server is reported first, even if space is short too.
     let programs = Programs::find(options.programs.as_deref())?;
     options.check_space()?;
     let server = PrivatePostgres::of(programs, options.directory.as_deref())?;
@@ -175,16 +177,16 @@ impl Rounds for PgbenchRounds<'_> {
     }
 }
 
-/// `number of transactions actually processed: 1234`, behind which the number that was asked for may stand.
+/// Parses `number of transactions actually processed: 1234`, optionally followed by `/` and the requested number.
 ///
 /// # Errors
-/// When it is not there.
+/// When the line is missing.
 pub(super) fn transactions(told: &str) -> Result<u64, TuneError> {
     let count = told.lines().find_map(|line| line.strip_prefix("number of transactions actually processed: "));
     let number = count.and_then(|count| count.split('/').next()?.trim().parse().ok());
     number.ok_or_else(|| TuneError::Server {
         context: "pgbench".to_owned(),
-        message: "it tells no number of transactions".to_owned(),
+        message: "it reports no number of transactions".to_owned(),
     })
 }
 

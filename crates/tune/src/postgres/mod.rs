@@ -1,16 +1,16 @@
-//! The adapter for PostgreSQL: settings from the figures of a drive, as statements with reason, evidence and undo.
+//! The adapter for PostgreSQL: settings from the profile of a drive, as statements with reason, evidence and undo.
 //!
 //! ```text
 //!   profile ──┐
-//!             ├─▶ rules, one a setting ─▶ proposals, and what is left alone ─▶ private server: old against new settings
+//!             ├─▶ rules, one per setting ─▶ proposals, unchanged settings ─▶ private server: old against new settings
 //!   server ───┘                                │
-//!   (or the defaults of a version)             └─▶ ALTER SYSTEM, where that is asked for
+//!   (or the defaults of a version)             └─▶ ALTER SYSTEM, on request
 //! ```
 //!
-//! - `rules/`: one file a rule, with its arithmetic and its source;
-//! - `server.rs`: what a server tells; `defaults.rs`: what it does unless told otherwise;
-//! - `private.rs`: servers for measurements that are gone at the end whatever happens;
-//! - `measure.rs`: rounds in turns; `apply.rs`: all of the proposals, or none;
+//! - `rules/`: one file per rule, with its arithmetic and its source;
+//! - `server.rs`: facts read from a server; `defaults.rs`: default settings;
+//! - `private.rs`: servers for measurements, always deleted at the end;
+//! - `measure.rs`: interleaved rounds; `apply.rs`: all of the proposals, or none;
 //! - `tpcc/`: the tables and transactions of sysbench-tpcc, for studies.
 //!
 //! # Limits
@@ -34,6 +34,7 @@ pub use private::PrivatePostgres;
 pub use tpcc::{PostgresTpcc, SessionOptions, TransactionStats};
 
 use flashwise_block::Progress;
+use flashwise_block::names::choices;
 use flashwise_profile::DeviceProfile;
 
 use crate::servers::{Judged, Judgement, ServerTuning, SettingProposal, Statements};
@@ -47,32 +48,32 @@ use settings::{Effect, Setting, Settings, set_statement, undo_statement};
 /// `--skip` for every table.
 const FILL_FACTOR: &str = "fillfactor";
 
-/// What to tune, and for what.
+/// Options of `tune_postgres`.
 #[derive(Clone, Debug)]
 pub struct PostgresOptions {
-    /// What is known about the drive.
+    /// The profile of the drive.
     pub profile: DeviceProfile,
     /// The server, as libpq names it; without one the old values are the defaults of `version`.
     pub dsn: Option<String>,
-    /// Major version where no server is asked.
+    /// Major version without a server.
     pub version: u32,
     /// Sessions that read at once.
     pub sessions: u32,
     /// Reads in flight of the work; k_r where it is not given.
     pub depth: Option<u32>,
-    /// Names of what is not to be changed.
+    /// Names of settings that must not change.
     pub skip: Vec<String>,
     /// Whether the server is to be changed.
     pub apply: bool,
-    /// How old and new settings are measured, where that is asked for.
+    /// How old and new settings are measured, on request.
     pub measure: Option<PostgresMeasureOptions>,
 }
 
-/// Proposes settings for a drive; measures and applies them where that is asked for.
+/// Proposes settings for a drive; measures and applies them on request.
 ///
 /// # Errors
-/// When the options make no sense, the server does not answer or refuses a statement, or the measurement fails. The
-/// server is changed only where that is asked for, and where a measurement is asked for too, only if that shows a gain.
+/// When the options are invalid, the server does not respond or refuses a statement, or the measurement fails. The
+/// server is changed only on request, and if a measurement is requested too, only if that shows a gain.
 pub fn tune_postgres(options: &PostgresOptions, progress: &mut dyn Progress) -> Result<ServerTuning, TuneError> {
     if options.apply && options.dsn.is_none() {
         return Err(TuneError::Options("--apply needs a server: name it with --dsn".to_owned()));
@@ -171,8 +172,9 @@ fn check_names(names: &[String], tables: &[Table]) -> Result<(), TuneError> {
     let is_known = |name: &str| known().any(|known| known == name) || tables.iter().any(|table| name_of(table) == name);
     match names.iter().find(|name| !is_known(name)) {
         Some(name) => {
-            let all = known().collect::<Vec<_>>().join(", ");
-            Err(TuneError::Options(format!("--skip {name}: there is {all}, and {FILL_FACTOR} of each updated table")))
+            let all = choices(name, known());
+            let tables = format!("or '{FILL_FACTOR} of TABLE' for a table that is updated");
+            Err(TuneError::Options(format!("--skip {name}: unknown setting; {all}, {tables}")))
         }
         None => Ok(()),
     }
@@ -182,27 +184,27 @@ fn notes(options: &PostgresOptions, server: Option<&ServerFacts>, proposals: &[S
     let mut notes = Vec::new();
     match server {
         None => notes.push(format!(
-            "No server was asked: the old values are the documented defaults of PostgreSQL {}, and nothing is known of \
-             its tables. --dsn asks one.",
+            "No server was given: the old values are the documented defaults of PostgreSQL {}, and its tables are \
+             unknown. Name a server with --dsn.",
             options.version
         )),
         Some(server) => notes.push(format!(
-            "Settings that a role, a database or a session has of its own are not looked for beyond this connection's; \
-             tables are those of the database that {} was asked for.",
+            "Settings of roles, databases and sessions are seen only as far as they apply to this connection; the tables \
+             are those of the database of {}.",
             server.place
         )),
     }
     if proposals.iter().any(|proposal| proposal.name == "random_page_cost") {
         notes.push(
-            "random_page_cost is told for pages that come from the drive. Where most random reads find their page cached, \
-             a lower one is right."
+            "random_page_cost is computed for pages read from the drive. If most random reads find their page in a \
+             cache, a lower value is right."
                 .to_owned(),
         );
     }
     if proposals.iter().any(|proposal| !proposal.is_of_server()) {
         notes.push(
-            "A fill factor acts on new pages only; VACUUM FULL writes the table anew, with an exclusive lock as long as \
-             that takes. It is not measured here."
+            "A fill factor applies to new pages only; VACUUM FULL rewrites the table, under an exclusive lock. It is \
+             not measured here."
                 .to_owned(),
         );
     }

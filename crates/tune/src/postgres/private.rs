@@ -1,7 +1,7 @@
-//! A PostgreSQL server of one's own: a cluster in a new directory, reached over a socket in another, both gone at the
+//! A private PostgreSQL server: a cluster in a new directory, reached over a socket in another; both are deleted at the
 //! end.
 //!
-//! It listens at no port. As root it is run as the user `postgres`, or as `nobody` where there is none.
+//! It listens at no port. As root it is run as the user `postgres`, or as `nobody` if that does not exist.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ use super::programs::Programs;
 use crate::TuneError;
 use crate::servers::{PrivatePlace, User, forget_below};
 
-/// How the names of its directories begin.
+/// Prefix of the names of its directories.
 const GUARDED: &str = "flashwise-postgres";
 /// Settings of a cluster, beside its own file.
 const SETTINGS: &str = "flashwise.conf";
@@ -23,7 +23,7 @@ const SETTINGS: &str = "flashwise.conf";
 pub struct PrivatePostgres {
     programs: Programs,
     running: Option<PathBuf>,
-    // It ends what still runs.
+    // Ends processes that still run.
     pub(super) place: PrivatePlace,
 }
 
@@ -54,10 +54,10 @@ impl PrivatePostgres {
         format!("host='{path}' user=postgres dbname=postgres")
     }
 
-    /// What the server's program says of its version, such as `PostgreSQL 15.18`.
+    /// The version as the server's program prints it, such as `PostgreSQL 15.18`.
     ///
     /// # Errors
-    /// When it does not run.
+    /// When it cannot be run.
     pub fn version(&self, progress: &mut dyn Progress) -> Result<String, TuneError> {
         let mut command = self.server_program("postgres");
         let told = self.run(command.arg("--version"), progress)?;
@@ -65,10 +65,10 @@ impl PrivatePostgres {
         Ok(format!("PostgreSQL {number}"))
     }
 
-    /// The server's first process, whose children are all the others; `None` where none runs.
+    /// The server's first process, the parent of all others; `None` if none runs.
     ///
     /// # Errors
-    /// When the file that it is told in cannot be read.
+    /// When its PID file cannot be read.
     pub fn process(&self) -> Result<Option<u32>, TuneError> {
         let Some(data) = &self.running else { return Ok(None) };
         let file = data.join("postmaster.pid");
@@ -93,10 +93,10 @@ impl PrivatePostgres {
         std::fs::write(&own, known + &settings).map_err(|e| TuneError::file(&own, &e))
     }
 
-    /// Copies a cluster that does not run.
+    /// Copies a cluster that is not running.
     ///
     /// # Errors
-    /// When there is no room, or the like.
+    /// When there is no space, or another I/O error.
     pub fn copy(&self, from: &str, to: &str, progress: &mut dyn Progress) -> Result<(), TuneError> {
         self.place.copy(&self.place.instance(from), to, progress)
     }
@@ -136,7 +136,7 @@ impl PrivatePostgres {
         self.run(&mut command, progress).map(drop)
     }
 
-    /// Lets the system forget what it has cached of a cluster's tables, so that the drive is asked.
+    /// Drops a cluster's tables from the system's page cache, so that requests reach the drive.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -158,7 +158,7 @@ impl PrivatePostgres {
         Ok(brought)
     }
 
-    /// `pgbench`, told where the server is.
+    /// The command `pgbench`, with the server's address.
     ///
     /// # Errors
     /// When it is not installed.
@@ -168,10 +168,10 @@ impl PrivatePostgres {
         Ok(command)
     }
 
-    /// Runs a program to its end and gives what it says; Ctrl-C ends it.
+    /// Runs a program to its end and returns its output; Ctrl-C ends it.
     ///
     /// # Errors
-    /// When it fails, with its last complaint.
+    /// When it fails, with its last error message.
     pub(super) fn run(&self, command: &mut Command, progress: &mut dyn Progress) -> Result<String, TuneError> {
         self.place.run(command, progress)
     }
@@ -185,7 +185,7 @@ impl PrivatePostgres {
     }
 }
 
-/// What a server that did not start wrote last is better than that it did not.
+/// The last line of a server's log is more useful than the message that it did not start.
 fn with_log(error: TuneError, log: &Path) -> TuneError {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let last = text.lines().rfind(|line| line.contains("FATAL:") || line.contains("ERROR:"));

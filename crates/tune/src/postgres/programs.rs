@@ -1,4 +1,4 @@
-//! Where a PostgreSQL server is installed, and who runs it.
+//! Where a PostgreSQL server is installed, and which user runs it.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub(super) struct Programs {
 const NEEDED: [&str; 3] = ["initdb", "pg_ctl", "postgres"];
 
 impl Programs {
-    /// Those in a folder, or the newest that are installed.
+    /// Programs in a directory, or the newest that are installed.
     ///
     /// # Errors
     /// When there are none; names the package.
@@ -31,8 +31,8 @@ impl Programs {
         let Some(server) = server else {
             let place = folder.map(|folder| format!("{}: ", folder.display())).unwrap_or_default();
             return Err(TuneError::Missing(format!(
-                "{place}no PostgreSQL server ({}) is there; install the package postgresql (Debian, Ubuntu) or \
-                 postgresql-server (Fedora, RHEL), or name its folder with --programs",
+                "{place}no PostgreSQL server ({}) is installed; install the package postgresql (Debian, Ubuntu) or \
+                 postgresql-server (Fedora, RHEL), or name its directory with --programs",
                 NEEDED.join(", ")
             )));
         };
@@ -44,7 +44,7 @@ impl Programs {
     /// The program that runs transactions.
     ///
     /// # Errors
-    /// When there is none; names the package.
+    /// When it is missing; names the package.
     pub(super) fn pgbench(&self) -> Result<&Path, TuneError> {
         let missing = || {
             let words = "pgbench is neither beside the server nor in PATH; install the package postgresql-contrib";

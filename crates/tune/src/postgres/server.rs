@@ -1,4 +1,4 @@
-//! What a server tells of itself: version, settings, what its processes wrote, how its tables are updated.
+//! Facts read from a server: version, settings, writes of its processes, updates of its tables.
 //!
 //! Only catalogues and statistics are read. The connection is one of the crate `postgres`, without TLS.
 
@@ -11,17 +11,17 @@ use super::defaults::check_version;
 use super::settings::{Effect, NAMES, PAGE, Setting, Settings};
 use crate::TuneError;
 
-/// How long a server may take to answer a connection.
+/// Timeout for connecting to a server.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// A connection to a server, with what it told.
+/// A connection to a server, with the facts read from it.
 pub(super) struct Server {
     client: Client,
     config: Config,
     pub(super) facts: ServerFacts,
 }
 
-/// What a server told.
+/// Facts read from a server.
 #[derive(Clone, Debug)]
 pub(super) struct ServerFacts {
     /// Such as `PostgreSQL 15.18`.
@@ -33,7 +33,7 @@ pub(super) struct ServerFacts {
     pub(super) tables: Vec<Table>,
 }
 
-/// What its processes wrote since the statistics were reset.
+/// Writes of its processes since the statistics were reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Activity {
     /// Rounds of the background writer that ended at `bgwriter_lru_maxpages`.
@@ -56,22 +56,22 @@ pub(super) struct Table {
     pub(super) moved: Option<u64>,
     /// By hand and by autovacuum.
     pub(super) vacuums: u64,
-    /// 100 unless told otherwise.
+    /// 100 by default.
     pub(super) fill_factor: u32,
-    /// Whether it was told.
+    /// Whether it was set.
     pub(super) has_fill_factor: bool,
 }
 
 impl Server {
-    /// Connects and reads. A password that the DSN lacks is taken from `PGPASSWORD`.
+    /// Connects and reads the facts. A password that the DSN lacks is taken from `PGPASSWORD`.
     ///
     /// # Errors
-    /// When the DSN makes no sense, nobody answers, or the version or the page size is none that is known.
+    /// When the DSN is invalid, the server does not respond, or its version or page size is not supported.
     pub(super) fn connect(dsn: &str) -> Result<Self, TuneError> {
         let mut config = Config::from_str(dsn).map_err(|e| TuneError::Options(format!("--dsn: {}", words(&e))))?;
         if config.get_hosts().is_empty() {
             return Err(TuneError::Options(
-                "--dsn: it names no host; such as host=/var/run/postgresql dbname=postgres, or postgresql://…"
+                "--dsn: it names no host; give one, such as host=/var/run/postgresql dbname=postgres, or postgresql://…"
                     .to_owned(),
             ));
         }
@@ -85,10 +85,10 @@ impl Server {
         Ok(Self { client, config, facts })
     }
 
-    /// A new connection to the same server, which knows what the old one has not noticed yet.
+    /// A new connection to the same server, which sees the new settings.
     ///
     /// # Errors
-    /// When nobody answers.
+    /// When the server does not respond.
     pub(super) fn reconnect(&self) -> Result<Client, TuneError> {
         self.config.connect(NoTls).map_err(|e| failed(&self.facts.place, &e))
     }
@@ -117,11 +117,11 @@ fn read(client: &mut Client, place: &str) -> Result<ServerFacts, TuneError> {
     let version = number.unsigned_abs() / 10_000;
     check_version(version)?;
     if u64::from(page.unsigned_abs()) != PAGE {
-        let message = format!("{place}: pages of {page} bytes; only those of {PAGE} are known");
+        let message = format!("{place}: pages of {page} bytes; only pages of {PAGE} bytes are supported");
         return Err(TuneError::Options(message));
     }
     Ok(ServerFacts {
-        // Debian and others put the package's version behind it.
+        // Debian and others append the package's version.
         program: format!("PostgreSQL {}", name.split(' ').next().unwrap_or_default()),
         place: place.to_owned(),
         settings: read_settings(client).map_err(fail)?,
@@ -133,7 +133,7 @@ fn read(client: &mut Client, place: &str) -> Result<ServerFacts, TuneError> {
 const VERSION: &str = "SELECT current_setting('server_version_num')::int, current_setting('server_version'),
     current_setting('block_size')::int";
 
-/// A file that may not be told may be that of ALTER SYSTEM.
+/// An unreadable file name may be that of ALTER SYSTEM's file.
 const SETTINGS: &str = "SELECT name, setting, unit, context, source,
     source = 'configuration file' AND coalesce(sourcefile LIKE '%/postgresql.auto.conf', true)
     FROM pg_settings WHERE name = ANY($1)";
@@ -151,7 +151,7 @@ fn read_settings(client: &mut Client) -> Result<Settings, postgres::Error> {
 }
 
 fn read_activity(client: &mut Client, version: u32) -> Result<Activity, postgres::Error> {
-    // From 17 on the view of the background writer tells nothing of backends.
+    // From 17 on, the view of the background writer does not include backends.
     let by_backends = match version {
         17.. => {
             "(SELECT coalesce(sum(writes), 0)::bigint FROM pg_stat_io
@@ -204,7 +204,7 @@ fn place(config: &Config) -> String {
     format!("{}:{ports}", hosts.join(","))
 }
 
-/// What went wrong, with the server's own words.
+/// The failed operation, with the server's message.
 pub(super) fn failed(context: &str, error: &postgres::Error) -> TuneError {
     TuneError::Server { context: context.to_owned(), message: words(error) }
 }

@@ -1,4 +1,4 @@
-//! What of a PostgreSQL server is looked at: its settings by name, with where each one comes from.
+//! The settings of a PostgreSQL server that are read, each with its origin.
 
 use std::collections::BTreeMap;
 
@@ -77,7 +77,7 @@ impl Setting {
     /// Why an `ALTER SYSTEM` would change nothing; `None` where it would.
     pub(super) fn obstacle(&self) -> Option<String> {
         let is_ours = ["default", "configuration file"].contains(&self.source.as_str());
-        (!is_ours).then(|| format!("it is set by {}, which goes before ALTER SYSTEM", words(&self.source)))
+        (!is_ours).then(|| format!("it is set by {}, which overrides ALTER SYSTEM", words(&self.source)))
     }
 }
 
@@ -101,7 +101,7 @@ impl Settings {
         self.0.get(name)
     }
 
-    /// A number; `None` where there is no such setting.
+    /// The value as a number; `None` if there is no such setting.
     pub(super) fn number(&self, name: &str) -> Option<f64> {
         self.get(name)?.value.parse().ok()
     }
@@ -116,7 +116,7 @@ pub(super) fn set_statement(name: &str, value: &str) -> String {
     }
 }
 
-/// The statement that gives a setting back what it has now.
+/// The statement that restores the current value of a setting.
 pub(super) fn undo_statement(name: &str, setting: &Setting) -> String {
     match setting.is_altered {
         true => set_statement(name, &setting.shown()),

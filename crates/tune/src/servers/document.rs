@@ -1,5 +1,4 @@
-//! What is proposed for a server, what is left alone, and what was measured: the parts of documents that databases
-//! share.
+//! Proposals for a server, unchanged settings, and measurements: the parts of documents that databases share.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +13,7 @@ pub const MARIADB_TUNING_SCHEMA: &str = "flashwise.tuning-mariadb";
 /// `schema_version` of that document.
 pub const MARIADB_TUNING_SCHEMA_VERSION: u32 = 1;
 
-/// What one `tune` of a server found out.
+/// The result of `tune` for a server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerTuning {
     /// [`POSTGRES_TUNING_SCHEMA`] or [`MARIADB_TUNING_SCHEMA`].
@@ -25,13 +24,13 @@ pub struct ServerTuning {
     pub flashwise_version: String,
     /// The server's version, such as `PostgreSQL 15.18`.
     pub program: String,
-    /// The server that was asked, without its password; `None` where the old values are the documented defaults.
+    /// The server, without its password; `None` if the old values are the documented defaults.
     pub server: Option<String>,
     /// The drive that the profile is of.
     pub drive: String,
-    /// What follows from the drive's figures.
+    /// Changes that follow from the drive's parameters.
     pub proposals: Vec<SettingProposal>,
-    /// What was examined and is left unmodified.
+    /// Settings that were examined and are left unmodified.
     pub left_alone: Vec<LeftAlone>,
     /// Statements, in order, that do all proposals; for MariaDB those that act at once, until the server ends.
     pub sql: Vec<String>,
@@ -40,15 +39,15 @@ pub struct ServerTuning {
     /// Lines of an option file, which act from the next start on; `None` for PostgreSQL, which needs none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub option_file: Option<Vec<String>>,
-    /// Old and new settings on a private server; `None` where that was not asked for, or nothing is proposed.
+    /// Old and new settings on a private server; `None` if that was not requested, or nothing is proposed.
     pub measured: Option<MeasuredSettings>,
-    /// What was done to the server; `None` where that was not asked for.
+    /// Changes made to the server; `None` if that was not requested.
     pub applied: Option<AppliedSettings>,
-    /// What a reader should know to read the numbers right, a sentence or two each.
+    /// Notes for interpreting the numbers, a sentence or two each.
     pub notes: Vec<String>,
 }
 
-/// What was done to a server.
+/// Changes made to a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppliedSettings {
     /// The statements, in order.
@@ -62,20 +61,20 @@ pub struct AppliedSettings {
     pub needs_instance: Option<Vec<String>>,
 }
 
-/// A setting that the drive asks for.
+/// A proposed setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SettingProposal {
     /// The setting, or `fillfactor of TABLE`; `--skip` takes it, or `fillfactor` for all tables of PostgreSQL.
     pub name: String,
-    /// What it is.
+    /// The current value.
     pub old_value: String,
-    /// What it is to be.
+    /// The proposed value.
     pub new_value: String,
     /// Why.
     pub reason: String,
     /// The figures that the new value follows from.
     pub evidence: Vec<EvidenceFigure>,
-    /// What may be expected, with its unit of comparison in `metric`; `None` where only a measurement can tell.
+    /// The expected gain, with its unit of comparison in `metric`; `None` if only a measurement can show it.
     pub expected: Option<Gain>,
     /// The same in words.
     pub expected_gain: String,
@@ -90,7 +89,7 @@ pub struct SettingProposal {
 /// A figure that a proposal follows from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EvidenceFigure {
-    /// What it is: a key of the profile, what a curve of the profile shows, or a counter of the server.
+    /// Its name: a key of the profile, a quantity of a curve in the profile, or a counter of the server.
     pub figure: String,
     /// The value.
     pub value: f64,
@@ -98,19 +97,19 @@ pub struct EvidenceFigure {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// What it counts.
+    /// Its unit.
     pub unit: String,
 }
 
-/// A setting that is left as it is.
+/// A setting that is left unmodified.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftAlone {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// The current value.
     pub value: String,
-    /// Whether it is right for the drive (`fits`), the figures do not tell (`cannot-tell`), it was to be left
-    /// (`skipped`), or is set elsewhere (`overridden`).
+    /// Whether it is right for the drive (`fits`), the profile allows no decision (`cannot-tell`), the user excluded it
+    /// (`skipped`), or it is set elsewhere (`overridden`).
     pub verdict: String,
     /// Why.
     pub reason: String,
@@ -123,11 +122,11 @@ pub struct MeasuredSettings {
     pub program: String,
     /// Where its data was.
     pub directory: String,
-    /// What was run, in a sentence.
+    /// The workload, in a sentence.
     pub workload: String,
-    /// Rounds of each, taken in turns.
+    /// Rounds with each, interleaved.
     pub rounds: u32,
-    /// What was set for the rounds with new settings.
+    /// Settings of the rounds with new settings.
     pub settings: Vec<String>,
     /// Transactions a second with the old settings.
     pub before: Rate,

@@ -58,8 +58,8 @@ pub(crate) fn why_not<T>(figure: &Figure<T>, what: &str) -> String {
     }
 }
 
-/// Random requests a second of a length with so many in flight; between two measured depths on the line through them,
-/// and `None` beyond those that were measured.
+/// Random requests per second of a length with that many in flight; interpolated between two measured depths, and
+/// `None` beyond the measured ones.
 pub(crate) fn iops(profile: &DeviceProfile, operation: Operation, bytes: u64, in_flight: f64) -> Option<Measure> {
     let curve = profile.curves.throughput.iter().find(|c| c.operation == operation && c.request_bytes == bytes)?;
     at(curve, in_flight)

@@ -1,11 +1,11 @@
-//! A directory that is gone at the end, with every process that works in it, also where flashwise was killed.
+//! A directory that is deleted at the end, with every process that works in it, even if flashwise is killed.
 //!
 //! ```text
 //!   flashwise ──pipe──▶ sh: mktemp -d; wait for the end of input; end processes whose working directory is in it; rm -rf
 //! ```
 //!
-//! The kernel closes the pipe whatever ends flashwise, and the shell is in a process group of its own, so that Ctrl-C
-//! does not reach it. It has made the directory itself: there is none that it does not know of.
+//! The kernel closes the pipe however flashwise ends, and the shell is in a process group of its own, so that Ctrl-C
+//! does not reach it. The shell creates the directory itself, so it knows of every such directory.
 
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -14,7 +14,8 @@ use std::process::{Child, Command, Stdio};
 
 use crate::TuneError;
 
-/// `QUIT` lets a server end its processes and give its shared memory back; `KILL` is for what goes on after 10 s.
+/// `QUIT` lets a server end its processes and release its shared memory; `KILL` is for processes still running after 10
+/// s.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 dir=$(mktemp -d "$1/$2.XXXXXX") || exit 1
@@ -41,10 +42,10 @@ pub struct DirectoryGuard {
 }
 
 impl DirectoryGuard {
-    /// Makes a new directory in `parent`, whose name begins with `name`.
+    /// Creates a new directory in `parent`, whose name starts with `name`.
     ///
     /// # Errors
-    /// When it cannot be made there.
+    /// When it cannot be created there.
     pub fn new(parent: &Path, name: &str) -> Result<Self, TuneError> {
         let failed = |e: &io::Error| TuneError::file(parent, e);
         let parent = parent.canonicalize().map_err(|e| failed(&e))?;
@@ -60,7 +61,7 @@ impl DirectoryGuard {
         match guard.path.is_dir() {
             true => Ok(guard),
             false => {
-                let message = "no directory can be made in it".to_owned();
+                let message = "a directory cannot be created in it".to_owned();
                 Err(TuneError::File { path: parent, message })
             }
         }
@@ -85,7 +86,7 @@ mod tests {
 
     fn sleeper(directory: &Path) -> Command {
         let mut command = Command::new("sleep");
-        // It holds no output of the tests open should it be left behind.
+        // It must not keep the output of the tests open if it is left behind.
         command.arg("60").current_dir(directory).stdout(Stdio::null()).stderr(Stdio::null());
         command
     }
@@ -120,7 +121,7 @@ mod tests {
                 .err()
                 .unwrap()
                 .to_string()
-                .contains("no directory can be made")
+                .contains("a directory cannot be created")
         );
     }
 }

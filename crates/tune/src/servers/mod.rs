@@ -1,7 +1,7 @@
-//! What adapters of database servers have in common.
+//! The common parts of the adapters of database servers.
 //!
 //! ```text
-//!   profile ─▶ figures ─▶ rules (each database's own) ─▶ rulings ─▶ tune: proposals, what is left alone ─▶ document
+//!   profile ─▶ figures ─▶ rules (each database's own) ─▶ rulings ─▶ tune: proposals, unchanged settings ─▶ document
 //!   private servers: programs run as a user of their own, in a place with a guard ─▶ rounds ─▶ verdict
 //!
 //!   a database's own: connecting and reading settings · rules · statements · starting a private server · the work of a round
@@ -9,8 +9,8 @@
 //!
 //! # Adding a database
 //!
-//! A module beside `postgres/` and `mariadb/` with a document of its own, and what this module has for servers; a
-//! variant of the database in `crates/cli/src/arguments/`.
+//! A module beside `postgres/` and `mariadb/` with a document of its own, using this module for servers; a variant of
+//! the database in `crates/cli/src/arguments/`.
 
 mod document;
 pub(crate) mod figures;

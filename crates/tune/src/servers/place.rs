@@ -1,5 +1,5 @@
-//! Where private servers of one database live: a directory for their data and one for their sockets, both gone at the
-//! end.
+//! The directories of private servers of one database: one for their data and one for their sockets, both deleted at
+//! the end.
 //!
 //! As root they are run as a user of their own.
 
@@ -15,33 +15,33 @@ use super::process::{LOOK, give, run, spawn_words};
 use super::{DirectoryGuard, User};
 use crate::TuneError;
 
-/// The directories, with who works in them.
+/// The directories, and the user who works in them.
 #[derive(Debug)]
 pub(crate) struct PrivatePlace {
     user: Option<User>,
-    /// What the work is at, and how far.
+    /// The current stage of the work, and its progress.
     stage: (String, f64),
-    // The guards end what still runs.
+    // The guards end processes that still run.
     data: DirectoryGuard,
     sockets: DirectoryGuard,
 }
 
 impl PrivatePlace {
-    /// In a directory; in the one for temporary files where none is given. Sockets are always there, as their paths
-    /// have to be short. `name` is how the names of both begin.
+    /// In `directory`, or by default in the directory for temporary files. Sockets are always in the latter, as their
+    /// paths must be short. `name` is the prefix of both names.
     ///
     /// # Errors
-    /// When no directory can be made.
+    /// When no directory can be created.
     pub(crate) fn new(name: &str, directory: Option<&Path>, user: Option<User>) -> Result<Self, TuneError> {
         let temporary = std::env::temp_dir();
         let data = DirectoryGuard::new(directory.unwrap_or(&temporary), name)?;
         let sockets = DirectoryGuard::new(&temporary, name)?;
-        let this = Self { user, stage: ("making a private server".to_owned(), 0.0), data, sockets };
+        let this = Self { user, stage: ("creating a private server".to_owned(), 0.0), data, sockets };
         [this.directory(), this.sockets()].into_iter().try_for_each(|path| this.give(path))?;
         Ok(this)
     }
 
-    /// What the work is at from now on, and how far.
+    /// Sets the current stage of the work, and its progress.
     pub(crate) fn at(&mut self, stage: String, fraction: f64) {
         self.stage = (stage, fraction);
     }
@@ -73,10 +73,10 @@ impl PrivatePlace {
         command
     }
 
-    /// Runs a program to its end and gives what it says; Ctrl-C ends it.
+    /// Runs a program to its end and returns its output; Ctrl-C ends it.
     ///
     /// # Errors
-    /// When it fails, with its last complaint.
+    /// When it fails, with its last error message.
     pub(crate) fn run(&self, command: &mut Command, progress: &mut dyn Progress) -> Result<String, TuneError> {
         run(command, (&self.stage.0, self.stage.1), progress, &|error| self.explain(error))
     }

@@ -1,4 +1,4 @@
-//! Running a server's programs: to their end, with what they say, as another user where that has to be.
+//! Runs a server's programs to their end, as another user if needed, and returns their output.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -17,10 +17,11 @@ use crate::TuneError;
 /// How often it is looked whether a program has ended.
 pub(super) const LOOK: Duration = Duration::from_millis(10);
 
-/// Runs a program to its end and gives what it says; Ctrl-C ends it. `stage` is what the work is at, and how far.
+/// Runs a program to its end and returns its output; Ctrl-C ends it. `stage` is the current stage of the work, and its
+/// progress.
 ///
 /// # Errors
-/// When it fails, with its last complaint; where it cannot be started, in the words of `explain`.
+/// When it fails, with its last error message; if it cannot be started, with the message of `explain`.
 pub(super) fn run(
     command: &mut Command,
     stage: (&str, f64),
@@ -58,7 +59,11 @@ pub(super) fn spawn_words(error: &io::Error, user: Option<User>, place: &Path) -
     let words = words.split(" (os error").next().unwrap_or_default();
     match (user, error.kind()) {
         (Some(user), io::ErrorKind::PermissionDenied) => {
-            format!("{words}: run by root it runs as user {}, who must be able to reach {}", user.id, place.display())
+            format!(
+                "{words}: started by root, it runs as user {}, who must be able to reach {}",
+                user.id,
+                place.display()
+            )
         }
         _ => words.to_owned(),
     }
@@ -70,7 +75,7 @@ pub(super) fn give(path: &Path, user: Option<User>) -> Result<(), TuneError> {
     chown(path, Some(user.id), Some(user.group)).map_err(|e| TuneError::file(path, &e))
 }
 
-/// The last line that a program complains with, or the one that tells an error.
+/// The last line of a program's errors, or the one with the actual error.
 fn complaint(text: &str) -> Option<String> {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     let error = lines().find(|line| ["error:", "ERROR:", "FATAL:"].iter().any(|mark| line.contains(mark)));
@@ -95,7 +100,7 @@ fn read_again(file: &mut File) -> Result<String, TuneError> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Lets the system forget what it has cached of the files below a directory.
+/// Drops the files below a directory from the system's page cache.
 pub(crate) fn forget_below(directory: &Path) -> Result<(), TuneError> {
     let failed = |e: io::Error| TuneError::file(directory, &e);
     for entry in std::fs::read_dir(directory).map_err(failed)? {
@@ -105,7 +110,7 @@ pub(crate) fn forget_below(directory: &Path) -> Result<(), TuneError> {
             continue;
         }
         let file = File::open(&path).map_err(|e| TuneError::file(&path, &e))?;
-        // What is not on the drive yet cannot be forgotten.
+        // Dirty pages cannot be dropped.
         file.sync_data().map_err(|e| TuneError::file(&path, &e))?;
         fadvise(&file, 0, None, Advice::DontNeed).map_err(|e| TuneError::file(&path, &e.into()))?;
     }

@@ -16,7 +16,7 @@ use super::{MeasuredSettings, PrivatePlace, SettingProposal, verdict};
 use crate::rates::{gain, rate};
 use crate::{Target, TuneError};
 
-/// Fewer rounds of each tell nothing.
+/// Fewer rounds give no usable interval.
 const FEWEST_ROUNDS: u32 = 5;
 
 /// One of the two instances.
@@ -41,7 +41,7 @@ pub(crate) trait Rounds {
     fn round(&mut self, side: &Side, round: u32, progress: &mut dyn Progress) -> Result<f64, TuneError>;
 }
 
-/// How long, where, and of what in words.
+/// Number of rounds, directory, and description of the workload.
 pub(crate) struct Terms<'a> {
     pub(crate) rounds: u32,
     pub(crate) directory: Option<&'a Path>,
@@ -78,7 +78,7 @@ pub(crate) fn compare<R: Rounds>(
     let gain = gain("transactions_per_s", (before.name, &before.rates), (after.name, &after.rates));
     let gain = gain.ok_or_else(|| TuneError::Server {
         context: R::PROGRAM.to_owned(),
-        message: "no round finished a transaction; give longer ones with --round-time".to_owned(),
+        message: "no round completed a transaction; give longer rounds with --round-time".to_owned(),
     })?;
     Ok(MeasuredSettings {
         program,
@@ -97,21 +97,21 @@ fn directory_or_temporary(directory: Option<&Path>) -> PathBuf {
     directory.map_or_else(std::env::temp_dir, Path::to_owned)
 }
 
-/// Refuses rounds that tell nothing.
+/// Refuses too few rounds.
 ///
 /// # Errors
-/// With the least.
+/// With the minimum.
 pub(crate) fn check_rounds(rounds: u32) -> Result<(), TuneError> {
     match rounds >= FEWEST_ROUNDS {
         true => Ok(()),
-        false => Err(TuneError::Options(format!("--rounds {rounds}: fewer than {FEWEST_ROUNDS} tell nothing"))),
+        false => Err(TuneError::Options(format!("--rounds {rounds}: give at least {FEWEST_ROUNDS}"))),
     }
 }
 
-/// Refuses a directory in which two instances of so many bytes have no space.
+/// Refuses a directory without enough space for two instances of that size.
 ///
 /// # Errors
-/// With the directory, or the space that is missing.
+/// With the directory, or the missing space.
 pub(crate) fn check_space(directory: Option<&Path>, instance_bytes: u64) -> Result<(), TuneError> {
     let directory = directory_or_temporary(directory);
     if !directory.is_dir() {

@@ -1,17 +1,17 @@
-//! What a rule says of a setting.
+//! The decision of a rule about a setting.
 
 use super::EvidenceFigure;
 use crate::Gain;
 
-/// Nothing in a profile tells how much of a database's time a setting decides.
-pub(crate) const UNKNOWN: &str = "unknown; --measure tells";
+/// A profile does not show how much of a database's time a setting affects.
+pub(crate) const UNKNOWN: &str = "unknown; --measure measures it";
 
-/// What a rule says of a setting.
+/// The decision of a rule about a setting.
 #[derive(Clone, Debug)]
 pub(crate) enum Ruling {
     /// It is to be changed.
     Change(Change),
-    /// It is right as it is, because …
+    /// It is right unmodified, for this reason.
     Fits(String),
 }
 

@@ -1,18 +1,18 @@
-//! From rulings to a document, which is measured and applied where that is asked for: the same for every server.
+//! From rulings to a document, and measuring and applying it on request: the same for every server.
 
 use flashwise_profile::DeviceProfile;
 
 use super::{AppliedSettings, Change, LeftAlone, MeasuredSettings, Ruling, ServerTuning, SettingProposal};
 use crate::TuneError;
 
-/// What the rules say.
+/// The decisions of the rules.
 #[derive(Default)]
 pub(crate) struct Judged {
     pub(crate) proposals: Vec<SettingProposal>,
     pub(crate) left_alone: Vec<LeftAlone>,
 }
 
-/// A change of a setting: what it becomes, when that acts, and the statements that do it and take it back.
+/// A change of a setting: its new value, when it takes effect, and the statements that apply and undo it.
 pub(crate) struct Statements {
     pub(crate) new_value: String,
     pub(crate) takes_effect: &'static str,
@@ -37,12 +37,12 @@ impl Judged {
         self.left_alone.push(LeftAlone { name, value, verdict, reason });
     }
 
-    /// What was to be left as it is.
+    /// A setting that the user excluded.
     pub(crate) fn skip(&mut self, name: &str, value: &str) {
-        self.leave(name, value, "skipped", "it was to be left as it is");
+        self.leave(name, value, "skipped", "excluded by --skip");
     }
 
-    /// Takes what a rule says of a setting; `statements` are asked for where it is to be changed, with its new value.
+    /// Adds the decision of a rule about a setting; for a change, `statements` is called with the new value.
     pub(crate) fn judge(
         &mut self,
         name: &str,
@@ -101,8 +101,8 @@ impl Judged {
 type Act<'a, T> = &'a mut dyn FnMut(&[SettingProposal]) -> Result<T, TuneError>;
 
 impl ServerTuning {
-    /// Measures the proposals that a private server can be started with, and applies all of them, each where it is
-    /// given how. What was measured is applied only if it pays.
+    /// Measures the proposals that a private server can be started with, and applies all of them, as far as requested.
+    /// Measured proposals are applied only if there is a gain.
     ///
     /// # Errors
     /// When the measurement fails, or the server refuses a statement.
@@ -117,12 +117,12 @@ impl ServerTuning {
             let startable: Vec<SettingProposal> = self.proposals.iter().filter(|p| startable(p)).cloned().collect();
             pays = !startable.is_empty() && self.measure(measure, &startable)?;
             if startable.is_empty() {
-                self.notes.push("Nothing was measured, as no setting of the server is to be changed.".to_owned());
+                self.notes.push("Nothing was measured: no change of a server setting is proposed.".to_owned());
             }
         }
         match apply.filter(|_| !self.proposals.is_empty()) {
             Some(apply) if pays => self.applied = Some(apply(&self.proposals)?),
-            Some(_) => self.notes.push("Nothing was applied, as no gain was measured.".to_owned()),
+            Some(_) => self.notes.push("Nothing was applied: no gain was measured.".to_owned()),
             None => {}
         }
         Ok(self)
@@ -135,13 +135,13 @@ impl ServerTuning {
         proposals: &[SettingProposal],
     ) -> Result<bool, TuneError> {
         self.notes.push(
-            "Measured on a private server whose other settings are the defaults, all proposed settings together. Rates \
-             are wall-clock time on this machine, and tell of the profile's drive only where the data lay on it."
+            "Measured on a private server with default settings otherwise, all proposed settings together. Rates are \
+             wall-clock rates on this machine; they apply to the profile's drive only if the data was on it."
                 .to_owned(),
         );
         let measured = measure(proposals)?;
         if measured.program != self.program && self.server.is_some() {
-            self.notes.push(format!("{} was measured; the server itself is {}.", measured.program, self.program));
+            self.notes.push(format!("The measurement used {}; your server is {}.", measured.program, self.program));
         }
         let pays = measured.verdict == "pays";
         self.measured = Some(measured);

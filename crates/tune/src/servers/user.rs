@@ -1,4 +1,4 @@
-//! Who runs a server: one that refuses to be root's, or had better not be.
+//! The user who runs a server that refuses to run as root, or should not.
 
 /// A user of the system, by numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,7 +8,8 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// The user of that name where this is root, or `nobody` where there is none; `None` where this is not root.
+    /// The user of that name if this process is root, or `nobody` if that does not exist; `None` if this process is not
+    /// root.
     pub(crate) fn instead_of_root(name: &str) -> Option<Self> {
         let known = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
         let nobody = Self { id: 65_534, group: 65_534 };

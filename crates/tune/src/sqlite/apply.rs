@@ -1,8 +1,8 @@
-//! Doing to a user's database what pays, without a moment at which it could be lost.
+//! Applies the settings that gain to a user's database, without ever risking it.
 //!
-//! What SQLite itself can change it changes in place: a journal mode, and a page size by `VACUUM`, which is a
-//! transaction. A layout makes a new file beside the database, whole or not at all, and leaves the database as it is.
-//! An `integrity_check` comes before and after.
+//! Settings that SQLite can change are changed in place: a journal mode, and a page size by `VACUUM`, which is a
+//! transaction. A layout creates a new file beside the database, as a whole or not at all, and does not change the
+//! database. An `integrity_check` runs before and after.
 
 use std::path::{Path, PathBuf};
 
@@ -60,10 +60,13 @@ fn in_place(database: &Path, now: &Settings, wanted: &Settings) -> Result<Applie
         let page: i64 = db.query_row("PRAGMA page_size", [], |row| row.get(0)).map_err(failed)?;
         let journal: String = db.query_row("PRAGMA journal_mode", [], |row| row.get(0)).map_err(failed)?;
         if (page.unsigned_abs(), journal.as_str()) != (wanted.page.bytes(), wanted.journal.name()) {
-            // SQLite answers with what it is, and no error, where another connection stands in the way.
+            // If another connection prevents the change, SQLite returns the current value and no error.
             return Err(TuneError::Sql {
                 context: database.display().to_string(),
-                message: format!("pages of {page} and journal_mode {journal} afterwards: is it open elsewhere?"),
+                message: format!(
+                    "the page size is {page} and journal_mode is {journal} afterwards: is the database \
+                                  open elsewhere?"
+                ),
             });
         }
         check_integrity(&db, database)?;
@@ -86,7 +89,7 @@ fn lay_out(database: &Path, wanted: &Settings, new: &Path) -> Result<(), TuneErr
     if new.symlink_metadata().is_ok() {
         return Err(TuneError::Refused(format!("{}: exists; existing files are never written to", new.display())));
     }
-    // What an earlier database of the name left would be played into the new one.
+    // Companion files of an earlier database of that name would be replayed into the new one.
     check_target(new)?;
     check_integrity(&open_plain(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?, database)?;
     let failed = |e: std::io::Error| TuneError::file(new, &e);

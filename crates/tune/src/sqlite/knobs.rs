@@ -1,13 +1,13 @@
-//! What can be changed of a database, and what a drive's profile makes of it.
+//! The settings of a database that can be changed, and their candidates from a drive's profile.
 //!
-//! Each [`Knob`] names settings that are worth a measurement; whether they pay is measured, never assumed. They are
-//! tried in the order of [`knobs`]: what needs the least first, and what another one's gain depends on before that one.
-//! Nothing here makes a commit less durable.
+//! Each [`Knob`] names settings that are worth a measurement; the gain is measured, never assumed. They are tried in
+//! the order of [`knobs`]: settings with the fewest requirements first, and a setting before those whose gain depends
+//! on it. None makes a commit less durable.
 //!
 //! # Adding a setting
 //!
-//! A [`Knob`] with its candidates here, and what it sets in `settings.rs`. A technique of `flashwise_sqlite`'s
-//! `TECHNIQUES` is tried by itself.
+//! A [`Knob`] with its candidates here, and its effect in `settings.rs`. A technique of `flashwise_sqlite`'s
+//! `TECHNIQUES` is tried automatically.
 
 use flashwise_block::{ByteSize, Nanos};
 use flashwise_profile::{DeviceProfile, Parameters};
@@ -34,7 +34,7 @@ pub(crate) fn knobs() -> impl Iterator<Item = Knob> {
     settings.into_iter().chain(TECHNIQUES.iter().map(Knob::Technique))
 }
 
-/// What the candidates are made from.
+/// The input for the candidates.
 pub(crate) struct Facts<'a> {
     pub(crate) profile: &'a DeviceProfile,
     pub(crate) database: ByteSize,
@@ -66,7 +66,7 @@ impl Knob {
         }
     }
 
-    /// What could be changed of `now`.
+    /// The candidates for changing `now`.
     pub(crate) fn candidates(self, facts: &Facts<'_>, now: &Settings) -> Vec<Candidate> {
         match self {
             Self::PageCache => page_cache(facts, now).into_iter().collect(),
@@ -84,8 +84,8 @@ fn page_cache(facts: &Facts<'_>, now: &Settings) -> Option<Candidate> {
     let whole = ByteSize((facts.database.bytes() + facts.database.bytes() / 8).next_multiple_of(1 << 20));
     let size = whole.min(facts.page_cache_limit);
     let reason = match size == whole {
-        true => format!("all of the database, {}, has room in it: no page is read twice", facts.database),
-        false => format!("the most that may be had; the database has {}", facts.database),
+        true => format!("the whole database, {}, fits: no page is read twice", facts.database),
+        false => format!("the limit of --page-cache-limit; the database has {}", facts.database),
     };
     (size > now.page_cache).then(|| Candidate {
         settings: Settings { page_cache: size, ..*now },
@@ -104,7 +104,7 @@ fn journal_mode(drive: &Parameters, now: &Settings) -> Option<Candidate> {
         old_value: now.journal.name().to_owned(),
         new_value: Journal::Log.name().to_owned(),
         reason: format!(
-            "a commit to a rollback journal waits for several flushes one after the other{flush}; one to a log for one"
+            "a commit with a rollback journal waits for several flushes in sequence{flush}; with a log, for one"
         ),
         apply: "PRAGMA journal_mode = wal".to_owned(),
         undo: "PRAGMA journal_mode = delete".to_owned(),
@@ -113,11 +113,8 @@ fn journal_mode(drive: &Parameters, now: &Settings) -> Option<Candidate> {
 
 /// The sizes that the drive itself works in.
 fn page_sizes(drive: &Parameters, now: &Settings) -> Vec<Candidate> {
-    let figures = [
-        ("unit that it writes in", &drive.write_unit_bytes),
-        ("flash page", &drive.page_bytes),
-        ("chunk", &drive.chunk_bytes),
-    ];
+    let figures =
+        [("write unit", &drive.write_unit_bytes), ("flash page", &drive.page_bytes), ("chunk", &drive.chunk_bytes)];
     let mut candidates: Vec<Candidate> = Vec::new();
     for (what, figure) in figures {
         let Some(bytes) = figure.known().filter(|bytes| PAGES.contains(bytes) && bytes.is_power_of_two()) else {
@@ -157,7 +154,7 @@ fn checkpoint_lengths(now: &Settings) -> Vec<Candidate> {
         old_value: format!("{} pages", now.checkpoint_pages),
         new_value: format!("{pages} pages"),
         reason: format!(
-            "a page that changes often is written back once in {pages} pages of log, not once in {}; the log grows to {}",
+            "a page that changes often is written back once per {pages} pages of log instead of {}; the log grows to {}",
             now.checkpoint_pages,
             ByteSize(u64::from(pages) * now.page.bytes())
         ),
@@ -187,7 +184,7 @@ fn by_technique(technique: &Technique, drive: &Parameters, now: &Settings) -> Op
         }
         if settings.page != chunk {
             settings.page = chunk;
-            reason = format!("{reason}; page_size becomes {chunk} for it");
+            reason = format!("{reason}; needs page_size {chunk}");
         }
     }
     let before = now.vfs.parameters();

@@ -1,7 +1,7 @@
-//! Statements for a database whose own nobody gave: point SELECTs of its rows, and updates that change nothing.
+//! Generated statements for a database without statements of the user: point SELECTs of its rows, and updates that
+//! change no value.
 //!
-//! Tables take turns as often as they have rows. Where a row is asked for is chosen at random and the same for every
-//! run of one seed.
+//! Each table is used in proportion to its rows. The rows are chosen at random, the same for every run with one seed.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -11,7 +11,7 @@ use rusqlite::Connection;
 const SELECTS: usize = 4_000;
 /// SELECTs between two updates.
 const SELECTS_PER_UPDATE: usize = 4;
-/// Tables that are asked at most, the longest.
+/// Most tables to use, the longest ones.
 const TABLES: usize = 50;
 
 /// An ordinary table whose rows have numbers.
@@ -29,7 +29,7 @@ impl Table {
     }
 }
 
-/// Statements that touch the rows of a database; empty where there is no row to ask for.
+/// Statements that touch the rows of a database; empty if it has no rows.
 pub(crate) fn statements(db: &Connection, seed: u64) -> rusqlite::Result<String> {
     let tables = tables(db)?;
     let total = tables.iter().fold(0_u64, |sum, table| sum.saturating_add(table.numbers()));

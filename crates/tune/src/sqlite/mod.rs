@@ -1,7 +1,7 @@
-//! The adapter for SQLite: run it, audit it, apply what follows, run it again.
+//! The adapter for SQLite: run it, audit it, apply the techniques, run it again.
 //!
-//! Up to three runs of the same work, each on a fresh drive: SQLite as it comes; with the page size that the plan
-//! wants; with that page size and the plan's techniques. So a reader sees which part of a gain comes from what.
+//! Up to three runs of the same workload, each on a fresh drive: SQLite with default settings; with the page size of
+//! the plan; with that page size and the plan's techniques. So a reader sees the gain of each step.
 
 mod advice;
 mod apply;
@@ -42,7 +42,7 @@ use settings::{DEFAULT_PAGE, Settings};
 /// Bytes of a target that learning uses.
 pub const LEARN_REGION: ByteSize = ByteSize::mib(256);
 
-/// What to fit, and to what.
+/// Options of `fit`.
 #[derive(Clone, Debug)]
 pub struct FitOptions {
     /// The drive.
@@ -59,7 +59,7 @@ pub struct FitOptions {
     pub save_trace: Option<PathBuf>,
 }
 
-/// How a target is learned where nobody asks for more: what decides the layout of a database.
+/// How a target is learned by default: the parameters that decide the layout of a database.
 pub fn learn_options(target: &Target, seed: u64, clock: Clock) -> LearnOptions {
     LearnOptions {
         seed,
@@ -70,7 +70,7 @@ pub fn learn_options(target: &Target, seed: u64, clock: Clock) -> LearnOptions {
     }
 }
 
-/// Learns a target. On a raw device no more is written than was agreed to, whatever `max_write` says.
+/// Learns a target. On a raw device the confirmed limit of writes holds, whatever `max_write` is.
 ///
 /// # Errors
 /// When it cannot be opened or learned.
@@ -86,7 +86,7 @@ pub fn learn_target(
     Ok(learn(&mut *device, &options, progress)?)
 }
 
-/// Fits SQLite to a drive, and measures what that brings.
+/// Fits SQLite to a drive, and measures the gain.
 ///
 /// # Errors
 /// When the target, the workload or the database fails; nothing is left behind then.
@@ -112,7 +112,7 @@ pub fn fit(options: &FitOptions, progress: &mut dyn Progress) -> Result<Comparis
         let database = options.save_database.as_deref().and_then(|database| Published::found(database).ok());
         let saved = save_trace(path, &runs.before().trace);
         if let (Err(_), Some(database)) = (&saved, database) {
-            // It was new at the start: nothing of a fit that fails stays behind.
+            // It was new at the start: a fit that fails leaves no file.
             let _ = database.remove();
         }
         saved?;
@@ -120,7 +120,7 @@ pub fn fit(options: &FitOptions, progress: &mut dyn Progress) -> Result<Comparis
     Ok(runs.compare(options, profile, plan, description))
 }
 
-/// Runs a workload once, as it is, through the VFS, and gives what it asked of the target.
+/// Runs a workload once, unmodified, through the VFS, and returns its requests to the target.
 ///
 /// # Errors
 /// When the target, the workload or the database fails.
@@ -139,8 +139,8 @@ pub fn capture(
     Ok(run::run(target, &config, workload, seed, None, progress)?.trace)
 }
 
-/// Refuses a path at which no new file can be made: something is there, if only a link that leads nowhere, or there is
-/// no directory to make it in.
+/// Refuses a path where no new file can be created: the name exists, if only as a broken link, or its directory does
+/// not.
 fn check_new(path: &Path) -> Result<(), TuneError> {
     if path.symlink_metadata().is_ok() {
         return Err(TuneError::Refused(format!("{}: exists; existing files are never written to", path.display())));

@@ -1,4 +1,4 @@
-//! What a reader should know to read the numbers right.
+//! Notes for interpreting the numbers.
 
 use flashwise_block::{ByteSize, Clock};
 
@@ -11,7 +11,7 @@ const PUBLISHED_SELECT_GAIN: f64 = 1.29;
 pub(crate) fn notes(c: &Comparison) -> Vec<String> {
     let mut notes = Vec::new();
     if c.applied.is_empty() {
-        notes.push("Nothing was applied: default, before and after are one and the same run.".into());
+        notes.push("Nothing was applied: default, before and after are the same run.".into());
     }
     if c.workload.rows > 0 {
         notes.extend(published(c));
@@ -19,8 +19,9 @@ pub(crate) fn notes(c: &Comparison) -> Vec<String> {
     notes.extend(page_size(c));
     notes.push(clock(c));
     if c.before.select_latency.count > 0 && c.before.select_latency.p99_ns == 0 {
-        notes
-            .push("At least 99 % of the SELECTs were served from SQLite's page cache; the drive was not asked.".into());
+        notes.push(
+            "At least 99 % of the SELECTs were served from SQLite's page cache and did not reach the drive.".into(),
+        );
     }
     notes
 }
@@ -34,8 +35,8 @@ fn published(c: &Comparison) -> Option<String> {
     let percent = |ratio: f64| 100.0 * (ratio - 1.0);
     Some(format!(
         "Published for SQLite with use-hot-locations on this class of drive, at equal page size: {:+.0} % SELECT \
-         throughput. Measured here: {:+.0} % ({:+.0} to {:+.0} %). The published figure includes SQLite's CPU time; the \
-         rates here are of the drive alone.",
+         throughput. Measured here: {:+.0} % ({:+.0} to {:+.0} %). The published figure includes SQLite's CPU time; \
+         the rates here are those of the drive alone.",
         percent(PUBLISHED_SELECT_GAIN),
         percent(measured.ratio),
         percent(measured.low),
@@ -51,21 +52,21 @@ fn page_size(c: &Comparison) -> Option<String> {
         return None;
     }
     Some(format!(
-        "Against pages of {small}, SELECT throughput with pages of {large} at hot locations is {:.2} times ({:.2} to \
-         {:.2}): a point SELECT that misses the cache reads a whole page.",
+        "Compared with pages of {small}, pages of {large} at hot locations give {:.2} times the SELECT throughput \
+         ({:.2} to {:.2}): a point SELECT that misses the cache reads a whole page.",
         gain.ratio, gain.low, gain.high
     ))
 }
 
 fn clock(c: &Comparison) -> String {
     match c.profile.device.clock {
-        Clock::Virtual => "Rates and latencies are drive time on the simulated drive's clock, exact from run to run; \
-                           SQLite's CPU time is counted beside them. The drive starts empty: write amplification here is \
-                           padding, not yet garbage collection."
+        Clock::Virtual => "Rates and latencies are on the simulated drive's clock and repeat exactly; SQLite's CPU \
+                           time is counted separately. The drive starts empty: write amplification here comes from \
+                           padding, not from garbage collection."
             .into(),
         Clock::Wall => "Rates and latencies are wall-clock time on this machine, SQLite's CPU time included. The \
-                        operating system is told to forget the database before each SELECT and each transaction, so that \
-                        the drive is asked; the file system decides where an offset lies on it."
+                        database is dropped from the system's page cache before each SELECT and each transaction, so \
+                        that requests reach the drive; the file system decides where an offset is on the drive."
             .into(),
     }
 }

@@ -1,8 +1,8 @@
-//! What a drive's profile says should be done to a SQLite database.
+//! The plan for a SQLite database from a drive's profile.
 //!
 //! One technique so far, *use-hot-locations* (Kakaraparthy et al., PVLDB 13(4), 2019, section on SQLite3): the page is
-//! as long as the drive's chunk, and every page starts at a hot location. It is worth something only where the hot
-//! locations are not where SQLite's pages are anyway.
+//! as long as the drive's chunk, and every page starts at a hot location. It gains only if SQLite's pages are not at
+//! hot locations anyway.
 
 use flashwise_block::ByteSize;
 use flashwise_profile::{DeviceProfile, Verdict};
@@ -14,7 +14,7 @@ use crate::Applied;
 /// SQLite's largest page.
 const LARGEST_PAGE: ByteSize = ByteSize::kib(64);
 
-/// What is to be applied, or why nothing is.
+/// The techniques to apply, or the reason for none.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) page: ByteSize,
@@ -30,7 +30,7 @@ pub(crate) struct Plan {
 pub(crate) enum Obstacle {
     /// The drive leaves nothing to gain.
     NothingToGain(String),
-    /// The drive could not be told well enough.
+    /// The parameters of the drive are inconclusive.
     NotCertain(String),
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn plan(profile: &DeviceProfile, page_now: ByteSize) -> Plan {
     let (chunk, offset) = (ByteSize(chunk), ByteSize(hot.offset_bytes));
     if offset == ByteSize(0) {
         let reason = format!(
-            "The hot locations of this drive are at every multiple of {chunk}, where SQLite's pages of {page_now} are \
+            "The hot locations of this drive are at multiples of {chunk}, where SQLite's pages of {page_now} are \
              already"
         );
         return nothing(page_now, Obstacle::NothingToGain(reason));
@@ -52,7 +52,7 @@ pub(crate) fn plan(profile: &DeviceProfile, page_now: ByteSize) -> Plan {
     let layout = Layout::HotLocations { chunk, offset };
     let fits = chunk.bytes().is_power_of_two() && (DEFAULT_PAGE..=LARGEST_PAGE).contains(&chunk);
     if !fits || hot.period_bytes != chunk.bytes() || layout.check().is_err() {
-        let reason = format!("SQLite has no pages as long as this drive's chunk of {chunk}");
+        let reason = format!("SQLite's pages cannot be as large as this drive's chunk of {chunk}");
         return nothing(page_now, Obstacle::NothingToGain(reason));
     }
     let longer = (page_now != chunk).then(|| page_size(page_now, chunk));
@@ -68,9 +68,9 @@ fn nothing(page: ByteSize, obstacle: Obstacle) -> Plan {
 fn without_figures(profile: &DeviceProfile) -> Obstacle {
     let (chunk, hot) = (&profile.parameters.chunk_bytes, &profile.parameters.hot_location);
     if chunk.verdict == Verdict::Absent || hot.verdict == Verdict::Absent {
-        return Obstacle::NothingToGain("This drive shows no chunks, so that no place is better than another".into());
+        return Obstacle::NothingToGain("This drive has no chunks, so no location is better than another".into());
     }
-    Obstacle::NotCertain("The chunk or the hot locations of this drive are not certain".into())
+    Obstacle::NotCertain("The chunk or the hot locations of this drive are inconclusive".into())
 }
 
 fn page_size(old: ByteSize, chunk: ByteSize) -> Applied {
@@ -78,7 +78,7 @@ fn page_size(old: ByteSize, chunk: ByteSize) -> Applied {
         name: "page_size".into(),
         old_value: old.to_string(),
         new_value: chunk.to_string(),
-        reason: format!("a read of one chunk, {chunk}, is what this drive can share between two channels"),
+        reason: format!("this drive can serve a read of one chunk, {chunk}, with two channels"),
         undo: format!("PRAGMA page_size = {}; VACUUM", old.bytes()),
     }
 }
@@ -89,8 +89,8 @@ fn hot_locations(chunk: ByteSize, offset: ByteSize) -> Applied {
         old_value: format!("pages at {chunk}·i"),
         new_value: format!("pages at {chunk}·i + {offset}"),
         reason: format!(
-            "reads that start at {chunk}·i + {offset} are the fastest; writes are cut at {chunk} boundaries so that they \
-             stay so"
+            "reads that start at {chunk}·i + {offset} are the fastest; writes are split at {chunk} boundaries to keep \
+             them so"
         ),
         undo: "flashwise sqlite export FILE PLAIN".into(),
     }

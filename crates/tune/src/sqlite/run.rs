@@ -1,4 +1,4 @@
-//! One measured run: a database in one layout, the workload, and what it cost.
+//! One measured run: a database in one layout, the workload, and its cost.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ const SELECTS_BETWEEN_PROGRESS: u32 = 64;
 /// SQLite's page cache while rows are loaded: as good as unlimited, so that loading is one pass over the drive.
 const LOADING_CACHE: ByteSize = ByteSize::gib(4);
 
-/// What distinguishes one run from another.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct RunConfig {
     pub(crate) label: String,
@@ -48,7 +48,7 @@ impl Workload {
         }
     }
 
-    /// What the database and its journal take at most, roughly.
+    /// Approximate size limit of the database and its journal.
     fn database_bytes_max(&self) -> Result<ByteSize, TuneError> {
         match self {
             Self::KeyValue(workload) => Ok(workload.database_bytes_max()),
@@ -64,7 +64,7 @@ pub(crate) struct Rounds {
     pub(crate) inserts: Vec<f64>,
     /// Time of each round; for a user's own statements.
     pub(crate) times: Vec<Nanos>,
-    /// Time of writing back, at the end, what is in the log: work of the rounds that was put off.
+    /// Time of writing the log back at the end: deferred work of the rounds.
     pub(crate) write_back: Nanos,
     pub(crate) select_latency: LatencySummary,
     pub(crate) transaction_latency: LatencySummary,
@@ -76,7 +76,7 @@ impl Rounds {
         operations as f64 / time.0.max(operations) as f64 * 1e9
     }
 
-    /// Time of each round, ns, each with its share of what was put off to the end; nothing takes less than one.
+    /// Time of each round, ns, each with its share of the deferred work; at least one.
     pub(crate) fn whole_times(&self) -> Vec<f64> {
         let share = self.write_back.0 as f64 / self.times.len().max(1) as f64;
         self.times.iter().map(|time| (time.0 as f64 + share).max(1.0)).collect()
@@ -155,7 +155,7 @@ fn set_journal(session: &Session, db: &Connection, settings: &Settings) -> Resul
     }
 }
 
-/// Writes back what is in the log, and tells how long that took: otherwise the longest log would cost the least.
+/// Writes the log back, and returns the time that took: otherwise the longest log would cost the least.
 fn write_log_back(session: &Session, db: &Connection, settings: &Settings) -> Result<Nanos, TuneError> {
     if settings.journal == Journal::Rollback || !db.is_autocommit() {
         return Ok(Nanos(0));

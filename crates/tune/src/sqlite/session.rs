@@ -15,7 +15,7 @@ use crate::{Target, TuneError};
 static SESSIONS: AtomicU64 = AtomicU64::new(0);
 /// Name of the database on a simulated drive.
 const DATABASE: &str = "fit.db";
-/// Wanted by nobody: a simulated drive has its own capacity.
+/// Unused: a simulated drive has its own capacity.
 const NO_SCRATCH: ByteSize = ByteSize(0);
 
 /// A VFS over a fresh drive or a fresh directory.
@@ -30,7 +30,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Opens the target anew.
+    /// Opens the target again, as new.
     pub(crate) fn start(target: &Target, options: VfsOptions, seed: u64, label: &str) -> Result<Self, TuneError> {
         let (backend, directory) = match target {
             Target::Simulated { .. } => (Backend::Drive(target.open(seed, NO_SCRATCH)?), None),
@@ -40,7 +40,7 @@ impl Session {
             }
             Target::Raw(raw) => {
                 let path = raw.path().display();
-                return Err(TuneError::Refused(format!("{path}: a database is not laid out on a raw device")));
+                return Err(TuneError::Refused(format!("{path}: a database needs a directory, not a raw device")));
             }
         };
         let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
@@ -77,7 +77,7 @@ impl Session {
         db.execute_batch(sql).map_err(|e| self.sql_error(sql, &e))
     }
 
-    /// SQLite's error with what was being done and, where the VFS had a part in it, its words.
+    /// SQLite's error with the failed operation and, if the VFS was involved, its message.
     pub(crate) fn sql_error(&self, context: &str, error: &rusqlite::Error) -> TuneError {
         if is_interrupt(error) {
             return BlockError::Interrupted.into();
@@ -90,8 +90,8 @@ impl Session {
         TuneError::Sql { context: format!("{}: {context}", self.label), message: format!("{}{below}", words_of(error)) }
     }
 
-    /// On a real file system, lets the operating system forget what it has cached of the database, so that the next
-    /// read asks the drive. A simulated drive has no such cache.
+    /// On a real file system, drops the database from the system's page cache, so that the next read reaches the drive.
+    /// A simulated drive has no such cache.
     pub(crate) fn drop_page_cache(&self) {
         if let Some(file) = &self.cached_file {
             // Only advice: where it is not taken, reads are served from memory, which the notes of a comparison say.
@@ -109,7 +109,7 @@ impl Session {
         }
     }
 
-    /// What `PRAGMA integrity_check` says, if it is not `ok` as an error.
+    /// Runs `PRAGMA integrity_check`; any result but `ok` is an error.
     pub(crate) fn check_integrity(&self, db: &Connection) -> Result<String, TuneError> {
         let answer: String = db
             .query_row("PRAGMA integrity_check", [], |row| row.get(0))
@@ -126,7 +126,7 @@ impl Session {
     }
 }
 
-/// What SQLite itself says, without the statements that rusqlite adds.
+/// SQLite's own message, without the statement that rusqlite adds.
 pub(crate) fn words_of(error: &rusqlite::Error) -> String {
     match error {
         rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
@@ -153,7 +153,7 @@ impl Reading {
     }
 }
 
-/// CPU time of this thread less what the VFS and the drive below it took.
+/// CPU time of this thread without that of the VFS and the drive below it.
 fn sqlite_cpu_time(vfs: &Vfs) -> Nanos {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     let thread = Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);

@@ -1,13 +1,13 @@
-//! What of a SQLite database can be set: how its file is kept, and how it is opened.
+//! The settings of a SQLite database: the layout of its file, and how it is opened.
 
 use flashwise_block::ByteSize;
 use flashwise_sqlite::VfsOptions;
 
-/// SQLite's page size unless told otherwise.
+/// Default page size of SQLite.
 pub(crate) const DEFAULT_PAGE: ByteSize = ByteSize::kib(4);
-/// SQLite's page cache unless told otherwise (`SQLITE_DEFAULT_CACHE_SIZE`, -2000).
+/// Default page cache of SQLite (`SQLITE_DEFAULT_CACHE_SIZE`, -2000).
 pub(crate) const DEFAULT_PAGE_CACHE: ByteSize = ByteSize::kib(2000);
-/// Pages of a log at which SQLite writes it back unless told otherwise (`SQLITE_DEFAULT_WAL_AUTOCHECKPOINT`).
+/// Default pages of a log at which SQLite writes it back (`SQLITE_DEFAULT_WAL_AUTOCHECKPOINT`).
 pub(crate) const DEFAULT_CHECKPOINT_PAGES: u32 = 1000;
 
 /// How transactions are made atomic.
@@ -45,13 +45,13 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// SQLite as it comes, with a page size and a page cache.
+    /// SQLite with default settings, except page size and page cache.
     pub(crate) fn plain(page: ByteSize, page_cache: ByteSize) -> Self {
         let (journal, checkpoint_pages) = (Journal::Rollback, DEFAULT_CHECKPOINT_PAGES);
         Self { page, journal, page_cache, checkpoint_pages, vfs: VfsOptions::PLAIN }
     }
 
-    /// What each connection has to be told, where it is not what SQLite does anyway.
+    /// Statements for each connection, where they differ from SQLite's defaults.
     pub(crate) fn at_open(&self) -> Vec<String> {
         let cache = (self.page_cache != DEFAULT_PAGE_CACHE).then(|| cache_pragma(self.page_cache));
         let checkpoint = self.journal == Journal::Log && self.checkpoint_pages != DEFAULT_CHECKPOINT_PAGES;

@@ -1,11 +1,12 @@
-//! Tuning a user's database: candidates from the drive's profile, each measured on a copy, kept where it pays.
+//! Tunes a user's database: candidates from the drive's profile, each measured on a copy, kept if it gains.
 //!
 //! The settings are improved one after the other. A candidate's run is compared with the best one so far, round by
-//! round of the same statements; it is kept when the interval of the gain is above [`WORTH_IT`]. So each gain is what a
-//! change brings beside those before it, and the last run is what all of them bring together.
+//! round with the same statements; it is kept if the interval of the gain is above [`WORTH_IT`]. So each gain is that
+//! of a change on top of the earlier ones, and the last run has all of them.
 
 use std::path::{Path, PathBuf};
 
+use flashwise_block::names::choices;
 use flashwise_block::{ByteSize, Clock, Progress};
 use flashwise_profile::DeviceProfile;
 use flashwise_sqlite::{Layout, LogLayout, VfsOptions};
@@ -21,14 +22,14 @@ use crate::{Declined, Gain, Proposal, TUNING_SCHEMA, TUNING_SCHEMA_VERSION, Targ
 /// A gain below this is not worth a change: 1 %.
 const WORTH_IT: f64 = 1.01;
 
-/// What to tune, and for what.
+/// Options of `tune`.
 #[derive(Clone, Debug)]
 pub struct TuneOptions {
     /// A plain SQLite database.
     pub database: PathBuf,
-    /// The user's own statements; made up where there are none.
+    /// The user's own statements; generated ones if `None`.
     pub statements: Option<PathBuf>,
-    /// What is known about the drive.
+    /// The profile of the drive.
     pub profile: DeviceProfile,
     /// Where it is measured.
     pub target: Target,
@@ -38,7 +39,7 @@ pub struct TuneOptions {
     pub page_cache: ByteSize,
     /// The most that it may become.
     pub page_cache_limit: ByteSize,
-    /// Names of what is not to be changed.
+    /// Names of settings that must not change.
     pub skip: Vec<String>,
     /// Whether the database is to be changed.
     pub apply: bool,
@@ -61,7 +62,7 @@ impl TuneOptions {
 /// Tunes a database.
 ///
 /// # Errors
-/// When the database, the statements or the target fail. The database itself is changed only where that is asked for.
+/// When the database, the statements or the target fail. The database itself is changed only on request.
 pub fn tune(options: &TuneOptions, progress: &mut dyn Progress) -> Result<Tuning, TuneError> {
     check_names(&options.skip)?;
     let workload = UserWorkload {
@@ -81,9 +82,9 @@ pub fn tune(options: &TuneOptions, progress: &mut dyn Progress) -> Result<Tuning
 }
 
 fn check_names(names: &[String]) -> Result<(), TuneError> {
-    let known: Vec<&str> = knobs().map(Knob::name).collect();
-    match names.iter().find(|name| !known.contains(&name.as_str())) {
-        Some(name) => Err(TuneError::Options(format!("--skip {name}: there is {}", known.join(", ")))),
+    let known = || knobs().map(Knob::name);
+    match names.iter().find(|name| !known().any(|known| known == name.as_str())) {
+        Some(name) => Err(TuneError::Options(format!("--skip {name}: unknown setting; {}", choices(name, known())))),
         None => Ok(()),
     }
 }
@@ -111,12 +112,12 @@ impl<'a> Search<'a> {
         let facts =
             Facts { profile: &options.profile, database: ByteSize(bytes), page_cache_limit: options.page_cache_limit };
         let workload = Workload::User(workload.clone());
-        let first = (now, measure(options, &workload, &now, "as it is", progress)?);
+        let first = (now, measure(options, &workload, &now, "unmodified", progress)?);
         let best = first.clone();
         Ok(Self { options, workload, facts, first, best, proposals: Vec::new(), declined: Vec::new() })
     }
 
-    /// Measures what could be changed with a knob, and takes the best of it if that pays.
+    /// Measures the candidates of a knob, and keeps the best one if it gains.
     fn turn(&mut self, knob: Knob, progress: &mut dyn Progress) -> Result<(), TuneError> {
         let mut measured: Vec<(Candidate, Run, Gain)> = Vec::new();
         for candidate in knob.candidates(&self.facts, &self.best.0) {
@@ -204,13 +205,13 @@ fn uri(file: &str, vfs: &VfsOptions) -> Option<String> {
         return None;
     }
     let words = std::iter::once(format!("file:{}?vfs=flashwise", escaped(file)));
-    // Layouts are told by the file itself.
+    // Layouts are recorded in the file itself.
     let of_connections =
         VfsOptions { layout: Layout::Plain, log: LogLayout::Plain, atomic_batch: false, ..*vfs }.parameters();
     Some(words.chain(of_connections).collect::<Vec<_>>().join("&"))
 }
 
-/// A path within a URI (RFC 3986): what would end it or be taken for something else, in hexadecimal.
+/// A path within a URI (RFC 3986): reserved characters in hexadecimal.
 fn escaped(path: &str) -> String {
     let escape = |byte: u8| match byte {
         b'%' | b'?' | b'#' | b' ' | b'"' | b'<' | b'>' | 0..0x20 | 0x7f.. => format!("%{byte:02X}"),
@@ -223,21 +224,25 @@ fn notes(options: &TuneOptions, settings: &Settings) -> Vec<String> {
     let mut notes = Vec::new();
     if options.statements.is_none() {
         notes.push(
-            "The statements are made up: point SELECTs of random rows, and an update after every fourth. Give your own with \
-             --sql: what pays depends on them."
+            "The statements are generated: point SELECTs of random rows, with an UPDATE after every fourth. Give your \
+             own with --sql: the gains depend on them."
                 .to_owned(),
         );
     }
     notes.push(match options.target {
-        Target::Simulated { .. } => "Times are drive time on the simulated drive's clock; SQLite's CPU time is not in them. \
-                                     What is left in a log at the end is written back, and counted."
+        Target::Simulated { .. } => "Times are on the simulated drive's clock, without SQLite's CPU time. The log is \
+                                     written back at the end, and that time is included."
             .to_owned(),
-        _ => "Times are wall-clock time on this machine. The operating system is told to forget the database before each \
-              statement, so that the drive is asked. What is left in a log at the end is written back, and counted."
+        _ => "Times are wall-clock time on this machine. The database is dropped from the system's page cache before \
+              each statement, so that requests reach the drive. The log is written back at the end, and that time is \
+              included."
             .to_owned(),
     });
     if settings.vfs.is_converting() {
-        notes.push("A database that is laid out is opened through the VFS only; plain SQLite refuses it.".to_owned());
+        notes.push(
+            "A database in a layout of flashwise can be opened only through its VFS; plain SQLite refuses it."
+                .to_owned(),
+        );
     }
     notes
 }

@@ -20,7 +20,7 @@ use super::settings::Journal;
 use super::workload::check_page_cache;
 use crate::{TuneError, WorkloadDescription};
 
-/// Statements are split into so many rounds, for intervals.
+/// Rounds that the statements are split into, for intervals.
 const ROUNDS: usize = 10;
 /// Rows of one statement between two reports of progress.
 const ROWS_BETWEEN_PROGRESS: u64 = 4096;
@@ -48,7 +48,7 @@ pub enum Statements {
 impl Statements {
     fn read(&self) -> Result<Cow<'_, str>, TuneError> {
         match self {
-            // Each run reads them anew.
+            // Each run reads them again.
             Self::File(path) => check_regular(path)
                 .and_then(|()| read_text(path))
                 .map(Cow::Owned)
@@ -62,7 +62,7 @@ impl fmt::Display for Statements {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),
-            Self::Made(_) => f.write_str("made-up statements"),
+            Self::Made(_) => f.write_str("generated statements"),
         }
     }
 }
@@ -76,10 +76,10 @@ enum Kind {
 }
 
 impl UserWorkload {
-    /// Refuses what cannot be run, as far as that can be told without running it.
+    /// Refuses what cannot be run, as far as that is known without running it.
     ///
     /// # Errors
-    /// When the database is none, or the SQL file cannot be read or holds no statement.
+    /// When the file is not a database, or the SQL file cannot be read or contains no statement.
     pub fn check(&self) -> Result<(), TuneError> {
         check_page_cache(self.page_cache)?;
         let text = self.sql.read()?;
@@ -108,21 +108,21 @@ impl UserWorkload {
         Ok(ByteSize(ByteSize::mib(2).0.saturating_add(metadata.len().saturating_mul(2))))
     }
 
-    /// Statements for a database whose own nobody gave.
+    /// Generates statements for a database without statements of the user.
     ///
     /// # Errors
-    /// When the file is no SQLite database, or has no row to ask for.
+    /// When the file is not a SQLite database, or has no rows.
     pub(crate) fn made_up(database: &Path, seed: u64) -> Result<String, TuneError> {
         let source = Source::open(database)?;
         let text = made::statements(&source.db, seed).map_err(|e| plain_error(database, &e))?;
         if text.is_empty() {
-            let message = "no table in it has rows to ask for; give your statements with --sql".into();
+            let message = "no table in it has rows to select; give your statements with --sql".into();
             return Err(TuneError::Sql { context: database.display().to_string(), message });
         }
         Ok(text)
     }
 
-    /// What is run, in a clause.
+    /// The workload, in a clause.
     pub(crate) fn summary(&self) -> String {
         format!("{} on a copy of {}{}", self.sql, self.database.display(), self.journal())
     }
@@ -140,12 +140,12 @@ impl UserWorkload {
         }
     }
 
-    /// What is not SQLite's default journal mode, for the summary.
+    /// The journal mode for the summary, if it is not SQLite's default.
     fn journal(&self) -> &'static str {
         if self.journal_mode() == Journal::Log { ", with a write-ahead log" } else { "" }
     }
 
-    /// How the original makes transactions atomic, as far as its file tells.
+    /// How the original makes transactions atomic, according to its file.
     pub(crate) fn journal_mode(&self) -> Journal {
         if uses_wal(&self.database).unwrap_or(false) { Journal::Log } else { Journal::Rollback }
     }
@@ -165,8 +165,8 @@ fn uses_wal(path: &Path) -> std::io::Result<bool> {
 
 /// A connection that reads all of a database and changes nothing, neither in it nor beside it.
 ///
-/// SQLite cannot read a database in WAL mode, nor one whose journal has to be rolled back first, without writing. Those
-/// are copied with what belongs to them, unless another program has the WAL open and its files are there anyway.
+/// SQLite cannot read a database in WAL mode, nor one whose journal must be rolled back first, without writing. Those
+/// are copied with their companion files, unless another program has the WAL open and its files exist anyway.
 struct Source {
     // Closed before the copy goes.
     db: Connection,
@@ -210,7 +210,7 @@ impl Source {
     }
 }
 
-/// Whether a database is in WAL mode or has a WAL, and nobody else has it open.
+/// Whether a database is in WAL mode or has a WAL, and no other process has it open.
 fn has_own_wal(path: &Path) -> std::io::Result<bool> {
     use std::os::unix::fs::FileExt;
     const WRITE_VERSION_OFFSET: u64 = 18;
@@ -236,7 +236,7 @@ fn scratch() -> Result<TemporaryFolder, TuneError> {
     TemporaryFolder::create("flashwise-").map_err(|e| TuneError::file(std::env::temp_dir(), &e))
 }
 
-/// Instructions of SQLite's machine between two looks at whether the user wants to stop: well below a millisecond.
+/// Instructions of SQLite's virtual machine between two checks for an interruption: well below a millisecond.
 const INSTRUCTIONS_BETWEEN_LOOKS: c_int = 1000;
 
 /// A connection whose statements end within a moment when the user interrupts, however long one of them takes.
@@ -263,7 +263,7 @@ pub(crate) fn plain_error(path: &Path, error: &rusqlite::Error) -> TuneError {
     let is_laid_out = || flashwise_sqlite::info(path).is_ok_and(|info| info.version.is_some());
     let message = match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt) if is_laid_out() => {
-            "has a flashwise layout, so that plain SQLite cannot read it; give it as flashwise sqlite export writes it"
+            "has a flashwise layout, which plain SQLite cannot read; convert it with `flashwise sqlite export` first"
                 .to_owned()
         }
         _ => words_of(error),
@@ -325,7 +325,8 @@ pub(crate) fn measure(
             match e.sqlite_error_code() {
                 Some(ErrorCode::AuthorizationForStatementDenied) => TuneError::Sql {
                     context,
-                    message: "ATTACH and VACUUM INTO would leave the copy of your database, and are not run".into(),
+                    message: "ATTACH and VACUUM INTO would write outside the copy of your database, and are not run"
+                        .into(),
                 },
                 _ => session.sql_error(&context, &e),
             }

@@ -56,17 +56,17 @@ impl KeyValueWorkload {
         page_cache: SEED_PAGE_CACHE,
     };
 
-    /// Refuses what cannot be run.
+    /// Refuses a workload that cannot be run.
     ///
     /// # Errors
-    /// With the option that is wrong.
+    /// With the wrong option.
     pub fn check(&self) -> Result<(), TuneError> {
         let fail = |reason: &str| Err(TuneError::Options(reason.to_owned()));
         if self.rows == 0 || self.rounds == 0 || self.inserts_per_transaction == 0 {
-            return fail("rows, rounds and inserts a transaction must be at least 1");
+            return fail("rows, rounds and inserts per transaction must be at least 1");
         }
         if self.inserts_per_round == 0 && self.selects_per_round == 0 {
-            return fail("a round needs inserts or SELECTs");
+            return fail("a round needs INSERTs or SELECTs");
         }
         check_page_cache(self.page_cache)?;
         if self.keys() > 1 << 31 { fail("more than 2,147,483,648 keys; use fewer rows or rounds") } else { Ok(()) }
@@ -104,7 +104,7 @@ pub(crate) fn check_page_cache(size: ByteSize) -> Result<(), TuneError> {
     if size < ByteSize::gib(2048) {
         return Ok(());
     }
-    Err(TuneError::Options(format!("a page cache of {size} is more than SQLite can have; use less than 2 TiB")))
+    Err(TuneError::Options(format!("a page cache of {size} is more than SQLite supports; give less than 2 TiB")))
 }
 
 /// The keys in the order in which they are inserted, and the values; the same for every run of one seed.

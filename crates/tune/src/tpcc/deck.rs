@@ -30,12 +30,12 @@ impl TpccTransaction {
     }
 }
 
-/// What is left of the cards.
+/// The remaining cards.
 #[derive(Debug, Default)]
 pub(crate) struct Deck(Vec<TpccTransaction>);
 
 impl Deck {
-    /// The next card; a deck that is used up is made anew.
+    /// The next card; an empty deck is refilled.
     pub(crate) fn draw(&mut self, source: &mut Source) -> TpccTransaction {
         use TpccTransaction::{Delivery, NewOrder, OrderStatus, Payment, StockLevel};
         if let Some(card) = self.0.pop() {

@@ -50,7 +50,7 @@ macro_rules! row {
     ($($value:expr),*) => { vec![$(Value::from($value)),*] };
 }
 
-/// Makes the rows, in whichever order they are asked for.
+/// Generates the rows, in any order.
 pub(crate) struct RowSource<'a> {
     pub(crate) scale: Scale,
     pub(crate) variant: Variant,
@@ -105,7 +105,7 @@ impl RowSource<'_> {
         row
     }
 
-    /// An order of a customer, of so many lines; drawn, and given too, where it is not known before.
+    /// An order of a customer, with that many lines; drawn, and returned too, if not known before.
     pub(crate) fn order(&mut self, key: Key, customer: u32, lines: Option<u32>) -> (Row, u32) {
         let (warehouse, district, order) = key;
         let carrier = self.scale.is_delivered(order).then(|| self.source.uniform(1, 10));

@@ -1,12 +1,12 @@
-//! TPC-C, whatever database it runs on: what is drawn, which rows are loaded, and the five transactions with their mix.
+//! TPC-C on any database: random draws, loaded rows, and the five transactions with their mix.
 //!
 //! ```text
 //!   Source ─▶ load: rows of nine tables ──────────────────▶ a database's own way to insert them in bulk
 //!        └──▶ Deck ─▶ Terminal: five transactions ─▶ Sql ─▶ a database's statements.sql
 //! ```
 //!
-//! Source: TPC Benchmark C, revision 5.11. [`Variant`] is what sysbench-tpcc does differently. What a database has of
-//! its own: its schema, its statements, and an adapter for [`Sql`]; see [`crate::sqlite`] and [`crate::postgres`].
+//! Source: TPC Benchmark C, revision 5.11. [`Variant`] has the differences of sysbench-tpcc. Each database has its own
+//! schema, statements, and an adapter for [`Sql`]; see [`crate::sqlite`] and [`crate::postgres`].
 
 mod deck;
 mod load;
@@ -29,7 +29,7 @@ pub(crate) use transactions::Terminal;
 pub(crate) use values::{Columns, Value, Values};
 pub(crate) use variant::Variant;
 
-/// Queries that count what violates a condition of clause 3.3.2.
+/// Queries that count violations of a condition of clause 3.3.2.
 #[cfg(test)]
 pub(crate) fn consistency() -> impl Iterator<Item = &'static str> {
     include_str!("consistency.sql").split(';').filter(|sql| sql.contains("SELECT"))

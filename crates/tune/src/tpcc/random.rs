@@ -38,7 +38,8 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// For the run, `C` of last names lies at a distance from the one of loading that clause 2.1.6.1 allows.
+    /// For the run, the constant `C` of last names differs from that of loading by a distance that clause 2.1.6.1
+    /// allows.
     pub(crate) fn new(seed: u64) -> Self {
         const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
         let mut random = Pcg64Mcg::seed_from_u64(seed);
@@ -48,7 +49,7 @@ impl Source {
         Self { random, pool, constants }
     }
 
-    /// Chooses the constant of last names anew, 65 to 119 away from that of loading, but neither 96 nor 112.
+    /// Chooses the constant of last names again, 65 to 119 away from that of loading, but neither 96 nor 112.
     pub(crate) fn begin_run(&mut self) {
         let distance = match self.uniform(65, 117) {
             96 => 118,
@@ -131,7 +132,7 @@ mod tests {
             }
             counts
         };
-        // Which items are hot is told by other draws than how hot they are: chance would count twice.
+        // Which items are hot is decided by other draws than how hot they are: chance would count twice.
         let (ranks, counts) = (million(), million());
         assert_eq!((ranks[0], counts[0]), (0, 0));
         let mut items: Vec<usize> = (1..=100_000).collect();

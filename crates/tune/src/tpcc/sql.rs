@@ -1,26 +1,26 @@
-//! What TPC-C needs of a database: statements with named parameters, and transactions.
+//! The interface of TPC-C to a database: statements with named parameters, and transactions.
 //!
-//! A database's `statements.sql` has these parts. What a query finds is known to the next statements by the names of
-//! its columns. Known from the start are the home warehouse `:w` and the district `:d`; a customer is `:c`, for Payment
-//! of warehouse `:c_w` and district `:c_d`; an order is `:o`, the run's date `:date`.
+//! A database's `statements.sql` has these parts. The columns found by a query are parameters of the next statements,
+//! by their names. Known from the start are the home warehouse `:w` and the district `:d`; a customer is `:c`, for
+//! Payment of warehouse `:c_w` and district `:c_d`; an order is `:o`, the run's date `:date`.
 //!
-//! | part | what it does |
+//! | part | effect |
 //! |---|---|
 //! | `customers_by_name` | finds customers by last name `:name`, in order of first names; the last query gives `c_id` |
-//! | `new_order` | makes the order `:o` of `:lines` lines |
+//! | `new_order` | creates the order `:o` of `:lines` lines |
 //! | `item` | finds `i_price` of `:item` |
 //! | `stock` | reads `s_quantity` and `info` of `:item` in warehouse `:supplier`; `NN` is the district in two digits |
-//! | `order_line` | leaves `:left` after `:wanted` were taken, and makes line `:line` with `:amount` |
-//! | `payment` | gives `:amount` to the home, and reads `w_name` and `d_name` |
+//! | `order_line` | sets the quantity `:left` after `:wanted` were taken, and creates line `:line` with `:amount` |
+//! | `payment` | adds `:amount` to the home, and reads `w_name` and `d_name` |
 //! | `payer` | reads `c_credit` of the customer |
-//! | `good_credit` | what is left to do where it is good |
-//! | `credit_data` | reads `c_data`, where the new `:data` needs it |
-//! | `bad_credit` | what is left to do, with `:data`, where credit is bad |
+//! | `good_credit` | completes a payment with good credit |
+//! | `credit_data` | reads `c_data`, if the new `:data` needs it |
+//! | `bad_credit` | completes a payment with bad credit, with `:data` |
 //! | `history` | appends to HISTORY |
 //! | `balance`, `last_order` | a customer's balance, and last order `o` |
 //! | `order_status` | reads the order and its lines |
-//! | `oldest`, `deliver` | a district's oldest order `o` that waits, and its delivery by `:carrier` |
-//! | `stock_level` | counts items of which fewer than `:least` are left |
+//! | `oldest`, `deliver` | a district's oldest undelivered order `o`, and its delivery by `:carrier` |
+//! | `stock_level` | counts items with a stock of fewer than `:least` |
 
 use std::collections::HashMap;
 
@@ -67,7 +67,7 @@ impl Statements {
             let statements = statements.split(';').map(str::trim).filter(|statement| !statement.is_empty());
             Some((name.trim(), statements.collect()))
         };
-        // What stands before the first part is said of the file.
+        // Text before the first part is about the file.
         Self(sql.split("\n-- ").skip(1).filter_map(part).collect())
     }
 

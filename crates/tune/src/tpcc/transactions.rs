@@ -41,7 +41,7 @@ impl<S: Sql> Terminal<S> {
         Ok(is_kept)
     }
 
-    /// Runs a part's statements; what their queries find is known afterwards.
+    /// Runs a part's statements; the columns found by their queries are known afterwards.
     fn run(&mut self, part: &str) -> Result<(), S::Error> {
         for sql in self.statements.of(part) {
             let columns = self.sql.execute(sql, &self.values)?;
@@ -176,7 +176,7 @@ impl<S: Sql> Terminal<S> {
         Ok(())
     }
 
-    /// Clause 2.8: of the items of a district's last 20 orders, those of which few are left.
+    /// Clause 2.8: the items of a district's last 20 orders with a low stock.
     fn stock_level(&mut self, source: &mut Source) -> Result<(), S::Error> {
         self.home(source);
         self.values.set("least", source.uniform(10, 20));

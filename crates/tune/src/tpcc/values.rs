@@ -1,4 +1,4 @@
-//! What is known in a transaction: parameters of statements, and columns of the rows that they find.
+//! The values known in a transaction: parameters of statements, and columns of the rows found.
 
 use std::collections::HashMap;
 
@@ -31,7 +31,7 @@ impl<T: Into<Value>> From<Option<T>> for Value {
 /// A row, by the names of its columns.
 pub(crate) type Columns = Vec<(String, Value)>;
 
-/// What is known in a transaction, by name.
+/// The values known in a transaction, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Values(HashMap<String, Value>);
 

@@ -1,9 +1,10 @@
-//! Which TPC-C: that of the specification, or sysbench-tpcc's. All that differs but for statements and schemas is here.
+//! The variants of TPC-C: that of the specification, and sysbench-tpcc's. All differences except statements and schemas
+//! are here.
 //!
-//! Where both draw the same in another order, each keeps its own: a seed stands for the same run as ever.
+//! If both draw the same values in another order, each keeps its own: a seed always gives the same run.
 //!
-//! Sources: TPC Benchmark C, revision 5.11; Percona's sysbench-tpcc, whose strings are one letter again and again,
-//! which compresses as no specification says.
+//! Sources: TPC Benchmark C, revision 5.11; Percona's sysbench-tpcc, whose strings are one repeated letter, which
+//! compresses better than the specification's.
 
 use super::random::{Source, Uneven};
 use super::scale::{DISTRICTS, Scale};
@@ -17,7 +18,7 @@ pub(crate) enum Variant {
 }
 use Variant::{Specification, Sysbench};
 
-/// What one line of an order wants.
+/// The content of one order line.
 pub(crate) struct Line {
     pub(super) item: i64,
     pub(super) supplier: u32,
@@ -56,13 +57,13 @@ impl Variant {
         }
     }
 
-    /// What is left of a stock; it is filled up in time.
+    /// The remaining stock; it is refilled in time.
     pub(super) fn left(self, there: i64, wanted: i64) -> i64 {
         let least = if self == Specification { wanted + 10 } else { wanted + 1 };
         if there >= least { there - wanted } else { there + 91 - wanted }
     }
 
-    /// What prices are multiplied by.
+    /// Factor of prices.
     pub(super) fn price_factor(self, values: &Values) -> f64 {
         match self {
             Specification => 1.0,
@@ -70,7 +71,7 @@ impl Variant {
         }
     }
 
-    /// The amount of a payment, and the warehouse and district of who pays.
+    /// The amount of a payment, and the warehouse and district of the customer.
     pub(super) fn payment(self, source: &mut Source, scale: &Scale, home: (u32, u32)) -> (f64, (u32, u32)) {
         let district = |source: &mut Source| match source.happens(85) {
             true => home,
@@ -85,7 +86,7 @@ impl Variant {
         }
     }
 
-    /// The middle one of so many.
+    /// The middle one of a number.
     pub(super) fn middle(self, count: usize) -> usize {
         match self {
             Specification => count.saturating_sub(1) / 2,
@@ -93,7 +94,7 @@ impl Variant {
         }
     }
 
-    /// What is noted of a customer whose credit is bad. The specification's is put before the old text by the
+    /// The data recorded for a customer with bad credit. The specification's is put before the old text by the
     /// statement.
     pub(super) fn credit_data(self, values: &Values) -> String {
         let [customer, district, warehouse] = ["c", "c_d", "c_w"].map(|name| values.integer(name));
@@ -129,12 +130,12 @@ impl Variant {
 
 /// The rows before the first transaction.
 impl Variant {
-    /// The date of what was loaded: steps of the run, or the clock's.
+    /// The date of loaded rows: steps of the run, or the clock's.
     pub(super) fn at_load(self) -> Value {
         if self == Specification { Value::Integer(0) } else { "now".into() }
     }
 
-    /// A text that nobody reads.
+    /// A text that is never read.
     pub(super) fn filler(self, source: &mut Source, shortest: u32, longest: u32) -> String {
         match self {
             Specification => source.text(shortest, longest).to_owned(),
@@ -145,7 +146,7 @@ impl Variant {
         }
     }
 
-    /// A text that says what it is, or is random.
+    /// A text that contains a word, or is random.
     fn name(self, source: &mut Source, before: &str, letters: u32, (shortest, longest): (u32, u32)) -> String {
         match self {
             Specification => source.text(shortest, longest).to_owned(),
@@ -209,7 +210,7 @@ impl Variant {
         }
     }
 
-    /// Amount and text of a line; what was delivered was paid for.
+    /// Amount and text of a line; delivered lines are paid.
     pub(super) fn order_line(self, source: &mut Source, is_delivered: bool) -> (f64, String) {
         let amount = |source: &mut Source| match is_delivered {
             true => 0.0,

@@ -180,7 +180,10 @@ fn what_is_to_stay_is_not_even_tried() {
     assert!(tried.clone().all(|name| !["journal_mode", "cache_size", "wal_autocheckpoint"].contains(&name)));
     assert!(tried.count() > 0);
     let error = tune(&place.without(&["journal"]), &mut Silent).unwrap_err().to_string();
-    assert!(error.starts_with("--skip journal: there is cache_size, journal_mode, page_size, "), "{error}");
+    assert!(
+        error.starts_with("--skip journal: unknown setting; did you mean 'journal_mode'? Choose one of cache_size, "),
+        "{error}"
+    );
 }
 
 #[test]
@@ -204,7 +207,7 @@ fn a_database_that_is_open_elsewhere_keeps_its_pages_and_its_log() {
 fn without_statements_they_are_made_up_and_the_notes_say_so() {
     let place = Place::with_updates();
     let tuning = tuned(&TuneOptions { statements: None, ..place.without(&["cache_size"]) });
-    assert!(tuning.workload.starts_with("made-up statements on a copy of "), "{}", tuning.workload);
+    assert!(tuning.workload.starts_with("generated statements on a copy of "), "{}", tuning.workload);
     assert!(tuning.notes[0].contains("--sql"), "{:?}", tuning.notes);
     assert!(tuning.before.select_latency.count > 3000 && tuning.before.transaction_latency.count > 900);
 

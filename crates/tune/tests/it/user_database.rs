@@ -131,7 +131,7 @@ fn a_database_that_has_the_page_size_already_is_told_of_hot_locations_alone() {
     let c = run(&shop.options());
     let applied: Vec<_> = c.applied.iter().map(|applied| applied.name.as_str()).collect();
     assert_eq!(applied, ["use-hot-locations"]);
-    assert_eq!(c.default_page_size, c.before, "one and the same run");
+    assert_eq!(c.default_page_size, c.before, "the same run");
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn statements_cannot_reach_files_beside_the_copy() {
         let shop = Shop::new(&sql);
         let options = FitOptions { target: target(place.path().to_str().unwrap()), ..shop.options() };
         let error = fit(&options, &mut Silent).unwrap_err().to_string();
-        assert!(error.contains("work.sql, statement 1: ATTACH and VACUUM INTO would leave"), "{sql}: {error}");
+        assert!(error.contains("work.sql, statement 1: ATTACH and VACUUM INTO would write outside"), "{sql}: {error}");
         assert!(before == contents(victim.path()) && is_empty(place.path()), "{sql}");
     }
     assert_eq!(Shop::new("ATTACH ':memory:' AS m; CREATE TABLE m.t (x);").ask_saved("SELECT 'fine'"), "fine");
@@ -309,7 +309,7 @@ fn what_is_no_database_or_not_there_is_told_with_its_path() {
     let text = error_with(UserWorkload { database: shop.path("work.sql"), ..shop.workload() });
     assert!(text.ends_with("work.sql: file is not a database"), "{text}");
     let directory = error_with(UserWorkload { database: shop.path("."), ..shop.workload() });
-    assert!(directory.ends_with("it is a directory, and a regular file is needed"), "{directory}");
+    assert!(directory.ends_with("it is a directory, and give a regular file"), "{directory}");
     let no_sql = error_with(UserWorkload { sql: Statements::File(shop.path("no.sql")), ..shop.workload() });
     assert!(no_sql.ends_with("no.sql: No such file or directory"), "{no_sql}");
     assert!(!shop.path("no.db").exists());

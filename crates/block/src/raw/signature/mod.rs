@@ -1,9 +1,9 @@
-//! What a device carries, found by the magic numbers of file systems, partition tables, RAID, volume managers,
+//! The known formats on a device, found by the magic numbers of file systems, partition tables, RAID, volume managers,
 //! encryption and swap.
 //!
 //! ```text
 //!   first 4 MiB + 64 KiB, last 2 MiB ──┬──▶ table of magic numbers
-//!   blocks where copies lie ───────────┴──▶ rules for what one number at one place does not tell
+//!   blocks where copies are ───────────┴──▶ rules for formats that one number at one place does not identify
 //! ```
 //!
 //! | file | what it is |
@@ -12,11 +12,11 @@
 //! | `rules.rs` | places that depend on the size, copies, numbers that formats share |
 //! | `view.rs` | the device as the rules read it |
 //!
-//! Every kind that libblkid knows is found, and some more; the test `raw_device` asks the installed one for its list.
-//! A magic number alone counts: checksums are not verified, because what is damaged may still be wanted back. Where a
-//! super block has copies, a copy is enough. So this finds rather too much than too little. It is no proof of
-//! emptiness: data without any of these formats (a database on a raw device, what the firmware of a RAID controller
-//! hides) is not seen.
+//! Every kind that libblkid knows is found, and some more; the test `raw_device` compares with the list of the installed
+//! one. A magic number is sufficient: checksums are not verified, because damaged data may still be wanted. If a super
+//! block has copies, a copy is sufficient. So there may be false positives. No signature does not mean empty: data
+//! without any of these formats (a database on a raw device, data hidden by the firmware of a RAID controller) is not
+//! found.
 //!
 //! Sources, by the lines of the table and the functions of the rules: Linux `Documentation/filesystems/ext4` (super
 //! block), `fs/xfs/libxfs/xfs_format.h`, `include/uapi/linux/btrfs_tree.h`, `include/linux/f2fs_fs.h`,
@@ -48,6 +48,8 @@ use serde::{Serialize, Serializer};
 use table::{BLKID_NAMES, MAGICS};
 pub(crate) use view::View;
 
+use crate::names::choices;
+
 /// Something that a device carries, by the name that `--allow-signature` takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SignatureKind(&'static str);
@@ -55,7 +57,7 @@ pub struct SignatureKind(&'static str);
 /// A signature that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Signature {
-    /// Of what.
+    /// The kind.
     pub kind: SignatureKind,
     /// Where its magic number starts, in bytes from the device's start.
     #[serde(rename = "offset_bytes")]
@@ -91,8 +93,8 @@ impl FromStr for SignatureKind {
         let by_blkid = BLKID_NAMES.iter().find(|(name, _)| *name == text).map(|&(_, kind)| kind);
         let wanted = by_blkid.unwrap_or(text);
         Self::all().into_iter().find(|kind| kind.0 == wanted).ok_or_else(|| {
-            let names: Vec<_> = Self::all().iter().map(ToString::to_string).collect();
-            format!("'{text}' is no signature that flashwise knows; there are {}", names.join(", "))
+            let names = choices(text, Self::all().iter().map(|kind| kind.0));
+            format!("unknown signature '{text}': {names}")
         })
     }
 }
@@ -122,7 +124,7 @@ mod tests {
 
     const SIZE: u64 = 16 * MIB;
 
-    /// What is found on a device of zeros with `writes` on it.
+    /// The signatures found on a device of zeros with `writes` on it.
     fn found_on(size: u64, writes: &[(u64, &[u8])]) -> Vec<(String, u64)> {
         let mut image = vec![0; size as usize];
         for &(offset, bytes) in writes {

@@ -1,5 +1,5 @@
 //! Signatures that one magic number at one place does not identify: places that depend on the size or on other fields,
-//! copies that outlive what they are copies of, and numbers that several formats share.
+//! copies that outlive their originals, and numbers that several formats share.
 
 use super::view::View;
 use super::{KIB, MIB};
@@ -56,8 +56,8 @@ fn first_page(view: &View<'_>) -> Found {
     found.filter(|&(_, at, mark)| view.has(at, mark)).map(|(kind, at, _)| (kind, at)).collect()
 }
 
-/// ext2, 3 and 4 share one number; features tell them apart. An external journal has the number too. Copies of the
-/// super block lie at the start of groups of blocks, and name the group and the size of a block.
+/// ext2, 3 and 4 share one number; features distinguish them. An external journal has the number too. Copies of the
+/// super block are at the start of block groups, and contain the group and the block size.
 fn ext(view: &View<'_>) -> Found {
     const MAGIC: u64 = 56;
     const HAS_JOURNAL: u32 = 0x4;
@@ -94,8 +94,8 @@ fn ext(view: &View<'_>) -> Found {
     vec![(kind, at + MAGIC)]
 }
 
-/// Beside the super block: headers of the first allocation group, roots of its trees, and the super blocks of others,
-/// which lie at equal distances.
+/// Besides the super block: headers of the first allocation group, roots of its trees, and the super blocks of other
+/// groups, at equal distances.
 fn xfs(view: &View<'_>) -> Found {
     const HEADERS: [&[u8]; 3] = [b"XAGF\0\0\0\x01", b"XAGI\0\0\0\x01", b"XAFL"];
     const ROOTS: [&[u8]; 9] = [
@@ -139,8 +139,8 @@ fn apfs(view: &View<'_>) -> Found {
     blocks.filter(|&at| view.has(at, b"NXSB")).take(1).map(|at| ("apfs", at)).collect()
 }
 
-/// A boot sector: FAT where its parameter block says so, else a partition table or a boot loader. Those of NTFS, exFAT
-/// and BitLocker are in the table of magic numbers.
+/// A boot sector: FAT if its parameter block says so, otherwise a partition table or a boot loader. Those of NTFS,
+/// exFAT and BitLocker are in the table of magic numbers.
 fn fat_or_mbr(view: &View<'_>) -> Found {
     const MARK: u64 = 510;
     let is_other = [&b"NTFS    "[..], b"EXFAT   ", b"-FVE-FS-"].iter().any(|name| view.has(3, name));
@@ -288,7 +288,7 @@ fn promise(view: &View<'_>) -> Found {
     places.filter(|&at| view.has(at, b"Promise Technology, Inc.")).take(1).map(|at| ("promise", at)).collect()
 }
 
-/// VIA's metadata begins as a boot sector ends; the version and the sum of its 50 bytes tell it apart.
+/// VIA's metadata starts like the end of a boot sector; the version and the sum of its 50 bytes distinguish it.
 fn via(view: &View<'_>) -> Found {
     let Some(at) = (view.size / 512).checked_sub(1).map(|sector| sector * 512) else { return Vec::new() };
     let Some(bytes) = view.bytes::<51>(at) else { return Vec::new() };
@@ -318,7 +318,7 @@ fn ufs(view: &View<'_>) -> Found {
     places.into_iter().filter(is_there).take(1).map(|at| ("ufs", at)).collect()
 }
 
-/// The super block of System V lies in the second half of a block whose number depends on the disk.
+/// The super block of System V is in the second half of a block whose number depends on the disk.
 fn sysv(view: &View<'_>) -> Found {
     const MAGIC: u32 = 0xfd18_7e20;
     let blocks = [0, 1, 9, 15, 18].into_iter();
@@ -327,7 +327,8 @@ fn sysv(view: &View<'_>) -> Found {
     places.filter(is_there).take(1).map(|at| ("sysv", at)).collect()
 }
 
-/// Minix's number has two bytes at a place where other formats have counters, so what else begins at 1 KiB goes first.
+/// Minix's number has two bytes at a place where other formats have counters, so other formats at 1 KiB take
+/// precedence.
 fn minix(view: &View<'_>) -> Found {
     const OLD: [u16; 4] = [0x137f, 0x138f, 0x2468, 0x2478];
     const THREE: u16 = 0x4d5a;
@@ -362,5 +363,5 @@ fn udf_anchor(view: &View<'_>) -> Found {
     [512, 1024, 2048, 4096].into_iter().find_map(at).map(|place| ("udf", place)).into_iter().collect()
 }
 
-// The last copy of what is read at once must lie in it.
+// The first read must include the last copy.
 const _: () = assert!(super::view::HEAD.0 > 4 * MIB && super::view::TAIL.0 > 3087 * 512 + 24);

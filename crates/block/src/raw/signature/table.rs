@@ -9,7 +9,7 @@ pub(super) struct Magic {
     pub(super) bytes: &'static [u8],
 }
 
-/// Where a magic number lies, in bytes.
+/// The place of a magic number, in bytes.
 pub(super) enum At {
     Start(u64),
     BeforeEnd(u64),
@@ -46,7 +46,7 @@ const STRATIS: &[u8] = b"!Stra0tis\x86\xff\x02^\x41rh";
 
 #[rustfmt::skip]
 pub(super) static MAGICS: &[Magic] = &[
-    // What a suspended system is found by at the start; the rest of its marks end the first page.
+    // The mark of a suspended system at the start; its other marks are at the end of the first page.
     start("hibernation", 0, b"LINHIB0001"),
     start("hibernation", 0, &[0xed, 0xc3, 0x02, 0xe9, 0x98, 0x56, 0xe5, 0x0c]),
     start("xfs", 0, b"XFSB"),
@@ -96,7 +96,7 @@ pub(super) static MAGICS: &[Magic] = &[
     start("hfs", KIB, b"BD"),
     start("hfsplus", KIB, b"H+"),
     start("hfsplus", KIB, b"HX"),
-    // The alternate volume header, and what HFS has there.
+    // The alternate volume header, and HFS's field there.
     end("hfs", KIB, b"BD"),
     end("hfsplus", KIB, b"H+\0\x04"),
     end("hfsplus", KIB, b"HX\0\x05"),
@@ -185,7 +185,7 @@ pub(super) static MAGICS: &[Magic] = &[
     start("highpoint", 9 * 512 + 32, &0x5a78_16fd_u32.to_le_bytes()),
 ];
 
-/// What `blkid` calls a kind, and what flashwise does; `--allow-signature` takes both.
+/// Names of `blkid` and of flashwise for the same kind; `--allow-signature` accepts both.
 #[rustfmt::skip]
 pub(super) static BLKID_NAMES: &[(&str, &str)] = &[
     ("linux_raid_member", "md"), ("ddf_raid_member", "ddf"), ("isw_raid_member", "imsm"),

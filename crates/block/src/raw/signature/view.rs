@@ -6,15 +6,15 @@ use std::io;
 
 use crate::ByteSize;
 
-/// How much of the start is read at once: the last copy of a LUKS 2 header lies at 4 MiB.
+/// Bytes read from the start: the last copy of a LUKS 2 header is at 4 MiB.
 pub(crate) const HEAD: ByteSize = ByteSize((4 << 20) + (64 << 10));
 /// How much of the end: the farthest place of a RAID controller's is 3,087 sectors before it.
 pub(crate) const TAIL: ByteSize = ByteSize(2 << 20);
 
-/// What is read at a time elsewhere.
+/// Bytes per read elsewhere.
 const BLOCK: u64 = 4096;
 
-/// Reads so many bytes from a place of the device.
+/// Reads a number of bytes from a place of the device.
 type Read<'a> = dyn FnMut(u64, &mut [u8]) -> io::Result<()> + 'a;
 
 pub(crate) struct View<'a> {
@@ -84,7 +84,7 @@ impl<'a> View<'a> {
         self.bytes(offset).map(u32::from_be_bytes)
     }
 
-    /// What could not be read, if anything: then the device is not known.
+    /// The first read error: then the content is unknown.
     pub(crate) fn failure(&self) -> io::Result<()> {
         self.failed.take().map_or(Ok(()), Err)
     }

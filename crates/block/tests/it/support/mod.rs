@@ -49,7 +49,7 @@ impl LoopDevice {
                 Some(device)
             }
             Err(why) => {
-                eprintln!("SKIPPED, no loop device here (it takes root and losetup): {why}");
+                eprintln!("SKIPPED, no loop device here (it needs root and losetup): {why}");
                 None
             }
         }

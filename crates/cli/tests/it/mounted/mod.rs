@@ -32,7 +32,7 @@ pub fn turn(makers: &[&str]) -> Option<MutexGuard<'static, ()>> {
     }
     let has_loops = || Command::new("losetup").arg("--find").output().is_ok_and(|found| found.status.success());
     if !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() || !has_loops() {
-        eprintln!("it takes root, loop devices and /dev/fuse: not tested");
+        eprintln!("it needs root, loop devices and /dev/fuse: not tested");
         return None;
     }
     Some(TURN.lock().unwrap_or_else(PoisonError::into_inner))

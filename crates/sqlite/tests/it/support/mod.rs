@@ -156,7 +156,7 @@ impl BlockDevice for TestDrive {
         let failure =
             |message: &str, errno| Err(BlockError::Os { context: "test drive".into(), message: message.into(), errno });
         let result = match () {
-            () if control.fails() => failure("told to fail", 5),
+            () if control.fails() => failure("injected fault", 5),
             () if control.is_full_for(operation) => failure("told to be full", 28),
             () => Ok(()),
         };

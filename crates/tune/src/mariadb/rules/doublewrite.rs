@@ -1,10 +1,10 @@
-//! `innodb_doublewrite`: pages are written twice, so that a torn one can be mended.
+//! `innodb_doublewrite`: pages are written twice, so that a torn one can be repaired.
 //!
-//! It is never proposed to switch it off: no figure of a profile proves that a write of a page cannot be torn. That a
-//! flush costs nothing shows a buffer that survives a power cut, not that the drive takes a page as a whole.
+//! Disabling it is never proposed: no parameter in a profile proves that a write of a page cannot be torn. A flush that
+//! costs nothing indicates a buffer that survives a power cut, not that the drive writes a page atomically.
 //!
 //! Source: MariaDB documentation, "InnoDB Doublewrite Buffer" and "Atomic Write Support": for drives that are known to
-//! write 16 KiB as a whole, the server itself leaves it out (`innodb_use_atomic_writes`).
+//! write 16 KiB atomically, the server itself omits it (`innodb_use_atomic_writes`).
 
 use super::super::settings::Variable;
 use super::{Facts, Ruling};
@@ -12,11 +12,11 @@ use super::{Facts, Ruling};
 pub(super) fn judge(_: &Facts<'_>, now: &Variable) -> Result<Ruling, String> {
     match now.value.as_str() {
         "OFF" => Err(
-            "it is off: right only where the drive or the file system cannot tear a write of a page, which no figure \
-                      proves"
+            "it is off: safe only if the drive or the file system writes a page atomically, which no parameter in the \
+             profile proves"
                 .to_owned(),
         ),
-        _ => Err("no figure proves that a write of a page cannot be torn".to_owned()),
+        _ => Err("no parameter in the profile proves that a write of a page cannot be torn".to_owned()),
     }
 }
 

@@ -1,14 +1,14 @@
-//! `innodb_flush_neighbors`: whether dirty pages beside one that is written are written with it.
+//! `innodb_flush_neighbors`: whether dirty neighbours of a written page are written with it.
 //!
 //! ```text
-//!   0 where the drive takes random writes faster than anything with an arm
+//!   0 if the drive's random writes are faster than any hard disk's
 //! ```
 //!
-//! Neighbours save seeks. Where there are none, they are pages written before they had to be, some of them again later:
-//! more wear for nothing. The throughput of random writes shows whether there are seeks.
+//! Neighbours save seeks. Without seeks, they are pages written too early, some of them again later: more wear for no
+//! gain. The throughput of random writes shows whether there are seeks.
 //!
-//! Source: MariaDB documentation, "InnoDB Page Flushing": 0 for SSD. Servers from 10.6 on go by what Linux says of the
-//! drive, where it says that (MDEV-17380).
+//! Source: MariaDB documentation, "InnoDB Page Flushing": 0 for SSD. Servers from 10.6 on use what Linux reports of the
+//! drive, if it does (MDEV-17380).
 
 use super::super::settings::Variable;
 use super::{Facts, Ruling, random_writes};
@@ -21,7 +21,8 @@ const FASTEST_ARM: f64 = 1_000.0;
 pub(super) fn judge(facts: &Facts<'_>, now: &Variable) -> Result<Ruling, String> {
     let (bytes, writes) = random_writes(facts)?;
     let reason = format!(
-        "{:.0} writes of {bytes} bytes a second at random places ({:.0} to {:.0}): there are no seeks that neighbours would save",
+        "{:.0} random writes of {bytes} bytes per second ({:.0} to {:.0}): the drive has no seeks that flushing \
+         neighbours would save",
         writes.value, writes.low, writes.high
     );
     match (writes.low > FASTEST_ARM, now.value.as_str()) {
@@ -31,13 +32,13 @@ pub(super) fn judge(facts: &Facts<'_>, now: &Variable) -> Result<Ruling, String>
             reason,
             evidence: vec![writes.evidence(format!("saturated writes of {bytes} bytes"), "1/s")],
             expected: None,
-            expected_gain: "fewer pages written; how many fewer depends on the work".to_owned(),
+            expected_gain: "fewer pages written; how many depends on the workload".to_owned(),
         })),
         (false, _) if writes.high <= FASTEST_ARM => Ok(Ruling::Fits(format!(
-            "{:.0} writes of {bytes} bytes a second at random places: a drive on which neighbours may save time",
+            "{:.0} random writes of {bytes} bytes per second: on such a drive, flushing neighbours may save time",
             writes.value
         ))),
-        (false, _) => Err("random writes are about as fast as on a disk with an arm".to_owned()),
+        (false, _) => Err("random writes are about as slow as on a hard disk".to_owned()),
     }
 }
 

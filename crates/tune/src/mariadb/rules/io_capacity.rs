@@ -1,14 +1,14 @@
-//! `innodb_io_capacity` and `innodb_io_capacity_max`: pages that InnoDB writes back a second in the background.
+//! `innodb_io_capacity` and `innodb_io_capacity_max`: pages that InnoDB writes back per second in the background.
 //!
 //! ```text
-//!   innodb_io_capacity_max   what the drive takes of random writes in the steady state
+//!   innodb_io_capacity_max   the drive's random writes per second in the steady state
 //!   innodb_io_capacity       half of it
 //! ```
 //!
-//! The steady state is that in which garbage is collected all the time: saturated writes ÷ the cost of collection. A
-//! page counts as one write. The half leaves the other one to those who wait; the maximum is for when they have to wait
-//! otherwise. Where the profile has only smaller writes than a page, they are taken for as many bytes, not as many
-//! requests. Both are told with two digits, which is what such a number is good for.
+//! In the steady state, garbage collection always runs: saturated writes ÷ the cost of garbage collection. A page
+//! counts as one write. Half leaves the other half to queries; the maximum is for times when they would have to wait
+//! otherwise. If the profile has only writes smaller than a page, their bytes count, not their number. Both values are
+//! rounded to two digits, their precision.
 //!
 //! Source: MariaDB documentation, "InnoDB Page Flushing": "the I/O capacity of the storage"; 100 at least.
 
@@ -32,16 +32,20 @@ fn share(facts: &Facts<'_>, now: &Variable, share: f64, words: &str) -> Result<R
     let (bytes, fresh) = random_writes(facts)?;
     let figure = &facts.profile.parameters.collection_cost;
     let cost = figure.known().ok_or_else(|| {
-        format!("{}; learning a drive that may be filled tells it", why_not(figure, "cost of garbage collection"))
+        format!(
+            "{}; `flashwise learn` measures it on a drive that it may fill",
+            why_not(figure, "cost of garbage collection")
+        )
     })?;
     let cost = Measure { value: cost, low: figure.low.unwrap_or(cost), high: figure.high.unwrap_or(cost) };
     let steady = fresh.times(bytes as f64 / page).over(cost);
     let wanted = steady.times(share);
     let reason = format!(
-        "{words} of the {:.0} pages a second ({:.0} to {:.0}) that the drive takes at random places while it collects garbage",
+        "{words} of the {:.0} random page writes per second ({:.0} to {:.0}) that the drive sustains during garbage \
+         collection",
         steady.value, steady.low, steady.high
     );
-    let present: f64 = now.value.parse().map_err(|_| format!("{} is no number", now.value))?;
+    let present: f64 = now.value.parse().map_err(|_| format!("{} is not a number", now.value))?;
     let value = two_digits(wanted.value.max(LEAST));
     if wanted.contains(present) || present == value {
         return Ok(Ruling::Fits(reason));
@@ -77,7 +81,7 @@ mod tests {
         assert_eq!(changed(bench.judge(most, "innodb_io_capacity_max")).value, "20000");
         let half = changed(bench.judge(usual, "innodb_io_capacity"));
         assert_eq!((half.value.as_str(), half.evidence.len()), ("10000", 2));
-        assert!(half.reason.contains("half of the 20000 pages"), "{}", half.reason);
+        assert!(half.reason.contains("half of the 20000 random page writes"), "{}", half.reason);
     }
 
     #[test]

@@ -39,12 +39,12 @@ fn judge(
     let k = certain(figure, &format!("{name} at 8 KiB"))?;
     let native = facts.variables.get("innodb_use_native_aio").ok_or("this server has no innodb_use_native_aio")?;
     let (each, how) = match native.value.as_str() {
-        "ON" => (OF_A_THREAD, "a thread keeps 256 in flight with native AIO"),
-        _ => (1.0, "a thread waits for one at a time without native AIO"),
+        "ON" => (OF_A_THREAD, "with native AIO, a thread keeps 256 in flight"),
+        _ => (1.0, "without native AIO, a thread keeps one in flight"),
     };
-    let present: f64 = now.value.parse().map_err(|_| format!("{} is no number", now.value))?;
+    let present: f64 = now.value.parse().map_err(|_| format!("{} is not a number", now.value))?;
     let threads = |count: f64| (count / each).ceil().clamp(FEWEST, MOST);
-    let reason = format!("the drive serves {name} = {} {what} side by side ({} to {}); {how}", k.value, k.low, k.high);
+    let reason = format!("the drive serves {name} = {} {what} concurrently ({} to {}); {how}", k.value, k.low, k.high);
     if present >= threads(k.low) {
         return Ok(Ruling::Fits(reason));
     }

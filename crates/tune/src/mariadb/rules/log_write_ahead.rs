@@ -1,11 +1,11 @@
-//! `innodb_log_write_ahead_size`: to which length a write of the redo log is filled up.
+//! `innodb_log_write_ahead_size`: the length to which a write of the redo log is padded.
 //!
 //! ```text
 //!   innodb_log_write_ahead_size = the flash page, from 512 bytes to 16 KiB
 //! ```
 //!
-//! A write that ends within what the drive reads as one makes it, or the page cache, read the rest before. Filled up,
-//! it does not. A drive that reads no more than it is asked for needs nothing of it.
+//! A write that ends within a flash page makes the drive, or the page cache, read the rest first. A padded write does
+//! not. A drive that reads no more than the requested bytes needs no padding.
 //!
 //! Source: MariaDB documentation, "InnoDB System Variables".
 
@@ -17,22 +17,22 @@ use crate::servers::{Change, UNKNOWN};
 const POSSIBLE: std::ops::RangeInclusive<f64> = 512.0..=16_384.0;
 
 pub(super) fn judge(facts: &Facts<'_>, now: &Variable) -> Result<Ruling, String> {
-    let present: f64 = now.value.parse().map_err(|_| format!("{} is no number", now.value))?;
+    let present: f64 = now.value.parse().map_err(|_| format!("{} is not a number", now.value))?;
     let figure = &facts.profile.parameters.page_bytes;
     if figure.verdict == flashwise_profile::Verdict::Absent {
         return Ok(Ruling::Fits(
-            "the drive reads no more than it is asked for, so that nothing is to be filled up".to_owned(),
+            "the drive reads no more than the requested bytes, so log writes need no padding".to_owned(),
         ));
     }
     let page = certain(figure, "flash page")?;
-    let reason = format!("a read of the drive cannot split {} bytes ({} to {})", page.value, page.low, page.high);
+    let reason = format!("the drive reads whole flash pages of {} bytes ({} to {})", page.value, page.low, page.high);
     let is_possible = POSSIBLE.contains(&page.value) && (page.value as u64).is_power_of_two();
     match (is_possible, present >= page.value) {
-        (false, _) => Err(format!("{reason}, which is no length that the server takes")),
-        (true, true) => Ok(Ruling::Fits(format!("{reason}, and no write of the log ends within them"))),
+        (false, _) => Err(format!("{reason}, a size that the server does not accept")),
+        (true, true) => Ok(Ruling::Fits(format!("{reason}, and no log write ends within one"))),
         (true, false) => Ok(Ruling::Change(Change {
             value: page.value.to_string(),
-            reason: format!("{reason}; a write of the log that ends within them makes it read the rest before"),
+            reason: format!("{reason}; a log write that ends within one makes the drive read the rest first"),
             evidence: vec![page.evidence("page_bytes", "bytes")],
             expected: None,
             expected_gain: UNKNOWN.to_owned(),
@@ -60,7 +60,7 @@ mod tests {
         let mut bench = Bench::new();
         for bytes in [32_768, 3_072] {
             bench.profile.parameters.page_bytes = Figure::certain(bytes, bytes, bytes);
-            assert!(untold(bench.judge(judge, "innodb_log_write_ahead_size")).contains("no length"), "{bytes}");
+            assert!(untold(bench.judge(judge, "innodb_log_write_ahead_size")).contains("does not accept"), "{bytes}");
         }
         bench.profile.parameters.page_bytes = Figure::absent();
         fits(bench.judge(judge, "innodb_log_write_ahead_size"));

@@ -1,6 +1,6 @@
-//! One file a rule: what a figure of the drive makes of a variable of InnoDB.
+//! One file per rule: from a parameter of the drive to an InnoDB variable.
 //!
-//! A rule that lacks a certain figure says so and changes nothing.
+//! A rule without the certain parameter that it needs reports that and changes nothing.
 //!
 //! # Adding a rule
 //!
@@ -22,19 +22,19 @@ use super::settings::{Variable, Variables};
 use crate::servers::Ruling;
 use crate::servers::figures::{Measure, saturated_iops};
 
-/// What the rules judge by.
+/// The input of the rules.
 pub(super) struct Facts<'a> {
     pub(super) profile: &'a DeviceProfile,
     pub(super) variables: &'a Variables,
 }
 
-/// A variable with what judges it; the error says why it cannot be told.
+/// A variable with its rule; the error says why there is no decision.
 pub(super) struct Rule {
     pub(super) name: &'static str,
     pub(super) judge: fn(&Facts<'_>, &Variable) -> Result<Ruling, String>,
 }
 
-/// Every rule, in the order in which proposals are told and applied.
+/// Every rule, in the order in which proposals are listed and applied.
 pub(super) const RULES: [Rule; 8] = [
     Rule { name: "innodb_page_size", judge: page_size::judge },
     Rule { name: "innodb_flush_neighbors", judge: flush_neighbors::judge },

@@ -6,7 +6,7 @@ use super::*;
 use crate::servers::tests::profile;
 pub(super) use crate::servers::tests::{changed, fits, untold};
 
-/// A drive and a server of version 10.11 as it comes.
+/// A drive, and a server of version 10.11 with default settings.
 pub(in super::super) struct Bench {
     pub(in super::super) profile: DeviceProfile,
     pub(in super::super) variables: Variables,
@@ -22,7 +22,7 @@ impl Bench {
         bench
     }
 
-    /// A drive that takes so many random writes of 16 KiB.
+    /// A drive with that many random writes of 16 KiB per second.
     pub(in super::super) fn writes(&mut self, iops: f64) {
         let point = ThroughputPoint { in_flight: 8, iops, low: iops * 0.99, high: iops * 1.01 };
         self.profile.curves.throughput =

@@ -1,14 +1,14 @@
-//! `bgwriter_lru_maxpages`: how many pages the background writer may write a round.
+//! `bgwriter_lru_maxpages`: the most pages that the background writer writes per round.
 //!
 //! ```text
 //!   wanted   present · (pages it wrote + pages that backends wrote) ÷ pages it wrote
-//!   at most  pages that the drive takes in one bgwriter_delay, saturated
+//!   at most  pages that the drive writes in one bgwriter_delay, saturated
 //!   value    a whole multiple of k_w
 //! ```
 //!
-//! Only where the server counted rounds that ended at the limit (`maxwritten_clean`): then backends that need a page
-//! write one themselves, and a query waits for that. The pages that backends write include those by which tables grow,
-//! so the need is told too high rather than too low; it is a limit, not what is written.
+//! Only if the server counted rounds that ended at the limit (`maxwritten_clean`): then backends that need a page write
+//! one themselves, and a query waits for that. The pages written by backends include those by which tables grow, so the
+//! value is rather too high than too low; it is a limit, not the number of written pages.
 //!
 //! Source: PostgreSQL documentation, "Background Writer", and the view `pg_stat_bgwriter` (`pg_stat_io` from 17 on).
 
@@ -19,24 +19,23 @@ use super::{Change, Facts, Ruling};
 use crate::servers::figures::{certain, counted, saturated_iops};
 
 pub(super) fn judge(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
-    let activity =
-        facts.activity.ok_or("without a server nobody knows how many pages its backends write themselves")?;
-    let present = now.value.parse::<u64>().map_err(|_| format!("{} is no number", now.value))?;
+    let activity = facts.activity.ok_or("without a server, the number of pages that backends write is unknown")?;
+    let present = now.value.parse::<u64>().map_err(|_| format!("{} is not a number", now.value))?;
     if present == 0 {
-        return Ok(Ruling::Fits("it is switched off".to_owned()));
+        return Ok(Ruling::Fits("it is disabled".to_owned()));
     }
     if activity.limited_rounds == 0 || activity.by_background_writer == 0 {
         return Ok(Ruling::Fits("no round of the background writer ended at this limit".to_owned()));
     }
     let k = certain(&facts.profile.parameters.write_concurrency_8k, "k_w at 8 KiB")?;
     let writes = saturated_iops(facts.profile, Operation::Write, PAGE).ok_or("the profile has no 8 KiB writes")?;
-    let delay_ms = facts.settings.number("bgwriter_delay").ok_or("the server tells no bgwriter_delay")?;
+    let delay_ms = facts.settings.number("bgwriter_delay").ok_or("the server reports no bgwriter_delay")?;
     let capacity = writes.low * delay_ms / 1000.0;
     let (cleaned, by_backends) = (activity.by_background_writer as f64, activity.by_backends as f64);
     let wanted = pages(present as f64, cleaned, by_backends, capacity, k.value);
     let reason = format!(
-        "{} rounds of the background writer ended at this limit, and backends wrote {} pages beside its {}; the drive takes \
-         {:.0} in one bgwriter_delay",
+        "{} rounds of the background writer ended at this limit, and backends wrote {} pages besides its {}; the drive \
+         can write {:.0} in one bgwriter_delay",
         activity.limited_rounds, activity.by_backends, activity.by_background_writer, capacity
     );
     if wanted <= present {
@@ -54,10 +53,7 @@ pub(super) fn judge(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> 
             k.evidence("write_concurrency_8k", "writes in flight"),
         ],
         expected: None,
-        expected_gain: format!(
-            "unknown; up to {:.0} % of the written pages need no longer be waited for by queries",
-            share * 100.0
-        ),
+        expected_gain: format!("unknown; queries no longer wait for up to {:.0} % of the written pages", share * 100.0),
     }))
 }
 

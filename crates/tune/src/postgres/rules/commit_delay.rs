@@ -4,13 +4,12 @@
 //!   commit_delay   half of the time of a flush, in µs
 //! ```
 //!
-//! It acts only while `commit_siblings` other transactions are at work (5 unless told otherwise), so a lone session
-//! does not wait.
+//! It applies only while `commit_siblings` other transactions are active (5 by default), so a single session does not
+//! wait.
 //!
 //! Source: PostgreSQL documentation, "WAL Configuration": "A value of half of the average time the program reports it
 //! takes to flush after a single 8kB write operation is often the most effective setting for commit_delay"; the program
-//! is `pg_test_fsync`, and the profile's `flush_ns` is the same thing without a file system: what is measured is a
-//! lower bound.
+//! is `pg_test_fsync`, and the profile's `flush_ns` is the same time without a file system, a lower bound.
 
 use super::super::settings::Setting;
 use super::{Change, Facts, Ruling, UNKNOWN};
@@ -21,14 +20,14 @@ const MOST: f64 = 100_000.0;
 
 pub(super) fn judge(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
     let flush = &facts.profile.parameters.flush_ns;
-    let present = now.value.parse::<f64>().map_err(|_| format!("{} is no number", now.value))?;
+    let present = now.value.parse::<f64>().map_err(|_| format!("{} is not a number", now.value))?;
     if flush.verdict == flashwise_profile::Verdict::Absent && present == 0.0 {
         return Ok(Ruling::Fits("a flush of this drive takes no time".to_owned()));
     }
     let flush = certain(flush, "time of a flush")?.times(1e-3);
     let half = flush.times(0.5);
     let reason = format!(
-        "a flush takes {:.0} µs on this drive ({:.0} to {:.0}), and half of that is where waiting for others begins to pay",
+        "a flush takes {:.0} µs on this drive ({:.0} to {:.0}); a delay of half of that is usually the most effective",
         flush.value, flush.low, flush.high
     );
     let wanted = half.value.round().min(MOST);

@@ -1,15 +1,15 @@
-//! `fillfactor` of a table: room that is left in its pages for new versions of their rows.
+//! `fillfactor` of a table: the free space in its pages for new versions of their rows.
 //!
 //! ```text
 //!   updates of a row between two vacuums   w = updates ÷ rows ÷ (vacuums + 1)
 //!   fillfactor                             100 ÷ (1 + min(w, 1)), rounded up to a multiple of 5
 //! ```
 //!
-//! An update whose new version finds room in the same page, and changes no indexed column, writes no index (HOT). A
-//! page whose rows all have room for one more version is half full: less is never proposed, as old versions are pruned
-//! meanwhile. Only for tables that were updated a thousand times or more, 5 % of the rows between two vacuums at least,
-//! where more than a tenth of the updates went to another page. Before version 16 the server does not count those, and
-//! updates that are not HOT stand for them, among them such that change an indexed column, which no room helps.
+//! An update whose new version fits the same page, and changes no indexed column, writes no index (HOT). A page with
+//! space for one more version of each row is half full: less is never proposed, as old versions are pruned meanwhile.
+//! Only for tables with at least a thousand updates, at least 5 % of the rows between two vacuums, and more than a
+//! tenth of the updates moved to another page. Before version 16 the server does not count those; then updates that are
+//! not HOT replace them, including updates of an indexed column, which free space does not help.
 //!
 //! Source: PostgreSQL documentation, "Heap-Only Tuples (HOT)": "You can increase the likelihood of sufficient page
 //! space for HOT updates by decreasing a table's fillfactor"; "CREATE TABLE", `fillfactor` (10 to 100).
@@ -18,17 +18,17 @@ use super::super::server::Table;
 use super::{Change, Ruling};
 use crate::servers::figures::counted;
 
-/// Fewer updates tell nothing.
+/// Fewer updates are not enough for a decision.
 const ENOUGH: u64 = 1_000;
-/// Fewer updates of a row between two vacuums need no room.
+/// Fewer updates of a row between two vacuums need no free space.
 const SELDOM: f64 = 0.05;
 /// As few updates that leave their page are well.
 const WELL: f64 = 0.1;
 
-/// What a table's counters make of its fill factor; the error says why that cannot be told.
+/// A table's fill factor from its counters; the error says why there is no decision.
 pub(in super::super) fn judge(table: &Table) -> Result<Ruling, String> {
     if table.updates < ENOUGH {
-        return Err(format!("{} updates are too few to tell", table.updates));
+        return Err(format!("{} updates are too few for a decision", table.updates));
     }
     let moved = table.moved.unwrap_or(table.updates - table.hot_updates.min(table.updates));
     let share = moved as f64 / table.updates as f64;
@@ -36,15 +36,15 @@ pub(in super::super) fn judge(table: &Table) -> Result<Ruling, String> {
     let told = format!("{:.0} % of its {} updates {words}", share * 100.0, table.updates);
     let rate = table.updates as f64 / table.rows.max(1) as f64 / (table.vacuums + 1) as f64;
     if share <= WELL || rate < SELDOM {
-        return Ok(Ruling::Fits(format!("{told}, {rate:.2} of a row between two vacuums")));
+        return Ok(Ruling::Fits(format!("{told}, {rate:.2} updates per row between two vacuums")));
     }
     let wanted = fill_factor(rate);
     if wanted >= table.fill_factor {
-        return Ok(Ruling::Fits(format!("{told}, but there is room for more than that")));
+        return Ok(Ruling::Fits(format!("{told}, but the fill factor already leaves enough space")));
     }
     let caveat = match table.moved {
         Some(_) => "",
-        None => "; if they change an indexed column, room does not help",
+        None => "; if they change an indexed column, free space does not help",
     };
     Ok(Ruling::Change(Change {
         value: wanted.to_string(),
@@ -57,7 +57,7 @@ pub(in super::super) fn judge(table: &Table) -> Result<Ruling, String> {
         ],
         expected: None,
         expected_gain: format!(
-            "unknown; the table grows to {:.2} times its size once it is written anew",
+            "unknown; the table grows to {:.2} times its size when it is rewritten",
             f64::from(table.fill_factor) / f64::from(wanted)
         ),
     }))
@@ -91,8 +91,8 @@ mod tests {
     fn a_table_without_a_need_is_left() {
         assert!(fits(judge(&Table { hot_updates: 3_900, ..table() })).contains("2 %"));
         assert!(fits(judge(&Table { moved: Some(100), ..table() })).contains("another page"));
-        assert!(fits(judge(&Table { rows: 1_000_000, ..table() })).contains("0.00 of a row"));
-        assert!(fits(judge(&Table { fill_factor: 80, ..table() })).contains("room for more"));
+        assert!(fits(judge(&Table { rows: 1_000_000, ..table() })).contains("0.00 updates per row"));
+        assert!(fits(judge(&Table { fill_factor: 80, ..table() })).contains("already leaves enough space"));
         assert!(untold(judge(&Table { updates: 999, ..table() })).contains("too few"));
     }
 

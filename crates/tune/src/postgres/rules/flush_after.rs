@@ -1,17 +1,17 @@
 //! `bgwriter_flush_after`, `checkpoint_flush_after`, `backend_flush_after`: how much is written before the kernel is
-//! told to send it to the drive.
+//! told to start write-back.
 //!
 //! ```text
-//!   least    k_w pages of 8 KiB, rounded up to whole stripes (write units where there is no stripe)
+//!   least    k_w pages of 8 KiB, rounded up to whole stripes (write units if there is no stripe)
 //!   value    max(present, least), rounded up to whole stripes, at most 2 MiB
 //! ```
 //!
 //! Scattered pages need k_w of them at once to keep the drive busy; adjacent ones become large writes, which waste
-//! nothing when they are whole stripes. A present value of 0 was switched off by somebody, and stays; only that of
-//! backends is 0 unless told otherwise.
+//! nothing if they are whole stripes. A present value of 0 was disabled on purpose and is kept; only that of backends
+//! is 0 by default.
 //!
 //! Source: PostgreSQL documentation, "Background Writer", "Checkpoints", "Asynchronous Behavior": 0 to 2 MB, in pages.
-//! Of `backend_flush_after` it says that performance can degrade where the work fits the system's page cache but not
+//! Of `backend_flush_after` it says that performance can degrade if the work fits the system's page cache but not
 //! `shared_buffers`.
 
 use super::super::settings::{PAGE, Setting};
@@ -23,7 +23,7 @@ const MOST: u64 = 256;
 
 pub(super) fn judge(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
     if now.value == "0" {
-        return Ok(Ruling::Fits("it is switched off".to_owned()));
+        return Ok(Ruling::Fits("it is disabled".to_owned()));
     }
     proposal(facts, now)
 }
@@ -32,7 +32,7 @@ pub(super) fn of_backends(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, St
     let mut ruling = proposal(facts, now)?;
     if let Ruling::Change(change) = &mut ruling {
         change.expected_gain =
-            "unknown, and a loss where the data fits the system's page cache but not shared_buffers; --measure tells"
+            "unknown, and a loss if the data fits the system's page cache but not shared_buffers; --measure measures it"
                 .to_owned();
     }
     Ok(ruling)
@@ -46,11 +46,11 @@ fn proposal(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
         (None, Some(_)) => ("write_unit_bytes", "write unit", certain(&drive.write_unit_bytes, "write unit")?),
         (None, None) => return Err("the profile has neither a certain stripe nor a certain write unit".to_owned()),
     };
-    let present = now.value.parse::<u64>().map_err(|_| format!("{} is no number", now.value))?;
+    let present = now.value.parse::<u64>().map_err(|_| format!("{} is not a number", now.value))?;
     let wanted = pages(present, k.value as u64, unit.value as u64).ok_or_else(|| too_long(name, unit))?;
     let reason = format!(
-        "k_w = {} ({} to {}): so many writes of 8 KiB at once keep the drive busy; whole multiples of its {name}, {} KiB, \
-         waste nothing",
+        "k_w = {} ({} to {}) concurrent writes of 8 KiB keep the drive busy; writes of whole multiples of its {name}, \
+         {} KiB, waste nothing",
         k.value,
         k.low,
         k.high,
@@ -77,7 +77,7 @@ fn pages(present: u64, k: u64, unit_bytes: u64) -> Option<u64> {
 }
 
 fn too_long(name: &str, unit: Measure) -> String {
-    format!("the {name} of {} KiB is longer than the 2 MiB that may be set", unit.value / 1024.0)
+    format!("the {name} of {} KiB is longer than the limit of the setting, 2 MiB", unit.value / 1024.0)
 }
 
 #[cfg(test)]
@@ -102,7 +102,7 @@ mod tests {
         let mut bench = Bench::new();
         assert!(fits(judge(&bench.facts(), bench.setting("bgwriter_flush_after"))).contains("64 KiB"));
         bench.set("bgwriter_flush_after", "0");
-        assert!(fits(judge(&bench.facts(), bench.setting("bgwriter_flush_after"))).contains("switched off"));
+        assert!(fits(judge(&bench.facts(), bench.setting("bgwriter_flush_after"))).contains("disabled"));
         let change = changed(of_backends(&bench.facts(), bench.setting("backend_flush_after")));
         assert_eq!(change.value, "8");
         assert!(change.expected_gain.contains("a loss") && change.evidence[1].figure == "stripe_bytes");

@@ -1,7 +1,7 @@
 //! `full_page_writes`: never proposed.
 //!
-//! Without them a page that a power cut tears cannot be mended. They are needless where a write of 8 KiB is whole or
-//! not at all, from the file system down to the flash; no figure of a profile says that, as no probe cuts the power.
+//! Without them a page torn by a power cut cannot be repaired. They are unnecessary if every layer from the file system
+//! to the flash writes 8 KiB atomically; no parameter in a profile proves that, as no probe cuts the power.
 //!
 //! Source: PostgreSQL documentation, "Write Ahead Log": "turning this parameter off […] might lead to […] silent data
 //! corruption, after a system failure".
@@ -11,9 +11,9 @@ use super::{Facts, Ruling};
 
 pub(super) fn judge(_: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
     match now.value.as_str() {
-        "on" => Err("no figure of a profile proves that a write of 8 KiB is never torn by a power cut".to_owned()),
+        "on" => Err("no parameter in the profile proves that a power cut never tears a write of 8 KiB".to_owned()),
         _ => Ok(Ruling::Fits(
-            "it is off: a page that a power cut tears cannot be mended, unless something else keeps pages whole"
+            "it is off: a page torn by a power cut cannot be repaired, unless the layers below write pages atomically"
                 .to_owned(),
         )),
     }
@@ -29,6 +29,6 @@ mod tests {
         let mut bench = Bench::new();
         assert!(untold(judge(&bench.facts(), bench.setting("full_page_writes"))).contains("power cut"));
         bench.set("full_page_writes", "off");
-        assert!(fits(judge(&bench.facts(), bench.setting("full_page_writes"))).contains("cannot be mended"));
+        assert!(fits(judge(&bench.facts(), bench.setting("full_page_writes"))).contains("cannot be repaired"));
     }
 }

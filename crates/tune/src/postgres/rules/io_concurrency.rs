@@ -26,7 +26,7 @@ pub(super) fn of_a_session(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, S
         && let Some(gain) = deeper(facts, now, &change.value)
     {
         change.expected_gain = format!(
-            "at most {:.1} times as many pages a second ({:.1} to {:.1}) in a bitmap heap scan of which nothing is cached",
+            "at most {:.1} times as many pages per second ({:.1} to {:.1}) in an uncached bitmap heap scan",
             gain.ratio, gain.low, gain.high
         );
         change.expected = Some(gain);
@@ -44,10 +44,10 @@ fn for_sessions(facts: &Facts<'_>, now: &Setting, sessions: u32) -> Result<Rulin
     let wanted = Measure { value: share(k.value), low: share(k.low), high: share(k.high) };
     let among = if sessions > 1 { format!(", shared by {sessions} sessions") } else { String::new() };
     let reason = format!(
-        "the drive serves k_r = {} reads of 8 KiB side by side ({} to {}){among}; fewer leave it idle",
+        "the drive serves k_r = {} reads of 8 KiB concurrently ({} to {}){among}; with fewer it is partly idle",
         k.value, k.low, k.high
     );
-    let present = now.value.parse::<f64>().map_err(|_| format!("{} is no number", now.value))?;
+    let present = now.value.parse::<f64>().map_err(|_| format!("{} is not a number", now.value))?;
     if wanted.contains(present) {
         return Ok(Ruling::Fits(reason));
     }
@@ -60,7 +60,7 @@ fn for_sessions(facts: &Facts<'_>, now: &Setting, sessions: u32) -> Result<Rulin
     }))
 }
 
-/// What the drive gives more with so many reads in flight, beside the one that is waited for.
+/// The gain in throughput with that many reads ahead in flight, besides the one that is waited for.
 fn deeper(facts: &Facts<'_>, now: &Setting, wanted: &str) -> Option<Gain> {
     let reads = |text: &str| text.parse::<f64>().ok().map(|ahead| ahead + 1.0);
     let rate = |depth| iops(facts.profile, Operation::Read, PAGE, depth);

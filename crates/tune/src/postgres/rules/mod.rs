@@ -1,7 +1,7 @@
-//! One file a rule: what a figure of the drive makes of a setting of PostgreSQL.
+//! One file per rule: from a parameter of the drive to a PostgreSQL setting.
 //!
-//! A rule that lacks a certain figure says so and changes nothing. Where only a measurement can tell what a change
-//! brings, its expected gain is unknown.
+//! A rule without the certain parameter that it needs reports that and changes nothing. If only a measurement can show
+//! the gain of a change, its expected gain is unknown.
 //!
 //! # Adding a rule
 //!
@@ -25,25 +25,25 @@ use super::server::Activity;
 use super::settings::{Setting, Settings};
 use crate::servers::{Change, Ruling, UNKNOWN};
 
-/// What the rules judge by.
+/// The input of the rules.
 pub(super) struct Facts<'a> {
     pub(super) profile: &'a DeviceProfile,
     pub(super) settings: &'a Settings,
-    /// What the server counted; `None` without one.
+    /// The server's counters; `None` without a server.
     pub(super) activity: Option<&'a Activity>,
     /// Sessions that read at once.
     pub(super) sessions: u32,
-    /// Reads in flight, where the user says how many.
+    /// Reads in flight, if the user gave them.
     pub(super) depth: Option<u32>,
 }
 
-/// A setting with what judges it; the error says why it cannot be told.
+/// A setting with its rule; the error says why there is no decision.
 pub(super) struct Rule {
     pub(super) name: &'static str,
     pub(super) judge: fn(&Facts<'_>, &Setting) -> Result<Ruling, String>,
 }
 
-/// Every rule, in the order in which proposals are told.
+/// Every rule, in the order in which proposals are listed.
 pub(super) const RULES: [Rule; 11] = [
     Rule { name: "random_page_cost", judge: random_page_cost::judge },
     Rule { name: "effective_io_concurrency", judge: io_concurrency::of_a_session },

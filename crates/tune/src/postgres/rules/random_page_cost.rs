@@ -1,4 +1,4 @@
-//! `random_page_cost`: what a page costs that is read by itself, against one in a scan.
+//! `random_page_cost`: the cost of a random page read, relative to a page in a scan.
 //!
 //! ```text
 //!   time of a page of 8 KiB, random      1 / IOPS of 8 KiB reads at depth d
@@ -6,9 +6,9 @@
 //!   random_page_cost                     seq_page_cost · the first ÷ the second
 //! ```
 //!
-//! A sequential scan reaches the drive as the kernel's read-ahead does it, 128 KiB at a time unless told otherwise
-//! (`read_ahead_kb`): 16 pages for one request. The depth is that of the work: `--iodepth`, or else as many reads as
-//! `effective_io_concurrency` is to keep in flight, k_r. α has no part in it: it compares reads with writes.
+//! A sequential scan reaches the drive in units of the kernel's read-ahead, 128 KiB by default (`read_ahead_kb`): 16
+//! pages per request. The depth is that of the workload: `--iodepth`, or by default the proposed
+//! `effective_io_concurrency`, k_r. α is not used: it compares reads with writes.
 //!
 //! Source: PostgreSQL documentation, "Planner Cost Constants": the costs are relative to `seq_page_cost`; one below it
 //! is "not physically sensible".
@@ -19,37 +19,37 @@ use super::super::settings::{PAGE, Setting};
 use super::{Change, Facts, Ruling};
 use crate::servers::figures::{Measure, certain, iops, single_reads};
 
-/// What Linux reads ahead unless told otherwise.
+/// Default read-ahead of Linux.
 const READ_AHEAD: u64 = 128 << 10;
 
 pub(super) fn judge(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
-    let sequential_cost = facts.settings.number("seq_page_cost").ok_or("the server tells no seq_page_cost")?;
+    let sequential_cost = facts.settings.number("seq_page_cost").ok_or("the server reports no seq_page_cost")?;
     let depth = match facts.depth {
         Some(depth) => f64::from(depth),
         None => certain(&facts.profile.parameters.read_concurrency_8k, "k_r at 8 KiB")?.value,
     };
     let (random, scan) = rates(facts, depth)?;
     let ratio = at_least_one(scan.over(random));
-    let present = now.value.parse::<f64>().map_err(|_| format!("{} is no number", now.value))?;
+    let present = now.value.parse::<f64>().map_err(|_| format!("{} is not a number", now.value))?;
     let told = format!("{:.2} times ({:.2} to {:.2})", ratio.value, ratio.low, ratio.high);
     let reads = reads_in_flight(depth);
-    let context = format!("with {reads} a page read by itself takes {told} as long as one in a scan");
+    let context = format!("with {reads}, a random page read takes {told} as long as a page in a scan");
     let wanted = (ratio.value * sequential_cost * 10.0).round() / 10.0;
     if ratio.contains(present / sequential_cost) || present == wanted {
         return Ok(Ruling::Fits(context));
     }
     let alone = rates(facts, 1.0).map(|(random, scan)| at_least_one(scan.over(random)).value).ok();
-    let alone = alone.filter(|_| depth > 1.0).map(|ratio| format!("; with one in flight {ratio:.2} times"));
+    let alone = alone.filter(|_| depth > 1.0).map(|ratio| format!("; with 1 read in flight, {ratio:.2} times"));
     Ok(Ruling::Change(Change {
         value: wanted.to_string(),
         reason: format!("{context}{}", alone.unwrap_or_default()),
         evidence: vec![
             random.evidence(format!("8 KiB, {reads}"), "per second"),
             scan.evidence(format!("pages of 8 KiB by 128 KiB, {reads}"), "per second"),
-            ratio.evidence("time of a random page ÷ of one in a scan", "ratio"),
+            ratio.evidence("time of a random page ÷ time of a page in a scan", "ratio"),
         ],
         expected: None,
-        expected_gain: "unknown: it changes which plans are chosen, not how fast one runs".to_owned(),
+        expected_gain: "unknown: it changes which plans are chosen, not how fast a plan runs".to_owned(),
     }))
 }
 
@@ -62,8 +62,8 @@ fn rates(facts: &Facts<'_>, depth: f64) -> Result<(Measure, Measure), String> {
     let scan = scan.or_else(|| single_reads(facts.profile, READ_AHEAD).filter(|_| depth == 1.0));
     let scan = scan.ok_or_else(|| {
         format!(
-            "the profile has no reads of 128 KiB, {}; flashwise learn --request-size 128k measures them, --iodepth 1 does \
-             without",
+            "the profile has no reads of 128 KiB, {}; measure them with `flashwise learn --request-size 128k`, or give \
+             --iodepth 1",
             reads_in_flight(depth)
         )
     })?;
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(change.value, "2.5");
         assert!(change.reason.starts_with("with 16 reads in flight") && change.reason.contains("2.50 times"));
         // One at a time: 12,000 and 4,500 · 16 = 72,000.
-        assert!(change.reason.ends_with("with one in flight 6.00 times"), "{}", change.reason);
+        assert!(change.reason.ends_with("with 1 read in flight, 6.00 times"), "{}", change.reason);
         let alone = Facts { depth: Some(1), ..bench.facts() };
         assert_eq!(changed(judge(&alone, bench.setting("random_page_cost"))).value, "6");
     }

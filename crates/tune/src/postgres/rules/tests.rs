@@ -8,7 +8,7 @@ use super::*;
 use crate::servers::tests::profile;
 pub(in super::super) use crate::servers::tests::{changed, fits, untold};
 
-/// A drive and a server of version 15 as it comes.
+/// A drive, and a server of version 15 with default settings.
 pub(in super::super) struct Bench {
     pub(in super::super) profile: DeviceProfile,
     pub(in super::super) settings: Settings,

@@ -1,11 +1,10 @@
-//! `wal_init_zero` and `wal_recycle`: whether a new file of the log is filled with zeros, and an old one used again.
+//! `wal_init_zero` and `wal_recycle`: whether a new file of the log is filled with zeros, and an old one recycled.
 //!
-//! Both reserve room at a place. On a drive that compresses, zeros take no flash, so that they reserve nothing and are
-//! written for nothing; and an old file keeps 16 MiB of data of its time on flash until it is overwritten, where a
-//! deleted one can be trimmed.
+//! Both reserve space in place. On a drive that compresses, zeros take no flash, so writing them reserves nothing; and
+//! an old file keeps 16 MiB of old data on flash until it is overwritten, while a deleted one can be trimmed.
 //!
-//! Source: PostgreSQL documentation, "Write Ahead Log": both exist to be switched off on copy-on-write file systems;
-//! the argument for compressing drives is ours, from what such a drive does.
+//! Source: PostgreSQL documentation, "Write Ahead Log": both can be disabled for copy-on-write file systems; the
+//! argument for compressing drives is ours, from the behaviour of such a drive.
 
 use flashwise_profile::Verdict;
 
@@ -14,15 +13,11 @@ use super::{Change, Facts, Ruling, UNKNOWN};
 use crate::servers::figures::{Measure, why_not};
 
 pub(super) fn zeros(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
-    off_where_compressed(facts, now, "zeros take no flash on it: they are written and reserve nothing")
+    off_where_compressed(facts, now, "zeros take no flash on it, so writing them reserves no space")
 }
 
 pub(super) fn recycled(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
-    off_where_compressed(
-        facts,
-        now,
-        "a file that is used again keeps its old data on flash; a deleted one can be trimmed",
-    )
+    off_where_compressed(facts, now, "a recycled file keeps its old data on flash; a deleted one can be trimmed")
 }
 
 fn off_where_compressed(facts: &Facts<'_>, now: &Setting, why: &str) -> Result<Ruling, String> {

@@ -63,7 +63,7 @@ fn copy(work: &mut Transaction<'_>, table: &Table, rows: impl Iterator<Item = Ve
     for row in rows {
         line(&mut text, &row);
         if text.len() >= PIECE {
-            // Where the server has refused, it tells why when it is asked for the end.
+            // If the server refused the data, the end of the copy returns the reason.
             if to.write_all(text.as_bytes()).is_err() {
                 break;
             }

@@ -1,15 +1,14 @@
-//! TPC-C on a PostgreSQL server, as sysbench-tpcc does it: the same tables, statements and mix, from sessions of our
-//! own.
+//! TPC-C on a PostgreSQL server, as in sysbench-tpcc: the same tables, statements and mix, from sessions of flashwise.
 //!
 //! ```text
 //!   load: CREATE TABLE … WITH (fillfactor = N), COPY, indexes, ANALYZE       one transaction, so that no log is written
-//!   play: sessions ─▶ the deck of 23 cards ─▶ statements, one after the other ─▶ commits, and those that were tried again
+//!   play: sessions ─▶ the deck of 23 cards ─▶ statements, one after the other ─▶ commits, and retried transactions
 //! ```
 //!
-//! Sources: Percona's sysbench-tpcc (tables, indexes, statements, what strings are like: one letter again and again,
-//! which compresses as no specification says); TPC Benchmark C, revision 5.11, for cardinalities and `NURand`. Foreign
-//! keys are left out, as `--use_fk=0` does. Items, customers and orders can be fewer than the specification's: many
-//! small warehouses keep sessions from waiting for the same row, as thousands of large ones do.
+//! Sources: Percona's sysbench-tpcc (tables, indexes, statements, and strings of one repeated letter, which compress
+//! better than the specification's); TPC Benchmark C, revision 5.11, for cardinalities and `NURand`. Foreign keys are
+//! left out, as with `--use_fk=0`. Items, customers and orders can be fewer than in the specification: many small
+//! warehouses keep sessions from waiting for the same row, as thousands of large ones do.
 
 mod load;
 mod sql;
@@ -44,12 +43,12 @@ pub struct PostgresTpcc {
     pub fill_factor: u32,
 }
 
-/// What a number of transactions took.
+/// The measurements of a number of transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransactionStats {
     /// Transactions that were done; New-Orders that TPC-C wants undone are among them.
     pub transactions: u64,
-    /// Transactions that were begun again, because others were in the way.
+    /// Transactions that were restarted because of conflicts.
     pub retries: u64,
     /// From the first to the last.
     pub elapsed: Duration,
@@ -67,10 +66,10 @@ pub struct SessionOptions {
 }
 
 impl PostgresTpcc {
-    /// Checks what a table can have.
+    /// Checks the parameters of the tables.
     ///
     /// # Errors
-    /// With what it would have to be.
+    /// With the allowed values.
     fn check(&self) -> Result<(), TuneError> {
         let ranges = [
             ("warehouses", self.warehouses, 1..=10_000),
@@ -81,7 +80,7 @@ impl PostgresTpcc {
         match ranges.iter().find(|(_, value, range)| !range.contains(value)) {
             Some((name, value, range)) => {
                 let (first, last) = (range.start(), range.end());
-                Err(TuneError::Options(format!("TPC-C: {value} {name}; {first} to {last} are possible")))
+                Err(TuneError::Options(format!("TPC-C: {value} {name}; give {first} to {last}")))
             }
             None => Ok(()),
         }
@@ -110,7 +109,7 @@ impl PostgresTpcc {
     pub fn play(&self, dsn: &str, how: &SessionOptions) -> Result<TransactionStats, TuneError> {
         self.check()?;
         let sessions = how.sessions.max(1);
-        // Connected before the time begins.
+        // Connected before the measured time starts.
         let clients = (0..sessions).map(|_| connect(dsn)).collect::<Result<Vec<_>, _>>()?;
         let (left, retries) = (AtomicU64::new(how.transactions), AtomicU64::new(0));
         let started = Instant::now();
@@ -126,7 +125,7 @@ impl PostgresTpcc {
             let threads: Vec<_> = (0..).zip(clients).map(session).collect();
             let lost = || TuneError::Server { context: "TPC-C".to_owned(), message: "a session was lost".to_owned() };
             let ends = threads.into_iter().map(|thread| thread.map_err(|_| lost())?.join().map_err(|_| lost())?);
-            // All of them have ended before the first error is told.
+            // All of them must end before the first error is reported.
             ends.collect::<Vec<_>>().into_iter().collect::<Result<(), _>>()
         })?;
         let (transactions, retries) = (how.transactions, retries.into_inner());

@@ -71,7 +71,7 @@ fn numbered(sql: &str, values: &Values) -> (String, Vec<String>) {
     (text + rest, names)
 }
 
-/// What transactions use of a row; columns of other types are received and not read.
+/// The columns of a row that transactions use; those of other types are received but not parsed.
 fn columns(row: &Row) -> Columns {
     let column = |(at, column): (usize, &postgres::Column)| {
         let value = match *column.type_() {

@@ -62,7 +62,7 @@ fn a_fill_factor_makes_tables_larger_and_keeps_updates_on_their_pages() {
         let pages = count(&mut client, "SELECT pg_relation_size('stock') / 8192");
         tables.play(&server.dsn(), &how).unwrap();
         client.batch_execute("SELECT pg_stat_force_next_flush()").unwrap();
-        // Statistics of a session that has ended are there in a moment.
+        // Statistics of an ended session appear a moment later.
         let sql = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'stock'";
         let end = Instant::now() + Duration::from_secs(10);
         let (updates, hot) = loop {
@@ -84,6 +84,6 @@ fn a_fill_factor_makes_tables_larger_and_keeps_updates_on_their_pages() {
 #[test]
 fn sizes_that_make_no_sense_are_told() {
     let told = |tables: PostgresTpcc| tables.load("host=/no/such/place", 1).unwrap_err().to_string();
-    assert!(told(PostgresTpcc { fill_factor: 101, ..SMALL }).contains("101 fill factor; 10 to 100"));
-    assert!(told(PostgresTpcc { warehouses: 0, ..SMALL }).contains("0 warehouses; 1 to 10000"));
+    assert!(told(PostgresTpcc { fill_factor: 101, ..SMALL }).contains("101 fill factor; give 10 to 100"));
+    assert!(told(PostgresTpcc { warehouses: 0, ..SMALL }).contains("0 warehouses; give 1 to 10000"));
 }

@@ -8,7 +8,7 @@ use crate::tpcc::{
     Table, Value, WAREHOUSE,
 };
 
-/// Loads everything. `told` hears how far it is, 0 to 1, and may end it.
+/// Loads everything. `told` is called with the progress, 0 to 1, and may stop it.
 pub(super) fn load<E: From<rusqlite::Error>>(
     db: &Connection,
     scale: Scale,

@@ -1,4 +1,4 @@
-//! TPC-C on SQLite, run for the pages that it asks for.
+//! TPC-C on SQLite, run to record its page accesses.
 //!
 //! ```text
 //!   load: 9 tables of --warehouses ──▶ the deck: 10 New-Order, 10 Payment, 1 of each other, shuffled, again and again
@@ -7,15 +7,14 @@
 //!                              VFS on a simulated drive ──▶ requests to the database file ──▶ IoTrace, traffic by table
 //! ```
 //!
-//! The trace holds what SQLite's page cache asks for and gives back: with a large cache what a drive sees, with none
-//! what a buffer pool is asked for. One connection works and has the file to itself, so that it need not look whether
-//! others have changed it; the journal is in memory and not in the trace. Without recording,
-//! one deck after the loading warms the cache.
+//! The trace has the requests of SQLite's page cache: with a large cache those to a drive, with none the accesses to a
+//! buffer pool. A single connection works and has the file to itself, so it need not check for changes by others; the
+//! journal is in memory and not in the trace. One deck after the loading, not recorded, warms the cache.
 //!
-//! **What is of the specification** (TPC Benchmark C, revision 5.11): tables, columns and sizes of rows, cardinalities,
+//! **As in the specification** (TPC Benchmark C, revision 5.11): tables, columns and sizes of rows, cardinalities,
 //! `NURand`, the five transactions, their mix as a deck of 23 cards (clause 5.2.4.2), New-Orders that are rolled back,
-//! remote warehouses. **What is not**: terminals, think and keying times, the audit of results. No rate of this is one
-//! of TPC's.
+//! remote warehouses. **Not included**: terminals, think and keying times, the audit of results. The rates are not TPC
+//! rates.
 
 mod load;
 mod sql;
@@ -78,13 +77,13 @@ impl TpccWorkload {
             return fail("TPC-C needs 1 to 1,000 warehouses and at least one transaction".to_owned());
         }
         if !(self.scale > 0.0 && self.scale <= 1.0) {
-            return fail(format!("a scale of {}: it must be above 0 and at most 1", self.scale));
+            return fail(format!("a scale of {}: give a number above 0 and at most 1", self.scale));
         }
         check_page_cache(self.page_cache)
     }
 }
 
-/// What a table or an index was asked for.
+/// The accesses to a table or an index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TableTraffic {
     /// Its name; that of an index is its own.
@@ -100,9 +99,9 @@ pub struct TableTraffic {
 /// A run of TPC-C.
 #[derive(Clone, Debug)]
 pub struct TpccRun {
-    /// What SQLite asked of the database file: bytes from its start, times of the drive.
+    /// SQLite's requests to the database file: bytes from its start, times of the drive.
     pub trace: IoTrace,
-    /// By record of the trace: the transaction that asked for it.
+    /// For each record of the trace, its transaction.
     pub requested_by: Vec<TpccTransaction>,
     /// Transactions of each kind.
     pub transactions: BTreeMap<TpccTransaction, u64>,
@@ -110,11 +109,11 @@ pub struct TpccRun {
     pub rolled_back: u64,
     /// Pages of the database at the end.
     pub pages: u64,
-    /// By table and index, most pages asked for first.
+    /// By table and index, the one with the most accessed pages first.
     pub tables: Vec<TableTraffic>,
 }
 
-/// Runs TPC-C on a target and records what SQLite asks of the database file. On a simulated target the same seed gives
+/// Runs TPC-C on a target and records SQLite's requests to the database file. On a simulated target the same seed gives
 /// the same trace.
 ///
 /// # Errors
@@ -153,7 +152,7 @@ pub fn tpcc(
     session.vfs().set_recording(false);
     let (transactions, starts, rolled_back) = (run.counts, run.starts, run.rolled_back);
     let mut trace = session.vfs().take_trace();
-    // The file's growth is written as zeros, which no pool asks for.
+    // The file grows by writes of zeros, which are not accesses to a pool.
     let is_asked = |operation| matches!(operation, Operation::Read | Operation::Write | Operation::Flush);
     trace.records.retain(|record| record.role == FileRole::Database && is_asked(record.operation));
     session.check_integrity(&db)?;
@@ -209,7 +208,7 @@ struct Run<'a> {
     session: &'a Session,
     source: Source,
     counts: BTreeMap<TpccTransaction, u64>,
-    /// When each transaction began, on the drive's clock.
+    /// When each transaction started, on the drive's clock.
     starts: Vec<(Nanos, TpccTransaction)>,
     rolled_back: u64,
     deck: Deck,
@@ -233,7 +232,7 @@ impl Run<'_> {
     }
 }
 
-/// The last transaction that began by then: one that asked for nothing takes no time on the drive's clock.
+/// The last transaction that had started by then: one without requests takes no time on the drive's clock.
 fn transaction_at(starts: &[(Nanos, TpccTransaction)], at: Nanos) -> TpccTransaction {
     let begun = starts.partition_point(|&(start, _)| start <= at);
     starts.get(begun.saturating_sub(1)).map_or(TpccTransaction::NewOrder, |&(_, what)| what)

@@ -1,4 +1,4 @@
-//! What a trace of TPC-C has to look like, whatever the seed.
+//! Properties of a trace of TPC-C with any seed.
 
 use flashwise_block::Silent;
 
