@@ -46,8 +46,9 @@ pub struct AttachArguments {
 pub enum AttachAction {
     /// Cut the power of an attached drive, and restore it at once
     ///
-    /// The drive must be attached with --power-cuts. Writes that were not yet durable are lost; each page has the content that last became durable. Requests in
-    /// flight fail with I/O errors. Connections stay open, and the drive's file stays.
+    /// The drive must be attached with --power-cuts. Writes that were not yet durable are lost; each page has the
+    /// content that last became durable. Requests in flight fail with I/O errors. Connections stay open, and the
+    /// drive's file stays.
     #[command(after_help = "\
 Examples:
   flashwise attach intel-p4510 --nbd unix:/tmp/ssd.sock --power-cuts &

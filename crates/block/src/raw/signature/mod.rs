@@ -12,11 +12,11 @@
 //! | `rules.rs` | places that depend on the size, copies, numbers that formats share |
 //! | `view.rs` | the device as the rules read it |
 //!
-//! Every kind that libblkid knows is found, and some more; the test `raw_device` compares with the list of the installed
-//! one. A magic number is sufficient: checksums are not verified, because damaged data may still be wanted. If a super
-//! block has copies, a copy is sufficient. So there may be false positives. No signature does not mean empty: data
-//! without any of these formats (a database on a raw device, data hidden by the firmware of a RAID controller) is not
-//! found.
+//! Every kind that libblkid knows is found, and some more; the test `raw_device` compares with the list of the
+//! installed one. A magic number is sufficient: checksums are not verified, because damaged data may still be wanted.
+//! If a super block has copies, a copy is sufficient. So there may be false positives. No signature does not mean
+//! empty: data without any of these formats (a database on a raw device, data hidden by the firmware of a RAID
+//! controller) is not found.
 //!
 //! Sources, by the lines of the table and the functions of the rules: Linux `Documentation/filesystems/ext4` (super
 //! block), `fs/xfs/libxfs/xfs_format.h`, `include/uapi/linux/btrfs_tree.h`, `include/linux/f2fs_fs.h`,
