@@ -72,6 +72,9 @@ fn one_line(page: &str) -> String {
     let what = what.split("\n\nFor more information").next().unwrap_or_default().trim_start_matches("error: ");
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let message = what.split("\n\n").map(words).collect::<Vec<_>>().join("; ");
+    // The words of Rust's own parsers are not for users.
+    let message = message.replace("invalid digit found in string", "give a whole number");
+    let message = message.replace("invalid float literal", "give a number");
     let verb: Vec<_> = rest.split_whitespace().take_while(|word| !word.starts_with(['-', '<', '['])).collect();
     if verb.is_empty() { message } else { format!("{message}; see '{} --help'", verb.join(" ")) }
 }

@@ -57,11 +57,25 @@ const DIALECT: &[&str] = &[
     "there is none",
 ];
 
-/// The dialect's phrases in a text, each with its line; text that was wrapped is joined first.
+/// Whether a text has a phrase, not as a part of longer words.
+fn has_phrase(text: &str, phrase: &str) -> bool {
+    let is_letter = |found: Option<char>| found.is_some_and(char::is_alphanumeric);
+    text.match_indices(phrase).any(|(at, _)| {
+        !is_letter(text[..at].chars().next_back()) && !is_letter(text[at + phrase.len()..].chars().next())
+    })
+}
+
+/// The dialect's phrases in a text; a text that was wrapped is joined first.
 fn dialect(name: &str, text: &str) -> Vec<String> {
     let joined = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
-    let found = DIALECT.iter().filter(|phrase| joined.contains(*phrase));
+    let found = DIALECT.iter().filter(|phrase| has_phrase(&joined, phrase));
     found.map(|phrase| format!("{name}: \"{phrase}\"")).collect()
+}
+
+#[test]
+fn a_phrase_is_found_across_lines_and_not_within_words() {
+    assert_eq!(dialect("page", "the drive\nis\ntold so, and mended."), ["page: \"is told\"", "page: \"mended\""]);
+    assert!(dialect("page", "recommended settings").is_empty());
 }
 
 #[test]
