@@ -701,6 +701,20 @@ mod tests {
     use flashwise_block::Operation;
     use proptest::prelude::*;
 
+    #[test]
+    fn names_take_so_much_memory_and_no_more() {
+        let mut names = Names::default();
+        let name = |first: u8| [&[first], &vec![b'x'; MAX_NAME_BYTES / 4 - 1][..]].concat();
+        let numbers = [0, 1, 2, 3, 4, 1].map(|first| names.number(&name(first)));
+        assert_eq!(numbers, [Some(0), Some(1), Some(2), Some(3), None, Some(1)]);
+        assert_eq!(names.number(b"a short one"), None);
+        let remark = names.remark().unwrap();
+        assert!(remark.starts_with("2 requests are of files beyond the first 4"), "{remark}");
+        let mut names = Names::default();
+        let found: Vec<_> = (0..=MAX_NAMES).map(|n| names.number(n.to_string().as_bytes())).collect();
+        assert_eq!(found.iter().filter(|number| number.is_none()).count(), 1);
+    }
+
     struct Listed<T>(VecDeque<T>);
 
     impl RecordSource for Listed<TraceRecord> {

@@ -585,19 +585,16 @@ impl<'a> Arguments<'a> {
     /// What stands between the commas that are in no brackets, quotes or paths.
     fn parts(self) -> Vec<&'a [u8]> {
         let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0_u32);
-        // Looked for once: a long line with many `<` and no `>` would otherwise be read again at each.
-        let has_paths = self.text.contains(&b'>');
+        // Looked for once: a long line with many `<` and no `>` behind them would otherwise be read again at each.
+        let last_end = self.text.iter().rposition(|&byte| byte == b'>').unwrap_or(0);
         let mut at = 0;
         while at < self.text.len() {
             let rest = &self.text[at..];
             let step = match rest[0] {
                 b'"' => end_of_string(rest),
-                b'<' if has_paths && at > start && self.text[at - 1].is_ascii_alphanumeric() => {
+                b'<' if last_end > at && at > start && self.text[at - 1].is_ascii_alphanumeric() => {
                     // A path ends where an argument does.
-                    memchr::memmem::find(rest, b">, ")
-                        .or_else(|| rest.iter().rposition(|&byte| byte == b'>'))
-                        .unwrap_or(0)
-                        + 1
+                    memchr::memmem::find(rest, b">, ").unwrap_or(last_end - at) + 1
                 }
                 b'[' | b'{' | b'(' => {
                     depth += 1;
@@ -683,5 +680,39 @@ pub(super) fn role_of(path: &[u8]) -> FileRole {
             FileRole::Database
         }
         () => FileRole::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unfinished_calls_are_kept_within_bounds_and_those_beyond_are_counted() {
+        let mut parser = Parser::default();
+        let long = [&b"write(3, "[..], &vec![b'x'; MOST_UNFINISHED_BYTES / 4]].concat();
+        for process in 0..5 {
+            parser.keep_unfinished(process, &long, Nanos(0));
+        }
+        assert_eq!((parser.unfinished.len(), parser.lost_calls), (3, 2));
+        parser.keep_unfinished(9, b"futex(0x7f", Nanos(0));
+        assert_eq!((parser.unfinished.len(), parser.lost_calls), (3, 2), "nothing will be known of that call");
+        assert!(parser.remarks().iter().any(|remark| remark.starts_with("2 calls were left out")));
+        // One that has ended gives its space back.
+        assert!(parser.take_unfinished(0).is_some() && parser.take_unfinished(0).is_none());
+        parser.keep_unfinished(7, &long, Nanos(0));
+        assert_eq!((parser.unfinished.len(), parser.lost_calls), (3, 2));
+    }
+
+    #[test]
+    fn a_line_of_many_brackets_takes_a_moment() {
+        let parts = |text: &[u8]| Arguments { text }.parts().iter().map(|part| part.len()).collect::<Vec<_>>();
+        assert_eq!(parts(b"3</a, b>, \"x, y\", 4<c>"), [8, 6, 4]);
+        let began = std::time::Instant::now();
+        let open = b"a<".repeat(1 << 20);
+        for line in [open.clone(), [&b"3<x>, "[..], &open].concat(), [&open[..], b">"].concat()] {
+            assert!(parts(&line).len() <= 2);
+        }
+        assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
     }
 }

@@ -220,3 +220,27 @@ fn decoder(compression: Compression, bytes: Bytes) -> io::Result<Box<dyn Read + 
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+    use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
+
+    use super::*;
+
+    /// A tape rewinds, a watchdog starts.
+    #[test]
+    fn a_device_is_not_even_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let device = dir.path().join("device");
+        if mknodat(CWD, &device, FileType::CharacterDevice, Mode::RUSR, makedev(1, 3)).is_err() {
+            return println!("skipped: only root makes devices");
+        }
+        let watched = inotify::init(CreateFlags::NONBLOCK).unwrap();
+        inotify::add_watch(&watched, &device, WatchFlags::OPEN).unwrap();
+        let refused = Input::open(&device).err().unwrap();
+        assert!(refused.to_string().contains("no regular file"), "{refused}");
+        let mut space = [std::mem::MaybeUninit::uninit(); 256];
+        assert!(inotify::Reader::new(&watched, &mut space).next().is_err(), "it was opened");
+    }
+}

@@ -1,7 +1,8 @@
 //! The one file of a tar archive, as a stream.
 //!
 //! Folders, links, the headers of pax and GNU, empty files and what macOS puts beside a file (`._name`) are passed
-//! over. A second file is an error: a trace is one file, and which one is meant only the user knows.
+//! over. A second file is an error, and how to take one of them is in its message: whether the files follow each other,
+//! run side by side on several drives or are parts of one recording, only the user knows, and each is another trace.
 
 use std::io::{self, BufRead, Read};
 
@@ -57,8 +58,9 @@ impl<R: BufRead> OneFile<R> {
         match next_file(&mut self.archive)? {
             None => Ok(()),
             Some((second, _)) => Err(io::Error::other(format!(
-                "the tar archive has several files, such as {} and {second}: unpack it and name one of them",
-                self.name
+                "the tar archive has several files, such as {first} and {second}, and a trace is one: unpack it, or take \
+                 one with tar --extract --to-stdout --file ARCHIVE {first} | flashwise trace info -",
+                first = self.name
             ))),
         }
     }
@@ -193,12 +195,45 @@ mod tests {
         assert_eq!(pax_size(b"22 path=a size=3\n.csv\n"), None);
     }
 
+    /// The headers of some entries, each with its contents.
+    fn entries(list: &[(EntryType, &str, u64, &[u8])]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (kind, name, size, contents) in list {
+            let mut header = Header::new_ustar();
+            header.set_path(name).unwrap();
+            header.set_entry_type(*kind);
+            header.set_size(*size);
+            header.set_cksum();
+            bytes.extend_from_slice(header.as_bytes());
+            bytes.extend_from_slice(contents);
+            bytes.resize(bytes.len().next_multiple_of(BLOCK), 0);
+        }
+        bytes.resize(bytes.len() + 2 * BLOCK, 0);
+        bytes
+    }
+
+    #[test]
+    fn a_size_in_a_header_of_pax_is_of_the_entry_behind_it_and_of_no_other() {
+        let size: (EntryType, &str, u64, &[u8]) = (EntryType::XHeader, "x", 12, b"12 size=500\n");
+        let other: (EntryType, &str, u64, &[u8]) = (EntryType::XHeader, "x", 11, b"11 mtime=5\n");
+        let file: (EntryType, &str, u64, &[u8]) = (EntryType::Regular, "t.csv", 3, b"abc");
+        let long_name: (EntryType, &str, u64, &[u8]) = (EntryType::GNULongName, "l", 6, b"t.csv\0");
+        let folder: (EntryType, &str, u64, &[u8]) = (EntryType::Directory, "d", 0, b"");
+        let large: (EntryType, &str, u64, &[u8]) = (EntryType::Regular, "t.csv", 0, &[b'1'; 500]);
+        let length = |list: &[_]| read(&entries(list)).unwrap().1.len();
+        assert_eq!(length(&[size, large]), 500);
+        assert_eq!(length(&[size, long_name, large]), 500);
+        assert_eq!(length(&[size, folder, file]), 3);
+        assert_eq!(length(&[size, other, file]), 3);
+    }
+
     #[test]
     fn a_second_file_and_a_cut_are_told() {
         let two = read(&archive(&[("a.csv", b"1"), ("b.csv", b"2")])).unwrap_err();
         assert_eq!(
             two,
-            "the tar archive has several files, such as a.csv and b.csv: unpack it, and name the one that is meant"
+            "the tar archive has several files, such as a.csv and b.csv, and a trace is one: unpack it, or take one with \
+             tar --extract --to-stdout --file ARCHIVE a.csv | flashwise trace info -"
         );
         let cut = &archive(&[("a.csv", &[b'1'; 700])])[..900];
         assert_eq!(read(cut).unwrap_err(), "the tar archive is truncated");

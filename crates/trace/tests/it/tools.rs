@@ -476,6 +476,11 @@ fn any_text_of_columns_is_read_by_a_layout() {
             .unwrap();
     assert_eq!(told.asked(), [(Operation::Read, 4096), (Operation::Write, 4096)]);
     assert_eq!((told.requests[0].at.0, told.requests[0].offset.0), (1500, 8192));
+    // Files that were put together have their line of names again, and a wrong name is no chatter.
+    let by_name = "time=AT.D:us,op=OP.S,offset=LBA.I:sectors,length=NBLKS.I:sectors,read=0,write=1";
+    assert_eq!(read(by_name, &named.repeat(2)).unwrap().requests.len(), 4);
+    let error = read(&by_name.replace("LBA.I", "LBA"), &named[1..]).err().unwrap();
+    assert!(error.starts_with("t: line 1: ") && error.contains("LBA"), "{error}");
     let error = read("op=2,offset=1:bytes", "4096 7\n").err().unwrap();
     assert_eq!(error, "t: line 1: op is '7'; say in the layout what it is, such as read=7; it reads '4096 7'");
     let error = told_by("t", systor, &ReadOptions::of(TraceFormat::Columns)).err().unwrap();

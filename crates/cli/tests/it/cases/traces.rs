@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -167,6 +168,23 @@ fn a_packed_trace_and_one_in_an_archive_are_read() {
         let document = info(name, &[]);
         assert_eq!((&document["format"], &document["summary"]["requests"]), (&"spc".into(), &200.into()), "{name}");
     }
+}
+
+#[test]
+fn an_archive_of_several_files_is_refused_with_a_command_that_takes_one() {
+    let place = Place::new();
+    place.write("a.csv", "1,R,0,4096,1577808000000000\n");
+    place.write("b.csv", "1,W,0,4096,1577808000000000\n2,R,0,4096,1577808000000001\n");
+    let tar = Command::new("tar").current_dir(place.path(".")).args(["-czf", "two.tgz", "a.csv", "b.csv"]).status();
+    assert!(tar.unwrap().success());
+    let line = place.fails(1, &["trace", "info", "two.tgz"]);
+    let command = line.split("take one with ").nth(1).unwrap().replace("ARCHIVE", "two.tgz");
+    assert!(line.contains("a.csv and b.csv") && command.ends_with("| flashwise trace info -"), "{line}");
+    let program = place.command(&[]).get_program().to_str().unwrap().to_owned();
+    let script = command.replace("flashwise", &program).replace("a.csv", "b.csv");
+    let output = Command::new("sh").current_dir(place.path(".")).args(["-c", &script]).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(told.contains("requests                2"), "{told}{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// The first request is an hour late, as where two volumes were joined.
