@@ -478,7 +478,7 @@ fn any_text_of_columns_is_read_by_a_layout() {
     assert_eq!((told.requests[0].at.0, told.requests[0].offset.0), (1500, 8192));
     // Files that were put together have their line of names again, and a wrong name is no chatter.
     let by_name = "time=AT.D:us,op=OP.S,offset=LBA.I:sectors,length=NBLKS.I:sectors,read=0,write=1";
-    assert_eq!(read(by_name, &named.repeat(2)).unwrap().requests.len(), 4);
+    assert_eq!(read(by_name, &named[1..].repeat(2)).unwrap().requests.len(), 4);
     let error = read(&by_name.replace("LBA.I", "LBA"), &named[1..]).err().unwrap();
     assert!(error.starts_with("t: line 1: ") && error.contains("LBA"), "{error}");
     let error = read("op=2,offset=1:bytes", "4096 7\n").err().unwrap();
