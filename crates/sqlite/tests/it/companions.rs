@@ -216,7 +216,7 @@ fn what_lies_beside_a_blank_file_is_kept_and_the_file_is_not_laid_out() {
         };
         assert!(create(&vfs).is_err(), "{suffix}");
         let told = vfs.last_error().unwrap();
-        assert!(told.contains(&format!("a.db{suffix}: may hold the pages of this database")), "{told}");
+        assert!(told.contains(&format!("a.db{suffix}: may contain the pages of this database")), "{told}");
         assert_eq!(fs::read(beside(&path, suffix)).unwrap(), b"left");
         assert!(fs::read(&path).unwrap() == [0; 32768]);
         fs::remove_file(beside(&path, suffix)).unwrap();

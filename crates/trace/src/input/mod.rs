@@ -239,7 +239,7 @@ mod tests {
         let watched = inotify::init(CreateFlags::NONBLOCK).unwrap();
         inotify::add_watch(&watched, &device, WatchFlags::OPEN).unwrap();
         let refused = Input::open(&device).err().unwrap();
-        assert!(refused.to_string().contains("no regular file"), "{refused}");
+        assert!(refused.to_string().contains("neither a regular file"), "{refused}");
         let mut space = [std::mem::MaybeUninit::uninit(); 256];
         assert!(inotify::Reader::new(&watched, &mut space).next().is_err(), "it was opened");
     }

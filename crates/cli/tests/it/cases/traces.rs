@@ -63,13 +63,13 @@ const EXPECTED: [Expected; 31] = [
     expect(("blktrace-cgroup.bin", "blktrace"), (0, 0), (5, 20 * KIB), Some(89), ""),
     expect(("blktrace-version-8.bin", "blktrace"), (0, 0), (5, 20 * KIB), Some(89), ""),
     // trace-cmd's own lines.
-    expect(("trace-cmd.txt", "tracefs"), (1, 4 * KIB), (1, 8 * KIB), Some(100), "lines that are no events (1)"),
+    expect(("trace-cmd.txt", "tracefs"), (1, 4 * KIB), (1, 8 * KIB), Some(100), "lines that are not events (1)"),
     expect(
         ("trace-cmd-empty-cpu.txt", "tracefs"),
         (1, 4 * KIB),
         (1, 8 * KIB),
         Some(100),
-        "lines that are no events (2)",
+        "lines that are not events (2)",
     ),
     expect(("trace-cmd-dropped.txt", "tracefs"), (1, 4 * KIB), (1, 8 * KIB), Some(100), "the kernel lost 5 events"),
     // biosnoop's columns by its line of names, and what a terminal keeps beside them.
