@@ -12,6 +12,7 @@ mod attach_mount;
 mod attach_postgres_power_cuts;
 mod attach_power_cuts;
 mod audit;
+mod book;
 mod cases;
 mod contract;
 mod device_files;
