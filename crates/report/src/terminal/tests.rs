@@ -134,6 +134,17 @@ fn where_nothing_pays_the_database_stays_as_it_is() {
     );
 }
 
+#[test]
+fn a_gain_that_leaves_no_drive_time_is_not_given_as_a_multiple() {
+    let mut gone = tuning();
+    let all = gone.gain.as_mut().unwrap();
+    (all.ratio, all.low, all.high) = (46_511_460.0, 1_500.0, f64::INFINITY);
+    gone.proposals[0].gain = all.clone();
+    let text = render_tuning(&gone, plain(80)).replace('\n', " ");
+    assert!(text.contains("the statements hardly wait for the drive any more"), "{text}");
+    assert!(!text.contains("46,511,460") && !text.contains("inf"), "{text}");
+}
+
 /// A setting and a table.
 fn postgres_tuning() -> flashwise_tune::ServerTuning {
     use flashwise_tune::*;
