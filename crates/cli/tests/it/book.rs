@@ -120,24 +120,34 @@ fn is_output(expected: &[&str], lines: &[&str]) -> bool {
     last.len() <= lines.len() && is_here(last, &lines[lines.len() - last.len()..])
 }
 
-/// The output written as a page shows it. Between two cuts, what starts with the line that is most like the first.
+/// How many words two pieces of text have in common, line by line.
+fn likeness(shown: &[&str], lines: &[&str]) -> usize {
+    let common = |(shown, line): (&&str, &&str)| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        shown.split_whitespace().filter(|word| words.contains(word)).count()
+    };
+    shown.iter().zip(lines).map(common).sum()
+}
+
+/// The output written as a page shows it. Between two cuts stand the lines that are most like those of before.
 fn as_shown(expected: &[&str], lines: &[&str]) -> Vec<String> {
     let pieces: Vec<&[&str]> = expected.split(|line| is_cut(line)).collect();
-    let [first, .., last] = &pieces[..] else { return lines.iter().map(|&line| line.to_owned()).collect() };
+    let [first, middle @ .., last] = &pieces[..] else { return lines.iter().map(|&line| line.to_owned()).collect() };
     let cut = expected.iter().find(|line| is_cut(line)).copied().unwrap_or("…");
-    let likeness = |shown: &str, line: &str| shown.chars().zip(line.chars()).take_while(|(a, b)| a == b).count();
-    let mut new: Vec<String> = lines.iter().take(first.len()).map(|&line| line.to_owned()).collect();
-    let mut from = first.len().min(lines.len());
-    for piece in &pieces[1..pieces.len() - 1] {
-        let from_here = lines[from..].iter().enumerate().map(|(at, line)| (likeness(piece[0], line), from + at));
-        let best = from_here.max_by_key(|&(likeness, at)| (likeness, std::cmp::Reverse(at))).map_or(from, |(_, at)| at);
-        new.push(cut.to_owned());
-        new.extend(lines[best..].iter().take(piece.len()).map(|&line| line.to_owned()));
-        from = (best + piece.len()).min(lines.len());
+    let end = lines.len().saturating_sub(last.len());
+    let mut from = first.len().min(end);
+    let mut new = lines[..from].to_vec();
+    for piece in middle {
+        let like = |at: &usize| (likeness(piece, &lines[*at..]), std::cmp::Reverse(*at));
+        let best = (from..=end.saturating_sub(piece.len()).max(from)).max_by_key(like).unwrap_or(from);
+        let behind = (best + piece.len()).min(end);
+        new.push(cut);
+        new.extend(&lines[best..behind]);
+        from = behind;
     }
-    new.push(cut.to_owned());
-    new.extend(lines[from.max(lines.len().saturating_sub(last.len()))..].iter().map(|&line| line.to_owned()));
-    new
+    new.push(cut);
+    new.extend(&lines[end..]);
+    new.into_iter().map(str::to_owned).collect()
 }
 
 /// Runs a command as its reader would; what it printed, and its exit code.
@@ -302,4 +312,6 @@ fn wildcards_stand_for_lines_and_for_text() {
     assert!(!is_output(&["a", "…", "a"], &["a"]));
     assert_eq!(as_shown(&["x", "...", "y"], &["a", "b", "c"]), ["a", "...", "c"]);
     assert_eq!(as_shown(&["…", "k 1", "…"], &["a", "j 2", "k 2", "z"]), ["…", "k 2", "…"]);
+    let apply = ["because  b", "apply  set x = 1", "undo   set x = 0"];
+    assert_eq!(as_shown(&["…", "do   set x = 1", "…"], &apply), ["…", "apply  set x = 1", "…"]);
 }
