@@ -1,12 +1,12 @@
 //! What README and book show is what happens: every console block is run, and the page of commands is what `--help`
 //! prints.
 //!
-//! A block that starts with ```` ```console ```` is run by a shell, from an empty folder with the repository's `examples/`
-//! in it and the program on the search path; the blocks of one page follow each other in one folder. A line that starts
-//! with `$ ` is a command, a line that ends in a backslash goes on; the lines behind it are what it prints, where
-//! `…` or `...` stands for any number of lines and `[..]` for any text within one. No lines: the output is not compared.
-//! Exit codes 0, 3 (an audit found something) and 4 (inconclusive) are successes. Words behind a comma in the block's
-//! first line:
+//! A block that starts with ```` ```console ```` is run by a shell, from an empty folder with the repository's
+//! `examples/` in it and the program on the search path; the blocks of one page follow each other in one folder. A line
+//! that starts with `$ ` is a command, a line that ends in a backslash goes on; the lines behind it are what it prints,
+//! where `…` or `...` stands for any number of lines and `[..]` for any text within one. No lines: the output is not
+//! compared. Exit codes 0, 3 (an audit found something) and 4 (inconclusive) are successes. Words behind a comma in the
+//! block's first line:
 //!
 //! - `fails`: the last command ends with another code;
 //! - `slow`: takes ten seconds of a core or more, and is run by `make test-full` alone;

@@ -29,9 +29,9 @@ pub fn render_tuning(t: &Tuning, style: Style) -> Printed {
     screen.finish()
 }
 
-/// From this ratio on the drive is no longer what a statement waits for: of 5 ms, 5 µs are left, about what SQLite itself
-/// takes for a point SELECT (`cpu_time_ns` of `fit sqlite`: 233 ms for 40,000 of them and 20,000 INSERTs). Drive time is
-/// all that the ratio knows, so that beyond it counts what nobody would see.
+/// From this ratio on the drive is no longer what a statement waits for: of 5 ms, 5 µs are left, about what SQLite
+/// itself takes for a point SELECT (`cpu_time_ns` of `fit sqlite`: 233 ms for 40,000 of them and 20,000 INSERTs). Drive
+/// time is all that the ratio knows, so that beyond it counts what nobody would see.
 const DRIVE_HARDLY_USED: f64 = 1000.0;
 
 fn is_drive_hardly_used(gain: &Gain) -> bool {
