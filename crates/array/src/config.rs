@@ -288,7 +288,7 @@ mod tests {
         let config = with("{ member = 3, at_ns = 5 }").unwrap();
         assert_eq!(config.failures, [FailureConfig { member: 3, at_ns: 5 }]);
         let refused = with("{ member = 4, at_ns = 5 }").unwrap_err().to_string();
-        assert_eq!(refused, "mine.toml: failures.member = 4: the members are 0 to 3");
+        assert_eq!(refused, "mine.toml: failures.member = 4: must be a member's number, 0 to 3");
         assert!(with("{ member = 0, at_ns = 100_000_000_000_000_000 }").is_err());
     }
 
@@ -304,7 +304,10 @@ mod tests {
 
     #[test]
     fn an_impossible_value_is_told_with_file_key_value_and_reason() {
-        assert_eq!(refused("members = 4", "members = 2"), "mine.toml: members = 2: the level needs 3 to 64 members");
+        assert_eq!(
+            refused("members = 4", "members = 2"),
+            "mine.toml: members = 2: this level requires 3 to 64 members"
+        );
         assert!(refused("\"raid5\"\n        members = 4", "\"raid10\"\n        members = 5").contains("pairs"));
         assert!(refused("65536", "1000").contains("chunk_bytes = 1000: must be a positive multiple of 512"));
         assert!(refused("micron-m500", "micron-m501").contains("member = \"micron-m501\": it is no preset"));

@@ -249,7 +249,7 @@ fn rule_11_wants_a_unit_between_two_flushes() {
     );
     let mut quick = toshiba();
     quick.parameters.flush_ns = Figure::absent();
-    assert_eq!(why_open(Rule::SyncLessOften, &quick, &[]), "the drive shows no time of a flush");
+    assert_eq!(why_open(Rule::SyncLessOften, &quick, &[]), "the drive has no time of a flush");
 }
 
 #[test]
@@ -314,7 +314,7 @@ fn rule_14_wants_superblocks_of_one_kind() {
     guessed.parameters.superblock_bytes = guess(240, 260);
     check(Rule::SeparateHotAndCold, &guessed, &[(&all, 32, 192)]);
     guessed.parameters.superblock_bytes = guess(128, 260);
-    let why = "the evidence does not settle the drive's superblock";
+    let why = "the drive's superblock is inconclusive";
     assert_eq!(why_open(Rule::SeparateHotAndCold, &guessed, &[]), why);
     let mut clever = whole_toshiba();
     clever.parameters.write_amplification_skewed = exactly(2.0);
@@ -349,7 +349,7 @@ fn a_rule_without_its_figure_is_not_judged_and_says_why() {
     let mut p = toshiba();
     p.parameters.page_bytes = Figure::absent();
     p.parameters.stripe_bytes = Figure::inconclusive(64 * KIB, 32 * KIB, 64 * KIB);
-    assert_eq!(why_open(Rule::StartWritesOnStripes, &p, &[]), "the evidence does not settle the drive's stripe");
+    assert_eq!(why_open(Rule::StartWritesOnStripes, &p, &[]), "the drive's stripe is inconclusive");
     assert_eq!(why_open(Rule::TouchFewPages, &p, &[]), "the drive has no flash page size");
     assert_eq!(
         why_open(Rule::KeepHotLocations, &p, &[]),

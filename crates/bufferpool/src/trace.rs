@@ -327,6 +327,6 @@ mod tests {
         let mut reader = TraceReader::read(&b"1\n2\n3\n"[..], "test", &options.reading).unwrap();
         assert_eq!(PageTrace::read(&mut reader, &options).unwrap().accesses().len(), 2);
         let none = PageTrace::of_pages("nothing", []).unwrap_err().to_string();
-        assert_eq!(none, "nothing: no page is read or written in it");
+        assert_eq!(none, "nothing: contains no reads or writes");
     }
 }

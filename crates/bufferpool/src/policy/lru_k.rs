@@ -281,11 +281,11 @@ mod tests {
     /// Nothing is allocated for a pool that is refused: this one would take 20 GB.
     #[test]
     fn more_references_than_can_be_numbered_are_refused() {
-        let refused = "lru-k: 134217728 frames are too many: 4294967392 references would be numbered, and at most \
-                       4294967232 can be";
+        let refused = "lru-k: 134217728 frames are too many: they need 4294967392 references, and at most 4294967232 \
+                       are supported";
         assert_eq!(made("k=8", 1 << 27), Err(refused.to_owned()));
-        let refused = "lru-k: 268435456 frames are too many: 2415919104 pages would be numbered, and at most \
-                       2147483632 can be";
+        let refused = "lru-k: 268435456 frames are too many: they need 2415919104 pages, and at most 2147483632 are \
+                       supported";
         assert_eq!(made("k=1,history=8", 1 << 28), Err(refused.to_owned()));
         assert_eq!(made("k=8", 1 << 10), Ok(()));
     }

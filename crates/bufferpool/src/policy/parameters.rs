@@ -179,12 +179,12 @@ mod tests {
         assert_eq!(parameters.share("in", 0.25, 1.0), Ok(0.5));
         assert_eq!(parameters.share("out", 0.5, 1.0), Ok(0.5));
         let message = parameters.finish().unwrap_err().to_string();
-        assert_eq!(message, "2q has no parameter 'k'; it has in, out");
+        assert_eq!(message, "2q: unknown parameter 'k': it has in, out");
         let message = parameters.count("k", 2, 1..=2).unwrap_err().to_string();
         assert_eq!(message, "2q: k = 3: must be a whole number from 1 to 2");
         assert_eq!(parameters.finish(), Ok(()));
         let message = Parameters::parse("2q", "in").unwrap_err().to_string();
-        assert_eq!(message, "'in' is no parameter: write NAME:KEY=VALUE,KEY=VALUE");
+        assert_eq!(message, "'in': parameters are written NAME:KEY=VALUE,KEY=VALUE");
         assert!(Parameters::parse("2q", "in=NaN").unwrap().share("in", 0.25, 1.0).is_err());
     }
 }

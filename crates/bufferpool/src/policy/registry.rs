@@ -149,7 +149,7 @@ mod tests {
         let shape = Shape { frames: 4, pages: 9, blocks: [].into() };
         let pool = |text| PolicySpec::parse(text).unwrap().pool(&shape, &PoolOptions::default()).map(|_| ());
         assert_eq!(pool("clock:bit=1"), Ok(()));
-        assert_eq!(pool("lru:bit=1").unwrap_err().to_string(), "lru has no parameter 'bit'; it has none");
+        assert_eq!(pool("lru:bit=1").unwrap_err().to_string(), "lru: unknown parameter 'bit': it has none");
         assert!(pool("clock:bit=2").is_err());
     }
 
@@ -160,7 +160,7 @@ mod tests {
             let spec = PolicySpec::parse(policy.name).unwrap();
             let refused = spec.pool(&shape, &PoolOptions::default()).map(|_| ()).unwrap_err().to_string();
             let expected =
-                "268435457 frames are too many: 268435457 frames would be numbered, and at most 268435456 can be";
+                "268435457 frames are too many: they need 268435457 frames, and at most 268435456 are supported";
             assert_eq!(refused, format!("{}: {expected}", policy.name));
         }
     }

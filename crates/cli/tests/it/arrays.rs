@@ -107,7 +107,7 @@ fn what_makes_no_sense_is_told() {
     let line = place.fails(2, &writes_on("member.toml", &["--fail", "0@1s"]));
     assert!(line.ends_with("member.toml: --fail is for arrays, and this is a single drive"), "{line}");
     let line = place.fails(1, &writes_on("mine.toml", &["--fail", "4@1s"]));
-    assert!(line.ends_with("mine.toml: failures.member = 4: the members are 0 to 3"), "{line}");
+    assert!(line.ends_with("mine.toml: failures.member = 4: must be a member's number, 0 to 3"), "{line}");
     let ended = place.run(&writes_on("mine.toml", &["--fail", "4"]));
     assert!(ended.code == 2 && ended.stderr.contains("'4' is not MEMBER@TIME, such as 2@500ms"), "{}", ended.stderr);
     // Theory covers drives of one stream; a member that it does not cover is told as such a drive alone is.
@@ -132,7 +132,7 @@ fn device_check_tells_what_an_array_is() {
     assert_eq!(document["device"]["name"], "Micron M500 120GB");
     place.write("mine.toml", &ARRAY.replace("members = 4", "members = 2"));
     let line = place.fails(1, &["device", "check", "mine.toml"]);
-    assert!(line.ends_with("mine.toml: members = 2: the level needs 3 to 64 members"), "{line}");
+    assert!(line.ends_with("mine.toml: members = 2: this level requires 3 to 64 members"), "{line}");
     place.write("mine.toml", &ARRAY.replace("member.toml", "other.toml"));
     let line = place.fails(1, &["device", "check", "mine.toml"]);
     assert!(line.contains("member = \"other.toml\": it is no preset, and no file"), "{line}");

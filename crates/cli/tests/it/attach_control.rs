@@ -219,8 +219,8 @@ fn faults_begin_and_end_on_demand() {
     let fault = |more: &[&str]| place.run(&[&["attach", "fault", "ssd.sock"], more].concat());
     assert_eq!(client.execute(1), 0);
     let text = fault(&["--unreadable", "0:4k", "--latency-spike", "5ms", "--for", "2s"]).expect(0).stdout;
-    assert!(text.contains("Every request takes 5 ms longer, for 2 s more of its time."), "{text}");
-    assert!(text.contains("4 KiB cannot be read until they are written again."), "{text}");
+    assert!(text.contains("Every request takes 5 ms longer, for 2 s more of simulated time."), "{text}");
+    assert!(text.contains("4 KiB cannot be read until written again."), "{text}");
     assert_eq!(client.execute(0), 5, "EIO");
     let document = fault(&["--read-only", "-o", "json"]).expect(0).document();
     assert_eq!(

@@ -100,7 +100,7 @@ fn what_would_not_be_the_same_drive_is_refused_in_words() {
     let toml = flashwise_ssd::Preset::find("samsung-960-evo").unwrap().toml;
     place.write("other.toml", &toml.replacen("program_ns = 660_000", "program_ns = 660_001", 1));
     let words = place.fails(5, &with("other.toml", &[]));
-    assert!(words.contains("drive.img.ftl: the state is that of another drive: flash.program_ns = "), "{words}");
+    assert!(words.contains("drive.img.ftl: the state is of a different drive: flash.program_ns = "), "{words}");
     std::fs::write(place.path("drive.img.ftl"), "flashwise.drive\n and something else").unwrap();
     let words = place.fails(5, &with("samsung-960-evo", &[]));
     assert!(words.contains("drive.img.ftl: the state was saved"), "{words}");

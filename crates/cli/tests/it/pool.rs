@@ -104,7 +104,7 @@ fn what_makes_no_sense_is_told_in_a_line() {
         ),
         (&["--policy", "lru"], 2, "--frames"),
         (&["--policy", "clock:bit=2", "--frames", "9"], 2, "clock: bit = 2: must be a whole number from 0 to 1"),
-        (&["--policy", "lru:k=2", "--frames", "9"], 2, "lru has no parameter 'k'; it has none"),
+        (&["--policy", "lru:k=2", "--frames", "9"], 2, "lru: unknown parameter 'k': it has none"),
         (&["--frames", "0"], 2, "0 is not in 1.."),
         (&["--frames", "9", "--alpha", "0", "--kr", "1", "--kw", "1"], 2, "--alpha must be a number above 0"),
     ];

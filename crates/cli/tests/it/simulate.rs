@@ -143,7 +143,7 @@ fn a_page_and_tables_are_written_and_only_those_are_replaced() {
             && place.read("r/report.json").contains("flashwise.simulation")
     );
     let line = place.fails(5, &[&["simulate", "samsung-960-evo"], &READS[..], &["--csv", "mix.toml"]].concat());
-    assert!(line.contains("mix.toml: exists and is no table"), "{line}");
+    assert!(line.contains("mix.toml: exists and is not a flashwise table"), "{line}");
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn a_sweep_gives_a_document_and_tables_and_a_second_one_runs_nothing() {
 
     let parquet = std::fs::read(place.path("grid.parquet")).unwrap();
     let text = place.run(&["sweep", "grid.toml", "--csv", "rows.csv"]).expect(0).stdout;
-    assert!(text.contains("4 cells, 4 of them finished before and not run again."), "{text}");
+    assert!(text.contains("4 cells, 4 of them resumed from an earlier run."), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert_eq!(std::fs::read(place.path("grid.parquet")).unwrap(), parquet, "the same rows, the same file");
     assert_eq!(place.read("rows.csv"), csv);
@@ -88,7 +88,7 @@ fn what_cannot_be_swept_gets_one_line() {
         (1, &["sweep", "reads.toml"], "reads.toml"),
         (1, &["sweep", "bad.toml"], "did you mean `read_ns`?"),
         (5, &["sweep", "grid.toml", "--results", "mine.jsonl"], "is not a file of sweep results"),
-        (5, &["sweep", "grid.toml", "--parquet", "reads.toml"], "reads.toml: exists and is no table"),
+        (5, &["sweep", "grid.toml", "--parquet", "reads.toml"], "reads.toml: exists and is not a flashwise table"),
     ] {
         let line = place.fails(code, arguments);
         assert!(line.contains(words), "{arguments:?}: {line}");

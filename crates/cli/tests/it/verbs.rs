@@ -170,8 +170,8 @@ fn a_trace_or_profile_that_is_none_is_told_with_its_place() {
         ("text", "p.toml", "text: its first lines fit no format"),
         ("missing.csv", "p.toml", "missing.csv: No such file"),
         ("cut.csv", "missing.toml", "missing.toml: No such file"),
-        ("cut.csv", "other.toml", "other.toml: no flashwise profile"),
-        ("cut.csv", "text", "text: no flashwise profile"),
+        ("cut.csv", "other.toml", "other.toml: not a flashwise profile"),
+        ("cut.csv", "text", "text: not a flashwise profile"),
     ] {
         let line = place.fails(1, &["audit", trace, "--profile", profile]);
         assert!(line.contains(words), "{line}");

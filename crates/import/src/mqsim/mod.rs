@@ -327,11 +327,11 @@ mod tests {
         assert_eq!(imported.workloads[0].flows.len(), 2);
         for words in [
             "ssd.xml: line 5: <Zone_Parameter_Set> is unknown in <Device_Parameter_Set> and has no effect",
-            "ssd.xml: line 6: <Queue_Fetch_Sise> is unknown in <Device_Parameter_Set> and has no effect; if \
-             <Queue_Fetch_Size> is meant: that is absent, and MQSim's default is taken for it",
+            "ssd.xml: line 6: <Queue_Fetch_Sise> is unknown in <Device_Parameter_Set> and has no effect; if you meant \
+             <Queue_Fetch_Size>: it is missing, and MQSim's default is taken for it",
             "work.xml: line 2: <IOCap_Tracker> is unknown in <IO_Scenario> and has no effect",
-            "work.xml: line 5: <Read_Percantage> is unknown in <IO_Flow_Parameter_Set_Synthetic> and has no effect; if \
-             <Read_Percentage> is meant: that is absent, and MQSim's default is taken for it",
+            "work.xml: line 5: <Read_Percantage> is unknown in <IO_Flow_Parameter_Set_Synthetic> and has no effect; \
+             if you meant <Read_Percentage>: it is missing, and MQSim's default is taken for it",
         ] {
             assert!(imported.notes.iter().any(|note| note == words), "{words}: {:#?}", imported.notes);
         }

@@ -110,7 +110,7 @@ fn through_a_file_that_begins_anywhere_the_layout_of_the_drive_is_learned() {
         through
     });
     let reason = reason(&through, "hot_location").unwrap();
-    assert!(reason.ends_with("offsets count from the begin of sim, on which the file lies in 2 pieces"), "{reason}");
+    assert!(reason.ends_with("offsets count from the start of sim, where the file has 2 extents"), "{reason}");
 }
 
 #[test]
@@ -123,5 +123,5 @@ fn a_file_of_unknown_place_tells_nothing_for_certain_that_depends_on_it() {
     let mut file = File { reports: false, ..File::on(samsung(Placement::Stripe), &[(ODD, 80 * MIB)]) };
     let through = learned(&mut file);
     let reason = reason(&through, "hot_location").unwrap();
-    assert!(reason.contains("offsets count from the begin of the file: where it lies on the drive is not"), "{reason}");
+    assert!(reason.contains("offsets count from the start of the file: its location on the drive is un"), "{reason}");
 }

@@ -211,7 +211,7 @@ mod tests {
         let chart = chart(&curve("read so far, MiB", "latency, ns", &points), &[]).unwrap();
         assert_eq!(ticks(&chart.x), ["256 KiB", "512 KiB", "1 MiB", "2 MiB"]);
         assert_eq!(chart.x.place(1_048_576.0), 2.0 / 3.0);
-        assert_eq!((chart.title.as_str(), chart.x.label.as_str()), ("Reading again", "read before"));
+        assert_eq!((chart.title.as_str(), chart.x.label.as_str()), ("Reading again", "read so far"));
         let words: Vec<_> = chart.series[0].points.iter().map(|point| point.words.as_str()).collect();
         assert_eq!(words[2..4], ["1 MiB: 30 µs (27 µs…33 µs)", "1.75 MiB: 90 µs (81 µs…99 µs)"]);
     }

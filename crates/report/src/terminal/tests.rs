@@ -327,7 +327,7 @@ fn what_was_applied_to_a_server_stands_in_place_of_what_to_paste() {
     let needs_restart = vec!["commit_delay".to_owned()];
     tuning.applied = Some(flashwise_tune::AppliedSettings { statements, undo, needs_restart, needs_instance: None });
     let text = render_postgres_tuning(&tuning, plain(80));
-    assert!(text.contains("A restart is needed for commit_delay.") && !text.contains("Statements for psql"), "{text}");
+    assert!(text.contains("These need a restart: commit_delay.") && !text.contains("Statements for psql"), "{text}");
 }
 
 #[test]
@@ -459,7 +459,7 @@ fn the_end_of_a_life_and_a_life_that_is_not_known_are_told() {
     let end = told(|life| {
         life.end_of_life = Some(flashwise_ssd::EndOfLife { at_ns: 2_500_000_000, host_bytes_written: 3 << 30 });
     });
-    assert!(end.contains("after 2.5 s of its life and 3 GiB written it became read-only. 1,234 writes"), "{end}");
+    assert!(end.contains("became read-only after 2.5 s of simulated time and 3 GiB written. 1,234 writes"), "{end}");
     let unknown = told(|life| life.not_projected = Some("nothing was written".to_owned()));
     assert!(unknown.contains("The drive's life was not projected: nothing was written."), "{unknown}");
 }

@@ -204,6 +204,6 @@ mod tests {
     #[test]
     fn what_is_on_no_drive_is_told_with_its_name() {
         let error = Drive::of(Path::new("/proc/self/status")).unwrap_err().to_string();
-        assert!(error.starts_with("/proc/self/status: it is neither a block device nor on one"), "{error}");
+        assert!(error.starts_with("/proc/self/status: neither a block device nor a file on one"), "{error}");
     }
 }

@@ -205,7 +205,7 @@ fn a_path_that_toml_cannot_hold_is_refused_and_not_changed() {
     let path = std::ffi::OsStr::from_bytes(b"\xff");
     let flows = vec![Flow::replay("f", TraceReplay::new(path, TraceFormat::Csv))];
     let error = Workload { name: "w".to_owned(), seed: 1, content: None, flows }.to_toml().unwrap_err().to_string();
-    assert_eq!(error, "workload 'w' cannot be written: path contains invalid UTF-8 characters");
+    assert_eq!(error, "cannot write workload 'w': path contains invalid UTF-8 characters");
 }
 
 proptest! {

@@ -83,8 +83,7 @@ fn the_folder_and_each_of_its_files_are_the_same_trace_and_say_what_was_merged()
     assert_eq!(reader.detection().format, TraceFormat::Blktrace);
     assert_eq!(reader.detection().reason, "blktrace files, one per CPU, merged by time");
     assert_eq!(reader.by_ref().count(), 3);
-    let merged =
-        "merged by time from 2 files, one for each CPU: sda.blktrace.0 to sda.blktrace.1, and 1 that are empty";
+    let merged = "merged by time from 2 files, one per CPU: sda.blktrace.0 to sda.blktrace.1, and 1 that are empty";
     assert_eq!(reader.remarks(), [merged, "1 of 3 requests have no completion in it, and therefore no latency"]);
 }
 

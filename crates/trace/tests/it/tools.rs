@@ -206,7 +206,7 @@ fn without_issue_events_requests_are_taken_where_they_were_queued() {
     let read = told(text);
     assert_eq!(read.asked(), [(Operation::Write, 4096), (Operation::Read, 32_768)]);
     assert!(
-        read.says("it has no issue events (D): requests are taken where they were queued (Q)"),
+        read.says("it has no issue events (D): requests are taken from the queue events (Q)"),
         "{:?}",
         read.remarks
     );
@@ -355,7 +355,7 @@ fn logs_of_averages_and_rates_are_refused_in_words() {
     let told = refusal("averaged_clat.1.log", averages);
     assert!(told.contains("all of its sizes are 0: it contains averages (log_avg_msec) and no requests"), "{told}");
     let rates = told_of_file("run_iops.1.log").err().unwrap();
-    assert!(rates.contains("a log of rates (write_iops_log) of fio's and holds no requests"), "{rates}");
+    assert!(rates.contains("a log of rates (write_iops_log) of fio and contains no requests"), "{rates}");
     // A pipe has no name.
     let rates = std::fs::read_to_string(tool("run_iops.1.log")).unwrap();
     assert!(
@@ -482,9 +482,9 @@ fn any_text_of_columns_is_read_by_a_layout() {
     let error = read(&by_name.replace("LBA.I", "LBA"), &named[1..]).err().unwrap();
     assert!(error.starts_with("t: line 1: ") && error.contains("LBA"), "{error}");
     let error = read("op=2,offset=1:bytes", "4096 7\n").err().unwrap();
-    assert_eq!(error, "t: line 1: op is '7'; say in the layout what it is, such as read=7; it reads '4096 7'");
+    assert_eq!(error, "t: line 1: op is '7': define it in the layout, for example read=7; it reads '4096 7'");
     let error = told_by("t", systor, &ReadOptions::of(TraceFormat::Columns)).err().unwrap();
-    assert!(error.contains("columns needs a layout: --trace-format columns:"), "{error}");
+    assert!(error.contains("columns requires a layout: --trace-format columns:"), "{error}");
 }
 
 #[test]

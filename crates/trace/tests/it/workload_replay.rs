@@ -172,8 +172,8 @@ fn a_trace_whose_first_request_is_an_hour_late_is_refused_and_not_played_all_at_
 #[test]
 fn devices_that_are_laid_over_one_another_are_told() {
     let source = Folder::with(MQSIM).open(&Flow::replay("f", mqsim())).unwrap();
-    let told = "2 devices of the trace are laid over one another on the same addresses; device = N in a workload's \
-                [flows.trace] selects one, such as 0";
+    let told = "2 devices of the trace are replayed on the same addresses; device = N in a workload's [flows.trace] \
+                selects one, such as 0";
     assert_eq!(source.notes(), [told]);
     let one = TraceReplay { device: Some(0), ..mqsim() };
     assert_eq!(Folder::with(MQSIM).open(&Flow::replay("f", one)).unwrap().notes(), [""; 0]);
@@ -183,7 +183,7 @@ fn devices_that_are_laid_over_one_another_are_told() {
     let files = "fio version 3 iolog\n1 a read 0 4096\n2 b read 0 4096\n3 a sync\n";
     let lost = format!("{files}4 a sync_file_range 0 8192\n");
     let source = Folder::with(lost).open(&Flow::replay("f", TraceReplay::new("t", TraceFormat::FioIolog))).unwrap();
-    assert_eq!(source.notes()[1], "left out, as they are no requests: actions sync_file_range (1)");
+    assert_eq!(source.notes()[1], "left out, as they are not requests: actions sync_file_range (1)");
     let source = Folder::with(files).open(&Flow::replay("f", TraceReplay::new("t", TraceFormat::FioIolog))).unwrap();
     assert!(source.notes()[0].starts_with("2 files of the trace are laid over one another"), "{:?}", source.notes());
 }

@@ -329,7 +329,7 @@ fn the_largest_drive_and_the_largest_numbers_overflow_nothing() {
     let vast = Synthetic { align_bytes: Some(1 << 63), ..writes(Access::Random, 512) };
     assert_eq!(generate(vast, 100, u64::MAX).len(), 100);
     let long = Size::Normal { mean_bytes: u64::MAX / 8, deviation_bytes: u64::MAX / 8 };
-    assert!(refusal(Synthetic::new(Access::Random, long, CLOSED), u64::MAX / 4).contains("no multiple of 4096"));
+    assert!(refusal(Synthetic::new(Access::Random, long, CLOSED), u64::MAX / 4).contains("at a multiple of 4096"));
 }
 
 #[test]

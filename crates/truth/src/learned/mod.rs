@@ -99,7 +99,7 @@ mod tests {
         let mut profile = shape::tests::samsung();
         profile.parameters.write_unit_bytes = Figure::unknown();
         let error = learned(&profile, ByteSize::mib(64)).unwrap_err().to_string();
-        assert!(error.starts_with("the profile does not tell the write unit"), "{error}");
+        assert!(error.starts_with("the profile lacks the write unit"), "{error}");
         let mut profile = shape::tests::samsung();
         (profile.curves.location, profile.curves.throughput) = (Vec::new(), Vec::new());
         assert!(learned(&profile, ByteSize::mib(64)).unwrap_err().to_string().contains("read of 4 KiB"));
