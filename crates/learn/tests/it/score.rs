@@ -69,9 +69,10 @@ fn assert_learns(scores: &[(u64, Score)]) {
     assert!(false_features <= 0.01 * sum(|score| score.scored), "{false_features} features: {wrong:#?}");
 }
 
+/// Drives that take little time: a page map and 1 GiB, media written in place, an SLC cache, logical pages of 16 KiB.
 #[test]
 fn most_figures_of_random_drives_are_learned_blind() {
-    assert_learns(&scores(&[1, 2, 3, 6]));
+    assert_learns(&scores(&[1, 6, 27, 34]));
 }
 
 /// Seeds as a user names them: `200` for so many from 1 on, `1-28,31-34` for just these.

@@ -11,7 +11,7 @@ use flashwise_ssd::{ContentModel, DeviceConfig, SimulatedSsd};
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use support::tiny;
+use support::{cases, tiny};
 
 const PAGE: u64 = 4096;
 
@@ -306,7 +306,7 @@ impl Pair {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(cases(10))]
 
     #[test]
     fn every_byte_comes_back_and_no_room_leaks_whatever_is_written_trimmed_and_cut(

@@ -18,7 +18,7 @@ use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde_json::{Value, json};
-use support::tiny;
+use support::{cases, tiny};
 
 fn saved(drive: &mut SimulatedSsd) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -141,7 +141,7 @@ fn goes_on_exactly_with(config: &DeviceConfig, content: ContentModel, seed: u64)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(cases(100))]
 
     #[test]
     fn a_drive_of_any_shape_goes_on_exactly_where_it_was(config in small_config_with_caches(), seed: u64) {

@@ -3,6 +3,13 @@
 
 use flashwise_block::{BlockDevice, ByteSize, Nanos, Request, execute};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+use proptest::prelude::ProptestConfig;
+
+/// So many random cases, or as many as `PROPTEST_CASES` says, as it does in `make test-full`.
+pub fn cases(usual: u32) -> ProptestConfig {
+    let usual = ProptestConfig::with_cases(usual);
+    std::env::var_os("PROPTEST_CASES").map_or(usual, |_| ProptestConfig::default())
+}
 
 /// The preset without jitter, so that times can be compared to the nanosecond.
 pub fn exact(preset: &str) -> SimulatedSsd {
