@@ -337,9 +337,9 @@ fn a_finding_speaks_with_the_drives_own_figures() {
     let texts: Vec<_> = findings.into_iter().take(4).map(|f| f.statement).collect();
     let expected = [
         "writes should be a whole multiple of 32 KiB long",
-        "reads of the database should be 64 KiB long and start at 64 KiB·i + 32 KiB",
+        "database reads should be 64 KiB long and start at 64 KiB·i + 32 KiB",
         "writes should start at a multiple of 64 KiB",
-        "writes of 64 KiB or more should start at a multiple of 64 KiB, or they wipe out hot locations",
+        "writes of 64 KiB or more should start at a multiple of 64 KiB: others destroy hot locations",
     ];
     assert_eq!(texts, expected);
 }

@@ -426,7 +426,7 @@ instantiate [ ours ] as OURS
             "ours.parv: line 7: 'Checkpoint time' is unknown in ssdmodel_ssd and has no effect",
             "'Read intensity aware GC' is unknown",
             "'LSB read latency' is unknown",
-            "'Number of parallel units' = 4: an element works on one request at a time here",
+            "'Number of parallel units' = 4: here an element processes one request at a time",
             "'Copy back' = 0: ",
             "'Elements per gang' = 2: ",
             "'Plane block mapping' = 2: unknown; 3 is used",

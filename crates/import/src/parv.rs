@@ -248,9 +248,9 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_with_its_line() {
         for (text, words) in [
-            ("a b {\n x 3\n}", "line 3: a key and '='"),
+            ("a b {\n x 3\n}", "line 3: expected a key and '='"),
             ("a b {\n x =\n}", "line 3: a value is missing"),
-            ("a b { x = 1", "line 1: a key and '='"),
+            ("a b { x = 1", "line 1: expected a key and '='"),
         ] {
             let error = parse(text, "f").unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");

@@ -328,10 +328,10 @@ mod tests {
         for words in [
             "ssd.xml: line 5: <Zone_Parameter_Set> is unknown in <Device_Parameter_Set> and has no effect",
             "ssd.xml: line 6: <Queue_Fetch_Sise> is unknown in <Device_Parameter_Set> and has no effect; if you meant \
-             <Queue_Fetch_Size>: it is missing, and MQSim's default is taken for it",
+             <Queue_Fetch_Size>: it is missing, and MQSim's default is used",
             "work.xml: line 2: <IOCap_Tracker> is unknown in <IO_Scenario> and has no effect",
             "work.xml: line 5: <Read_Percantage> is unknown in <IO_Flow_Parameter_Set_Synthetic> and has no effect; \
-             if you meant <Read_Percentage>: it is missing, and MQSim's default is taken for it",
+             if you meant <Read_Percentage>: it is missing, and MQSim's default is used",
         ] {
             assert!(imported.notes.iter().any(|note| note == words), "{words}: {:#?}", imported.notes);
         }
@@ -376,8 +376,7 @@ mod tests {
                     <Transaction_Scheduling_Policy>SIMPLE_FLIN</Transaction_Scheduling_Policy>";
         let imported = import(("ssd.xml", &DEVICE.replace("<Seed>7</Seed>", tags)), None).unwrap();
         assert_eq!(imported.device, import(("ssd.xml", DEVICE), None).unwrap().device);
-        for words in ["<Address_Mapping> = ZONE_LEVEL: not known here", "<Transaction_Scheduling_Policy> = SIMPLE_FLIN"]
-        {
+        for words in ["<Address_Mapping> = ZONE_LEVEL: unknown", "<Transaction_Scheduling_Policy> = SIMPLE_FLIN"] {
             assert!(imported.notes.iter().any(|note| note.starts_with(words)), "{:#?}", imported.notes);
         }
         let qlc = "<Page_Read_Latency_WSB>90000</Page_Read_Latency_WSB><Flash_Technology>QLC<";

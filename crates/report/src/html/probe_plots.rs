@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(marks("read so far, MiB", cache()), [(8.0, "read cache 8 MiB".to_owned())]);
         assert_eq!(marks("time, ms", cache()), []);
         let spare = figure("over_provisioning", Quantity::Share(0.275));
-        assert_eq!(marks("overwritten, × capacity", spare), [(0.275, "over-provisioning 27.5 %".to_owned())]);
+        assert_eq!(marks("overwritten, times the drive", spare), [(0.275, "over-provisioning 27.5 %".to_owned())]);
         let bits = figure("internal_volume_bits", Quantity::AddressBits(1 << 13 | 1 << 15));
         let expected = [(13.0, "bit 13".to_owned()), (15.0, "bit 15".to_owned())];
         assert_eq!(marks("bit of the byte address", bits), expected);

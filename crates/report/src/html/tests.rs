@@ -87,7 +87,7 @@ fn probed() -> DeviceProfile {
     };
     profile.curves.probes = vec![
         curve("write burst", "time, ms", "acknowledged, MiB"),
-        curve("random overwrites", "overwritten, × capacity", "write amplification"),
+        curve("random overwrites", "overwritten, times the drive", "write amplification"),
         curve("left over", "x", "y"),
     ];
     let evidence = |figure: &str, recipe: &str, reason: &str, curve: Option<&str>| Evidence {

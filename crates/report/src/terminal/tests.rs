@@ -363,7 +363,7 @@ fn a_score_is_a_table_with_its_totals() {
 #[test]
 fn truth_and_learned_hot_locations_fit_beside_each_other_into_80_columns() {
     let text = render_score(&score_of_every_kind(), plain(80));
-    assert!(text.contains("64 KiB·i + 32 KiB  64 KiB·i + 32 KiB  certain      right"), "{text}");
+    assert!(text.contains("64 KiB·i + 32 KiB  64 KiB·i + 32 KiB  certain       right"), "{text}");
 }
 
 #[test]

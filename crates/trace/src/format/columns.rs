@@ -343,10 +343,10 @@ mod tests {
         .map(|text| Layout::of(text).unwrap_err())
         .into();
         let told = [
-            "'offset' is no key=value",
+            "'offset' is not key=value",
             "the column of the offset is missing",
-            "offset=1: the unit is missing, one of bytes, sectors, pages, kib; such as offset=1:bytes",
-            "offset=1:s: 's' is no unit of it",
+            "offset=1: the unit is missing, one of bytes, sectors, pages, kib; for example offset=1:bytes",
+            "offset=1:s: unknown unit 's'",
             "offset=0:bytes: columns count from 1",
             "offset=:bytes: the column is missing",
             "skip=x: must be a number of lines",

@@ -205,9 +205,9 @@ mod tests {
             [">I", "<x", "<99999999999999999999I", "<240Q1Q"].map(|text| places(text).unwrap_err()).into();
         insta::assert_snapshot!(refusals.join("\n"), @r"
         its format string does not start with '<', little-endian
-        its format string has 'x', which is no number
-        its format string makes records of more than 1920 bytes
-        its format string makes records of more than 1920 bytes
+        its format string has 'x', which is not a number type
+        its format string describes records of more than 1920 bytes
+        its format string describes records of more than 1920 bytes
         ");
     }
 }

@@ -153,7 +153,7 @@ fn what_makes_no_sense_is_told_with_its_key() {
         flow_refusal("trace = { path = 't', format = 'csv', pacing.closed.queue_depth = 0 }"),
     ];
     insta::assert_snapshot!(told.join("\n"), @r#"
-        w.toml: flows = (0 flows): there must be 1 to 1024 flows
+        w.toml: flows = (0 flows): must have 1 to 1024 flows
         w.toml: flow 'f': name = f: another flow has this name; names must be unique
         w.toml: flow 'f': has neither synthetic nor trace: give one
         w.toml: flow 'f': has both synthetic and trace: keep one
@@ -167,23 +167,23 @@ fn what_makes_no_sense_is_told_with_its_key() {
         w.toml: flow 'f': synthetic.align_bytes = 0: must be at least 1 byte
         w.toml: flow 'f': synthetic.region_bytes = 0: must be at least 1 byte
         w.toml: flow 'f': synthetic.access.zipf.theta = 0: must be above 0 and at most 10; for 0 write access = "random"
-        w.toml: flow 'f': synthetic.access.hot-cold.zones = (0 entries): there must be 1 to 1024 entries
+        w.toml: flow 'f': synthetic.access.hot-cold.zones = (0 entries): must have 1 to 1024 entries
         w.toml: flow 'f': synthetic.access.hot-cold: sum of size = 0.1: the shares of all zones must add up to 1
         w.toml: flow 'f': synthetic.access.hot-cold.zones[1].size = 0: must be above 0
         w.toml: flow 'f': synthetic.size.fixed.bytes = 0: must be at least 1 byte
-        w.toml: flow 'f': synthetic.size.uniform.max_bytes = 4096: it must be at least min_bytes = 8192
+        w.toml: flow 'f': synthetic.size.uniform.max_bytes = 4096: must be at least min_bytes = 8192
         w.toml: flow 'f': synthetic.size.normal.deviation_bytes = 9000000000000000000: the mean plus four deviations exceeds the size of any drive
-        w.toml: flow 'f': synthetic.size.weighted = (0 entries): there must be 1 to 1024 entries
+        w.toml: flow 'f': synthetic.size.weighted = (0 entries): must have 1 to 1024 entries
         w.toml: flow 'f': synthetic.size.weighted: sum of weight = 0: the weights must add up to more than 0
         w.toml: flow 'f': synthetic.size.weighted[0].weight = -1: must be 0 or above
-        w.toml: flow 'f': synthetic.pacing.closed.queue_depth = 0: between 1 and 65536 requests can be in flight
-        w.toml: flow 'f': synthetic.pacing.closed.queue_depth = 100000: between 1 and 65536 requests can be in flight
+        w.toml: flow 'f': synthetic.pacing.closed.queue_depth = 0: must be between 1 and 65536
+        w.toml: flow 'f': synthetic.pacing.closed.queue_depth = 100000: must be between 1 and 65536
         w.toml: flow 'f': synthetic.pacing.open.interarrival_ns = 0: must be at least 1 ns
         w.toml: flow 'f': trace.repeat = 0: must be at least 1
-        w.toml: flow 'f': trace.time_scale = 0: it must be a number above 0; to ignore the trace's times use pacing.closed
-        w.toml: flow 'f': trace.time_scale = inf: it must be a number above 0; to ignore the trace's times use pacing.closed
+        w.toml: flow 'f': trace.time_scale = 0: must be a number above 0; to ignore the trace's times use pacing.closed
+        w.toml: flow 'f': trace.time_scale = inf: must be a number above 0; to ignore the trace's times use pacing.closed
         w.toml: flow 'f': trace.logical_block_bytes = 0: must be at least 1 byte
-        w.toml: flow 'f': trace.pacing.closed.queue_depth = 0: between 1 and 65536 requests can be in flight
+        w.toml: flow 'f': trace.pacing.closed.queue_depth = 0: must be between 1 and 65536
     "#);
 }
 

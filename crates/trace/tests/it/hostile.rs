@@ -215,7 +215,7 @@ fn a_bad_line_is_told_with_its_number_and_its_text_and_as_many_are_skipped_as_wa
     insta::assert_snapshot!(told.join("\n"), @r#"
         a.csv: line 2: it has 1 of five fields: device_id,opcode,offset,length,timestamp; it reads 'garbage \u{1b}[31m'
         a.csv: line 3: it has 4 of five fields: device_id,opcode,offset,length,timestamp; it reads '1,W,0,4096'
-        a.csv: line 4: 4096 bytes at byte 18446744073709551615 end beyond 2^64 bytes
+        a.csv: line 4: 4096 bytes at byte 18446744073709551615 exceed 2^64 bytes
     "#);
     assert_eq!(read(3), (Ok(2), 3));
     assert_eq!(read(u64::MAX), (Ok(2), 3));
@@ -225,8 +225,8 @@ fn a_bad_line_is_told_with_its_number_and_its_text_and_as_many_are_skipped_as_wa
 fn what_no_format_fits_is_told_with_the_way_out() {
     let told = |bytes: &'static [u8]| TraceReader::read(bytes, "t", &ReadOptions::default()).unwrap_err().to_string();
     insta::assert_snapshot!([told(b""), told(b"# Read me\n\nHello.\n")].join("\n"), @r#"
-        t: it is empty; say how it is written with --trace-format, one of parquet, lcs, blktrace, vscsi, oracle-general, csv, fio-iolog, vscsi-csv, thesios, baleen, etw, msr, alibaba, systor, k5cloud, spc, tencent, fio-log, fiu, mqsim, disksim, simplessd, arc, blkparse, biosnoop, tracefs, strace, pages, u32-le, u32-be, columns; a text of columns is read with --trace-format columns:'time=1:s,op=2,offset=3:bytes,length=4:bytes'
-        t: its first lines match no known format; say how it is written with --trace-format, one of parquet, lcs, blktrace, vscsi, oracle-general, csv, fio-iolog, vscsi-csv, thesios, baleen, etw, msr, alibaba, systor, k5cloud, spc, tencent, fio-log, fiu, mqsim, disksim, simplessd, arc, blkparse, biosnoop, tracefs, strace, pages, u32-le, u32-be, columns; a text of columns is read with --trace-format columns:'time=1:s,op=2,offset=3:bytes,length=4:bytes'
+        t: it is empty: name its format with --trace-format, one of parquet, lcs, blktrace, vscsi, oracle-general, csv, fio-iolog, vscsi-csv, thesios, baleen, etw, msr, alibaba, systor, k5cloud, spc, tencent, fio-log, fiu, mqsim, disksim, simplessd, arc, blkparse, biosnoop, tracefs, strace, pages, u32-le, u32-be, columns; for text in columns use --trace-format columns:'time=1:s,op=2,offset=3:bytes,length=4:bytes'
+        t: its first lines match no known format: name its format with --trace-format, one of parquet, lcs, blktrace, vscsi, oracle-general, csv, fio-iolog, vscsi-csv, thesios, baleen, etw, msr, alibaba, systor, k5cloud, spc, tencent, fio-log, fiu, mqsim, disksim, simplessd, arc, blkparse, biosnoop, tracefs, strace, pages, u32-le, u32-be, columns; for text in columns use --trace-format columns:'time=1:s,op=2,offset=3:bytes,length=4:bytes'
     "#);
     let missing = TraceReader::open(Path::new("/no/such"), &ReadOptions::default()).unwrap_err().to_string();
     assert!(missing.starts_with("/no/such: No such file"), "{missing}");

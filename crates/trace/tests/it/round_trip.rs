@@ -204,7 +204,7 @@ fn what_cannot_be_written_is_told() {
         told(TraceFormat::Parquet, record).unwrap_err().to_string(),
     ];
     insta::assert_snapshot!(refusals.join("\n"), @r#"
-        out: spc is read and not written; write one of csv, parquet, msr, disksim, mqsim, fio-iolog, blkparse, oracle-general, pages
+        out: spc cannot be written: use one of csv, parquet, msr, disksim, mqsim, fio-iolog, blkparse, oracle-general, pages
         out: request 1: its time exceeds 32 bits of seconds
         out: request 1: a number exceeds the 63 bits of a column
     "#);

@@ -225,8 +225,8 @@ fn requests_beyond_the_drive_are_refused_or_folded() {
     let long = TraceReplay { fold: true, ..mqsim() };
     let told = [refusal(trace, mqsim()), refusal("0 0 0 2049 1\n", long)];
     insta::assert_snapshot!(told.join("\n"), @r#"
-        t: line 2: 4096 bytes at byte 1046528: the drive ends at byte 1048576; fold = true (--fold) wraps the trace around it
-        t: line 1: 1049088 bytes at byte 0: the drive has 1048576 bytes
+        t: line 2: 4096 bytes at byte 1046528: the drive ends at byte 1048576; fold = true (--fold) wraps addresses around
+        t: line 1: 1049088 bytes at byte 0: the drive has only 1048576 bytes
     "#);
 }
 
@@ -270,10 +270,10 @@ fn a_hostile_trace_is_told_with_its_line() {
         t: line 2: it has 4 of five fields: time_ns device first_sector sectors op; it reads '1 0 0 8'
         t: line 4: op is '7'; MQSim writes 0 for a write, 1 for a read; it reads '1 0 0 8 7'
         t: line 1: its length is 0; it must be at least 1 byte
-        t: line 2: time goes back from 5 ns to 4 ns; sort the trace by time
-        t: line 1: first sector 16 is beyond 2^64 bytes; it reads '5 0 16 8 1'
-        workload: flow 'f': trace.repeat = 3: so many rounds of 9223372036854775808 ns are more than 64 bits hold
-        t: line 1: its time, scaled to 9223372036854776000000000000 ns, is more than 292 years
+        t: line 2: time goes back from 5 ns to 4 ns: sort the trace by time
+        t: line 1: first sector 16 exceeds 2^64 bytes; it reads '5 0 16 8 1'
+        workload: flow 'f': trace.repeat = 3: so many rounds of 9223372036854775808 ns exceed 64 bits
+        t: line 1: its time, scaled to 9223372036854776000000000000 ns, exceeds 292 years
         t: line 1: a line is longer than 64 KiB: not a trace
         t: line 2: a line is longer than 64 KiB: not a trace
         t: line 2: a line is longer than 64 KiB: not a trace
@@ -282,11 +282,11 @@ fn a_hostile_trace_is_told_with_its_line() {
         t: unexpected end of file
         t: line 3: operation is 'smell'; it must be one of read, write, trim, write_zeroes, flush; it reads '1,smell,database,0,512,9'
         t: line 2: length_bytes is '-512'; it must be a whole number, 0 or above, of at most 64 bits; it reads '1,read,database,0,-512,9'
-        t: line 2: it has 4 fields, the header 6; it reads '1,read,database,0'
-        t: line 2: it has 2 fields, the header 6; it reads '1,\"read'
-        t: line 2: 512 bytes at byte 100: both must be multiples of the drive's logical block, 512 bytes; widen = true (--widen) widens the request to whole ones
-        t: line 1: the header has no at_ns; it must be there, with at_ns, operation, offset_bytes, length_bytes; it reads 'offset,length'
-        t: line 1: the header has no operation; it must be there, with at_ns, operation, offset_bytes, length_bytes; it reads 'at_ns,\0'
+        t: line 2: it has 4 fields, but the header 6; it reads '1,read,database,0'
+        t: line 2: it has 2 fields, but the header 6; it reads '1,\"read'
+        t: line 2: 512 bytes at byte 100: both must be multiples of the drive's logical block, 512 bytes; widen = true (--widen) widens requests to whole blocks
+        t: line 1: the header has no at_ns; required are at_ns, operation, offset_bytes, length_bytes; it reads 'offset,length'
+        t: line 1: the header has no operation; required are at_ns, operation, offset_bytes, length_bytes; it reads 'at_ns,\0'
         missing: No such file or directory (os error 2)
         .: it is not a regular file
     "#);

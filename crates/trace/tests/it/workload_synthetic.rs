@@ -304,17 +304,17 @@ fn what_does_not_fit_the_drive_is_refused_with_its_key() {
         open_on(&Flow::default(), 0, 1, MIB, BLOCK).unwrap_err().to_string(),
     ];
     insta::assert_snapshot!(told.join("\n"), @r#"
-        workload: flow 'f': synthetic.size.fixed.bytes = 1000: it must be a multiple of the drive's logical block, 512 bytes
-        workload: flow 'f': synthetic.size.uniform.max_bytes = 1000: it must be a multiple of the drive's logical block, 512 bytes
-        workload: flow 'f': synthetic.size.weighted[0].bytes = 700: it must be a multiple of the drive's logical block, 512 bytes
-        workload: flow 'f': synthetic.align_bytes = 100: it must be a multiple of the drive's logical block, 512 bytes
+        workload: flow 'f': synthetic.size.fixed.bytes = 1000: must be a multiple of the drive's logical block, 512 bytes
+        workload: flow 'f': synthetic.size.uniform.max_bytes = 1000: must be a multiple of the drive's logical block, 512 bytes
+        workload: flow 'f': synthetic.size.weighted[0].bytes = 700: must be a multiple of the drive's logical block, 512 bytes
+        workload: flow 'f': synthetic.align_bytes = 100: must be a multiple of the drive's logical block, 512 bytes
         workload: flow 'f': synthetic.region_start_bytes = 1048576: the drive ends at byte 1048576
         workload: flow 'f': synthetic.region_bytes = 1048576: from byte 4096 the drive has 1044480 bytes
         workload: flow 'f': synthetic.region_bytes = 8000: between byte 1 and byte 8001 no multiple of 4096 has room for 4096 bytes
         workload: flow 'f': synthetic.region_bytes = 2048: between byte 0 and byte 2048 no multiple of 4096 has room for 4096 bytes
-        workload: flow 'f': synthetic.access.hot-cold.zones[0].size = 0.001: this zone of 0 bytes has no room for 4096 bytes
-        workload: drive: capacity = 100: it must have at least one logical block of 512 B
-        workload: drive: logical block = 0: it must be at least 1 byte
+        workload: flow 'f': synthetic.access.hot-cold.zones[0].size = 0.001: this zone of 0 bytes is too small for requests of 4096 bytes
+        workload: drive: capacity = 100: must be at least one logical block of 512 B
+        workload: drive: logical block = 0: must be at least 1 byte
         workload: flow '': has neither synthetic nor trace: give one
     "#);
 }

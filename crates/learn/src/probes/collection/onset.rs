@@ -111,7 +111,7 @@ fn keep_curve(capacity: ByteSize, windows: &[Window], draft: &mut ProfileDraft) 
     });
     draft.keep(ProbeCurve {
         name: OVERWRITES.to_owned(),
-        x: "overwritten, × capacity".to_owned(),
+        x: "overwritten, times the drive".to_owned(),
         y: if counts(windows) { "write amplification" } else { "writes a second" }.to_owned(),
         points: points.collect(),
         fit: Vec::new(),
