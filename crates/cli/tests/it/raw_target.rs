@@ -102,7 +102,7 @@ fn what_is_mounted_is_refused_with_exit_code_5_and_one_line_whatever_is_allowed(
     }
     drop(mounted);
     let line = place.fails(5, &["learn", name(&device), "--destructive", "--confirm-device", &image]);
-    assert!(line.contains("it carries ext4") && line.contains("--allow-signature ext4"), "{line}");
+    assert!(line.contains("it contains ext4") && line.contains("--allow-signature ext4"), "{line}");
     let wrong = ["--destructive", "--confirm-device", "S3RIAL", "--allow-signature", "ext4"];
     let line = place.fails(5, &[&["learn", name(&device)], &wrong[..]].concat());
     assert!(line.contains("'S3RIAL' is neither its serial number nor its name"), "{line}");

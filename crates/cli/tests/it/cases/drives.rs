@@ -37,11 +37,11 @@ fn what_a_drive_carries_is_refused_by_its_name() {
         let confirmed = image.canonicalize().unwrap().display().to_string();
         let learn = ["learn", name, "--destructive", "--confirm-device", &confirmed];
         let plan = place.run(&[&learn[..], &["--dry-run"]].concat()).expect(5).stdout;
-        let words = [format!("carries      {kind} at byte "), format!("refused      it carries {kind} (")];
+        let words = [format!("contains     {kind} at byte "), format!("refused      it contains {kind} (")];
         assert!(words.iter().all(|words| plan.contains(words)), "{maker}: {plan}");
         let before = fs::read(&image).unwrap();
         let line = place.fails(5, &learn);
-        assert!(line.contains(&format!("it carries {kind}")), "{maker}: {line}");
+        assert!(line.contains(&format!("it contains {kind}")), "{maker}: {line}");
         assert!(fs::read(&image).unwrap() == before, "{maker}");
         tested.push(kind);
     }
