@@ -88,3 +88,29 @@ impl Replaceable {
 fn exchange(one: &Path, other: &Path) -> rustix::io::Result<()> {
     rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_names_cannot_be_exchanged_only_the_recognised_file_is_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let [target, kept] = ["target", "kept"].map(|name| directory.path().join(name));
+        let new = || {
+            let new = tempfile::NamedTempFile::new_in(directory.path()).unwrap();
+            fs::write(new.path(), "new").unwrap();
+            new.into_temp_path()
+        };
+        fs::write(&target, "ours").unwrap();
+        let known = Replaceable::recognise(&target, |_| Ok(true)).unwrap().unwrap();
+        fs::rename(&target, &kept).unwrap();
+        fs::write(&target, "another").unwrap();
+        assert_eq!(known.rename_over(new(), &target).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read_to_string(&target).unwrap(), "another");
+        fs::rename(&kept, &target).unwrap();
+        drop(known.rename_over(new(), &target).unwrap());
+        assert_eq!(fs::read_to_string(&target).unwrap(), "new");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+}

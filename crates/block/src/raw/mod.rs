@@ -322,7 +322,7 @@ mod tests {
         let expected = |start| Ok(Drive { name: "nvme0n1".into(), start: ByteSize(start) });
         assert_eq!(drive(&machine, "259:0"), expected(0));
         assert_eq!(drive(&machine, "259:1"), expected(1 << 20));
-        assert!(drive(&machine, "259:2").unwrap_err().to_string().contains("where nvme0n1p2 begins"));
+        assert!(drive(&machine, "259:2").unwrap_err().to_string().contains("where nvme0n1p2 starts"));
     }
 
     #[test]
