@@ -65,13 +65,14 @@ fn the_text_and_the_page_tell_of_the_array() {
     let place = place();
     let arguments = [&["simulate", "sim:mine.toml"], &WRITES[..], &["--fail", "2@20ms", "--html", "page.html"]];
     let text = place.run(&arguments.concat()).expect(0).stdout;
-    for words in ["on four", "The array", "RAID-5 over 4 drives", "read-modify-write", "member 2 after 20", "2, failed"]
+    for words in
+        ["on four", "The array", "RAID-5 over 4 × Micron", "read-modify-write", "member 2 after 20", "2, failed"]
     {
         assert!(text.contains(words), "{words}: {text}");
     }
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let page = place.read("page.html");
-    assert!(page.contains("The array") && page.contains("RAID-5 over 4 drives") && page.contains("2, failed"));
+    assert!(page.contains("The array") && page.contains("RAID-5 over 4 × Micron") && page.contains("2, failed"));
 }
 
 #[test]
@@ -135,7 +136,7 @@ fn device_check_tells_what_an_array_is() {
     assert!(line.ends_with("mine.toml: members = 2: this level requires 3 to 64 members"), "{line}");
     place.write("mine.toml", &ARRAY.replace("member.toml", "other.toml"));
     let line = place.fails(1, &["device", "check", "mine.toml"]);
-    assert!(line.contains("member = \"other.toml\": it is no preset, and no file"), "{line}");
+    assert!(line.contains("member = \"other.toml\": neither a preset nor a readable file"), "{line}");
 }
 
 #[test]
@@ -143,7 +144,10 @@ fn verbs_for_single_drives_refuse_an_array_by_name() {
     let place = place();
     for verb in [&["learn", "sim:mine.toml"][..], &["device", "truth", "mine.toml"]] {
         let line = place.fails(1, verb);
-        assert!(line.contains("mine.toml: an array of drives, and a single drive is needed here"), "{verb:?}: {line}");
+        assert!(
+            line.contains("mine.toml: is an array of drives, but a single drive is required here"),
+            "{verb:?}: {line}"
+        );
     }
 }
 
