@@ -181,7 +181,7 @@ mod tests {
     fn figures_without_a_cell_that_they_know_are_refused() {
         assert!(refused(&with(None, figures(EnduranceFigures::Today))).contains("requires flash.cell"));
         let told = refused(&with(Some(CellType::Qlc), figures(EnduranceFigures::Y2011)));
-        assert!(told.contains("flash.endurance.figures") && told.contains("no cell \"qlc\""), "{told}");
+        assert!(told.contains("flash.endurance.figures") && told.contains("no figures for cell \"qlc\""), "{told}");
     }
 
     #[test]

@@ -214,7 +214,7 @@ mod tests {
         assert!(refused(|c| c.flash.cell = Some(CellType::Slc)).contains("more than one bit"));
         assert!(refused(|c| c.flash.slc_mode = None).contains("requires flash.slc_mode"));
         assert!(refused(|c| c.ftl.slc_cache = None).contains("not used without ftl.slc_cache"));
-        assert!(refused(|c| c.ftl.slc_cache = Some(SlcCacheConfig::default())).contains("together"));
+        assert!(refused(|c| c.ftl.slc_cache = Some(SlcCacheConfig::default())).contains("in total"));
         assert!(refused(|c| c.ftl.gc.mode = GcMode::Foreground).contains("background"));
         assert!(refused(|c| c.ftl.gc.separate_open_block = false).contains("separate_open_block"));
     }

@@ -200,7 +200,7 @@ mod tests {
         config.ftl.streams = StreamsConfig { policy: StreamPolicy::Hint, streams: 5, ..StreamsConfig::default() };
         let error = config.check("mine.toml").unwrap_err().to_string();
         assert!(error.contains("ftl.streams.streams = 5: each unit has 5 open superblocks"), "{error}");
-        assert!(error.contains(&format!("at most {} bytes", most(&config))), "{error}");
+        assert!(error.contains(&format!("lower capacity_bytes to {},", most(&config))), "{error}");
         config.capacity_bytes = most(&config);
         config.check("mine.toml").unwrap();
     }
