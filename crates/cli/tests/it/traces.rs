@@ -67,7 +67,7 @@ fn a_text_of_columns_is_read_by_its_layout_by_every_verb() {
 fn devices_that_are_laid_over_one_another_are_told() {
     let place = Place::new();
     place.write("two.csv", "1,W,0,4096,1577808000000000\n2,R,0,4096,1577808000002000\n");
-    let told = "2 devices of the trace are laid over one another";
+    let told = "2 devices of the trace are replayed on the same addresses";
     let simulated = place.run(&["simulate", "samsung-960-evo", "two.csv"]).expect(0);
     assert!(simulated.stdout.split_whitespace().collect::<Vec<_>>().join(" ").contains(told), "{}", simulated.stdout);
     let replayed = place.run(&["trace", "replay", "two.csv"]).expect(0);

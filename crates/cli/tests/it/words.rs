@@ -135,7 +135,7 @@ fn an_unknown_name_gets_the_name_that_was_probably_meant() {
         (2, &["tune", "postgres", "--profile", "p.toml", "--skip", "fill_factor"], "did you mean 'fillfactor'?"),
         (2, &["tune", "mariadb", "--profile", "p.toml", "--skip", "io_capacity"], "did you mean 'innodb_io_capacity"),
         (1, &["sqlite", "import", "a.db", "b.db", "--techniques", "hot=on"], "did you mean 'use-hot-locations'?"),
-        (2, &["learn", "/dev/null", "--destructive", "--allow-signature", "ext5"], "did you mean 'ext4'?"),
+        (2, &["learn", "/dev/null", "--destructive", "--allow-signature", "btrf"], "did you mean 'btrfs'?"),
         (1, &["device", "check", "drive.toml"], "did you mean `name`?"),
         (1, &["simulate", "micron-m500", "work.toml"], "did you mean `seed`?"),
         (1, &["sweep", "grid.toml"], "did you mean `device`?"),
