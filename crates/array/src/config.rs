@@ -308,9 +308,9 @@ mod tests {
             refused("members = 4", "members = 2"),
             "mine.toml: members = 2: this level requires 3 to 64 members"
         );
-        assert!(refused("\"raid5\"\n        members = 4", "\"raid10\"\n        members = 5").contains("pairs"));
+        assert!(refused("\"raid5\"\n        members = 4", "\"raid10\"\n        members = 5").contains("even number"));
         assert!(refused("65536", "1000").contains("chunk_bytes = 1000: must be a positive multiple of 512"));
-        assert!(refused("micron-m500", "micron-m501").contains("member = \"micron-m501\": it is no preset"));
+        assert!(refused("micron-m500", "micron-m501").contains("member = \"micron-m501\": neither a preset"));
         assert!(refused("536_870_912", "4096").contains("at least the largest request"));
         assert!(refused("iops_max", "iops_most").contains("did you mean `iops_max`?"));
         let tight = "write_cache = { bytes = 4_194_304, destage_from_bytes = 4_194_304 }";
