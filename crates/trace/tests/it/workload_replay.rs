@@ -185,7 +185,11 @@ fn devices_that_are_laid_over_one_another_are_told() {
     let source = Folder::with(lost).open(&Flow::replay("f", TraceReplay::new("t", TraceFormat::FioIolog))).unwrap();
     assert_eq!(source.notes()[1], "left out, as they are not requests: actions sync_file_range (1)");
     let source = Folder::with(files).open(&Flow::replay("f", TraceReplay::new("t", TraceFormat::FioIolog))).unwrap();
-    assert!(source.notes()[0].starts_with("2 files of the trace are laid over one another"), "{:?}", source.notes());
+    assert!(
+        source.notes()[0].starts_with("2 files of the trace are replayed on the same addresses"),
+        "{:?}",
+        source.notes()
+    );
 }
 
 #[test]
