@@ -438,6 +438,14 @@ impl BlockDevice for SimulatedSsd {
         answered.map(Some).ok_or(LOST)
     }
 
+    fn poll(&mut self) -> Result<Option<Completion>, BlockError> {
+        if self.host.outstanding == 0 {
+            return Ok(None);
+        }
+        let now_ns = self.clock.now_ns;
+        Ok(self.next_answered(now_ns).and_then(|request| self.host.completion_of(request)))
+    }
+
     fn outstanding(&self) -> usize {
         self.host.outstanding as usize
     }

@@ -1,0 +1,75 @@
+//! What the kernel knows of a file.
+
+use flashwise_block::Nanos;
+
+use crate::fs::extents::Extents;
+
+/// A file's number; 2 is the directory.
+pub(crate) type Ino = u32;
+
+/// A file, open or not.
+#[derive(Debug)]
+pub(crate) struct Inode {
+    /// Its names: 1, or 0 once it is unlinked.
+    pub(crate) links: u32,
+    pub(crate) open: u32,
+    /// Of these, for writing.
+    pub(crate) open_for_write: u32,
+    /// `i_size`, bytes.
+    pub(crate) size: u64,
+    /// `i_disksize` (XFS: `di_size`): the size in the file system's metadata. It follows `size` when data is written.
+    pub(crate) disk_size: u64,
+    pub(crate) extents: Extents,
+    /// Blocks of its extent tree beside the inode.
+    pub(crate) tree: Vec<u64>,
+    /// Blocks that dirty pages will need (delayed allocation).
+    pub(crate) delayed: u64,
+    /// Tick of its time stamp.
+    pub(crate) mtime: u64,
+    /// The last transaction that changed it, and the last one that `fdatasync` needs.
+    pub(crate) sync_tid: u64,
+    pub(crate) datasync_tid: u64,
+    /// When the oldest of its dirty pages became dirty.
+    pub(crate) dirtied_at: Option<Nanos>,
+    /// Where the flusher goes on.
+    pub(crate) writeback_index: u64,
+    /// A failed write that no sync has reported yet: how many so far.
+    pub(crate) write_errors: u64,
+    pub(crate) last_error: Option<flashwise_block::BlockError>,
+    /// It was cut to nothing: closing it starts to write what came then.
+    pub(crate) write_on_close: bool,
+    /// ext4: blocks reserved for it behind its last ones, by logical block.
+    pub(crate) preallocated: Option<Preallocation>,
+}
+
+/// Blocks that are set aside for a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Preallocation {
+    pub(crate) logical: u64,
+    pub(crate) physical: u64,
+    pub(crate) blocks: u64,
+}
+
+impl Inode {
+    pub(crate) fn new(tick: u64) -> Self {
+        Self {
+            links: 1,
+            open: 0,
+            open_for_write: 0,
+            size: 0,
+            disk_size: 0,
+            extents: Extents::default(),
+            tree: Vec::new(),
+            delayed: 0,
+            mtime: tick,
+            sync_tid: 0,
+            datasync_tid: 0,
+            dirtied_at: None,
+            writeback_index: 0,
+            write_errors: 0,
+            last_error: None,
+            write_on_close: false,
+            preallocated: None,
+        }
+    }
+}

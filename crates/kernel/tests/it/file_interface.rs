@@ -1,0 +1,202 @@
+//! Single calls and what they send.
+
+use flashwise_block::{BlockDevice, ByteSize, Nanos, Operation};
+use flashwise_kernel::{Advice, Allocate, FileSystemKind, Kernel, KernelConfig, OpenOptions, QueueLimits, SyncRange};
+
+use crate::support::{Seen, TestDrive};
+
+fn kernel(config: KernelConfig) -> Kernel<TestDrive> {
+    Kernel::new(TestDrive::new(ByteSize::gib(8)), config).unwrap()
+}
+
+fn seen(kernel: &Kernel<TestDrive>) -> Vec<Seen> {
+    std::mem::take(&mut *kernel.device().seen.borrow_mut())
+}
+
+fn kinds(kernel: &Kernel<TestDrive>) -> String {
+    let letter = |seen: &Seen| match seen.operation {
+        Operation::Read => 'r',
+        Operation::Write => 'w',
+        Operation::Flush => 'f',
+        Operation::Trim => 't',
+        Operation::WriteZeroes => 'z',
+    };
+    seen(kernel).iter().map(letter).collect()
+}
+
+/// A file of `pages` pages that is on the drive and not in memory.
+fn cold(kernel: &mut Kernel<TestDrive>, pages: u64) -> flashwise_kernel::FileHandle {
+    let file = kernel.open("cold", OpenOptions::read_write().create(true)).unwrap();
+    kernel.pwrite(file, ByteSize(0), ByteSize::kib(4 * pages)).unwrap();
+    kernel.sync().unwrap();
+    kernel.drop_caches().unwrap();
+    seen(kernel);
+    file
+}
+
+#[test]
+fn an_append_costs_a_commit_and_an_overwrite_a_flush() {
+    for (queue, append, over) in [
+        (QueueLimits::loop_device(), "wwfwf", "wf"),
+        (QueueLimits::default(), "wwfw", "wf"),
+        (QueueLimits { volatile_cache: false, ..QueueLimits::default() }, "www", "w"),
+    ] {
+        let mut kernel = kernel(KernelConfig { queue, ..KernelConfig::default() });
+        let file = kernel.open("f", OpenOptions::read_write().create(true)).unwrap();
+        for (page, expected) in [(0, append), (1, append), (0, over), (1, over)] {
+            kernel.pwrite(file, ByteSize::kib(4 * page), ByteSize::kib(4)).unwrap();
+            kernel.fdatasync(file).unwrap();
+            assert_eq!(kinds(&kernel), expected, "page {page}");
+        }
+    }
+}
+
+#[test]
+fn fsync_of_an_overwrite_needs_a_commit_once_a_tick() {
+    let mut kernel = kernel(KernelConfig::default());
+    let file = cold(&mut kernel, 16);
+    let mut commits = 0;
+    let began = kernel.now();
+    for page in 0..200 {
+        kernel.pwrite(file, ByteSize::kib(4 * (page % 16)), ByteSize::kib(4)).unwrap();
+        kernel.fsync(file).unwrap();
+        commits += u64::from(kinds(&kernel).contains("wfw"));
+    }
+    let ticks = kernel.now().since(began).0 / 4_000_000;
+    assert!(commits.abs_diff(ticks) <= 1, "{commits} commits in {ticks} ticks");
+}
+
+#[test]
+fn preallocated_space_makes_an_append_need_a_commit_only_for_what_was_never_written() {
+    let mut kernel = kernel(KernelConfig::default());
+    let file = kernel.open("f", OpenOptions::read_write().create(true)).unwrap();
+    kernel.fallocate(file, ByteSize(0), ByteSize::mib(1), Allocate::Grow).unwrap();
+    kernel.fsync(file).unwrap();
+    seen(&kernel);
+    kernel.pwrite(file, ByteSize(0), ByteSize::kib(4)).unwrap();
+    kernel.fdatasync(file).unwrap();
+    assert_eq!(kinds(&kernel), "wwfw", "unwritten becomes written");
+    kernel.pwrite(file, ByteSize(0), ByteSize::kib(4)).unwrap();
+    kernel.fdatasync(file).unwrap();
+    assert_eq!(kinds(&kernel), "wf");
+    assert_eq!(kernel.status("f").unwrap().allocated, ByteSize::mib(1));
+}
+
+#[test]
+fn direct_writes_go_around_the_cache_and_use_fua_where_they_can() {
+    let mut kernel = kernel(KernelConfig::default());
+    cold(&mut kernel, 64);
+    let file = kernel.open("cold", OpenOptions::read_write().direct(true).dsync(true)).unwrap();
+    seen(&kernel);
+    kernel.pwrite(file, ByteSize::kib(16), ByteSize::kib(16)).unwrap();
+    assert_eq!(kinds(&kernel), "w", "one write with FUA, no flush");
+    kernel.pwrite(file, ByteSize::kib(256), ByteSize::kib(16)).unwrap();
+    assert_eq!(kinds(&kernel), "rrwwfw", "bitmap and descriptor are read; an append is committed");
+    kernel.pread(file, ByteSize(0), ByteSize::kib(64)).unwrap();
+    kernel.pread(file, ByteSize(0), ByteSize::kib(64)).unwrap();
+    assert_eq!(kinds(&kernel), "rr");
+    assert_eq!(kernel.cached_pages().0, 0);
+    assert!(kernel.pread(file, ByteSize(100), ByteSize(100)).is_err());
+}
+
+#[test]
+fn the_flusher_writes_what_is_30_seconds_old() {
+    let mut kernel = kernel(KernelConfig::default());
+    let file = kernel.open("f", OpenOptions::read_write().create(true)).unwrap();
+    kernel.pwrite(file, ByteSize(0), ByteSize::mib(1)).unwrap();
+    kernel.pause(Nanos::secs(29)).unwrap();
+    assert_eq!(kernel.status("f").unwrap().dirty, ByteSize::mib(1));
+    let before = seen(&kernel);
+    assert!(before.iter().all(|seen| seen.bytes < 1 << 16), "the journal alone, after 5 seconds");
+    kernel.pause(Nanos::secs(10)).unwrap();
+    assert_eq!(kernel.status("f").unwrap().dirty, ByteSize(0));
+    let data: u64 = seen(&kernel).iter().filter(|seen| seen.bytes >= 1 << 16).map(|seen| seen.bytes).sum();
+    assert_eq!(data, 1 << 20);
+}
+
+#[test]
+fn background_write_back_starts_at_its_threshold() {
+    let config = KernelConfig { memory: ByteSize::mib(100), ..KernelConfig::default() };
+    let mut kernel = kernel(config);
+    let file = kernel.open("f", OpenOptions::read_write().create(true)).unwrap();
+    kernel.pwrite(file, ByteSize(0), ByteSize::mib(9)).unwrap();
+    assert_eq!(kinds(&kernel), "");
+    kernel.pwrite(file, ByteSize::mib(9), ByteSize::mib(2)).unwrap();
+    kernel.pause(Nanos::secs(1)).unwrap();
+    assert!(kinds(&kernel).contains('w'));
+    assert!(kernel.cached_pages().1 <= 2560);
+}
+
+#[test]
+fn advice_changes_what_is_read() {
+    let mut kernel = kernel(KernelConfig::default());
+    let file = cold(&mut kernel, 1024);
+    kernel.pread(file, ByteSize(0), ByteSize::kib(4)).unwrap();
+    assert_eq!(seen(&kernel)[0].bytes, 16 << 10, "a read at the start opens a window");
+    kernel.fadvise(file, ByteSize::mib(1), ByteSize::mib(1), Advice::WillNeed).unwrap();
+    let bytes: u64 = seen(&kernel).iter().map(|seen| seen.bytes).sum();
+    assert_eq!(bytes, 1 << 20);
+    kernel.pread(file, ByteSize::mib(1), ByteSize::mib(1)).unwrap();
+    assert_eq!(kinds(&kernel), "", "all of it is there");
+    kernel.fadvise(file, ByteSize(0), ByteSize(0), Advice::DontNeed).unwrap();
+    assert_eq!(kernel.cached_pages().0, 0);
+    kernel.fadvise(file, ByteSize(0), ByteSize(0), Advice::Random).unwrap();
+    kernel.pread(file, ByteSize(0), ByteSize::kib(4)).unwrap();
+    assert_eq!(seen(&kernel)[0].bytes, 4 << 10);
+}
+
+#[test]
+fn sync_file_range_writes_and_flushes_nothing() {
+    let mut kernel = kernel(KernelConfig::default());
+    let file = cold(&mut kernel, 16);
+    kernel.pwrite(file, ByteSize(0), ByteSize::kib(64)).unwrap();
+    let how = SyncRange { wait_before: true, write: true, wait_after: true };
+    kernel.sync_file_range(file, ByteSize::kib(8), ByteSize::kib(8), how).unwrap();
+    let all = seen(&kernel);
+    assert_eq!(all.len(), 1);
+    assert_eq!((all[0].operation, all[0].bytes), (Operation::Write, 8 << 10));
+}
+
+#[test]
+fn a_file_that_is_removed_while_it_is_open_keeps_its_space() {
+    let mut kernel = kernel(KernelConfig { discard: true, ..KernelConfig::default() });
+    cold(&mut kernel, 256);
+    kernel.unlink("cold").unwrap();
+    kernel.pause(Nanos::secs(6)).unwrap();
+    assert!(!kinds(&kernel).contains('t'), "it is open");
+}
+
+#[test]
+fn a_closed_file_that_is_removed_gives_its_space_back_when_the_commit_timer_fires() {
+    let mut kernel = kernel(KernelConfig { discard: true, ..KernelConfig::default() });
+    let file = cold(&mut kernel, 256);
+    kernel.close(file).unwrap();
+    let place = kernel.status("cold").unwrap().extents;
+    let free = kernel.free_space();
+    kernel.unlink("cold").unwrap();
+    assert_eq!(kernel.free_space(), free);
+    kernel.pause(Nanos::secs(6)).unwrap();
+    let trims: Vec<Seen> = seen(&kernel).into_iter().filter(|seen| seen.operation == Operation::Trim).collect();
+    assert_eq!(trims.len(), 1);
+    assert_eq!((trims[0].offset, trims[0].bytes), (place[0].1.0, 1 << 20));
+    assert_eq!(kernel.free_space().0, free.0 + (1 << 20));
+}
+
+#[test]
+fn a_run_is_the_same_each_time() {
+    let run = |file_system: FileSystemKind| {
+        let config = KernelConfig { file_system, memory: ByteSize::mib(8), ..KernelConfig::default() };
+        let mut kernel = kernel(config);
+        let file = cold(&mut kernel, 2000);
+        for number in 0..2000u64 {
+            let place = ByteSize(number * 7919 % 2000 * 4096);
+            kernel.pread(file, place, ByteSize::kib(8)).unwrap();
+            kernel.pwrite(file, place, ByteSize(100)).unwrap();
+        }
+        kernel.fsync(file).unwrap();
+        (kernel.now(), kernel.device().counters(), kernel.counters())
+    };
+    for kind in [FileSystemKind::Ext4, FileSystemKind::Xfs] {
+        assert_eq!(run(kind), run(kind));
+    }
+}

@@ -1,0 +1,9 @@
+//! The integration tests of `flashwise-kernel`, in one program.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
+
+mod crash;
+mod file_interface;
+mod hostile;
+mod naive;
+mod recorded;
+mod support;
