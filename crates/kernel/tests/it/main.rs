@@ -6,4 +6,5 @@ mod file_interface;
 mod hostile;
 mod naive;
 mod recorded;
+mod simulated_drive;
 mod support;

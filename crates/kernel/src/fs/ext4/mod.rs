@@ -1,22 +1,24 @@
 //! ext4: groups of 32768 blocks, sixteen of them share their metadata.
 //!
-//! Linux 6.18 and e2fsprogs 1.47 (`misc/mke2fs.c`, `lib/ext2fs/alloc_tables.c`, `lib/ext2fs/mkjournal.c`):
+//! Linux 6.18 and e2fsprogs 1.47 as Debian 12 sets it up (`misc/mke2fs.c`, `lib/ext2fs/alloc_tables.c`,
+//! `lib/ext2fs/mkjournal.c`):
 //!
 //! ```text
 //!   block 0          superblock · group descriptors (64 a block) · 1024 blocks reserved for more of them
 //!   first group of   16 block bitmaps · 16 inode bitmaps · 16 × 512 blocks of inodes (256 bytes each)
 //!   each sixteen
 //!   groups 1, 3ⁿ, 5ⁿ, 7ⁿ   a copy of superblock and descriptors
-//!   the middle       the journal; before it the block of the orphan file
+//!   the middle       the journal; before it the block of its extents
 //! ```
 //!
 //! What a change touches (`fs/ext4/{inode,namei,ialloc,orphan,extents}.c`): allocating or freeing a block its bitmap
 //! and its group's descriptor; a change of an inode its block of the inode table, and the leaf of the extent tree where
 //! the inode itself does not hold all extents (more than 4; 340 a leaf); a new file the directory's block and inode,
-//! the inode bitmap and that group's descriptor; a file that goes these and the block of the orphan file.
+//! the inode bitmap and that group's descriptor; a file that goes these and the superblock (`s_last_orphan`).
 //!
-//! All files are in one directory, whose inode is 2. A name goes to a leaf of the directory by its hash.
-//! Not here: `bigalloc`, extended attributes, quota, `lazytime`, fast commits (off unless made with them).
+//! All files are in one directory, whose inode is 2. A name goes to a leaf of the directory by its hash. Not here:
+//! `orphan_file` (newer defaults of `mke2fs` have it: a block of its own instead of the superblock), `bigalloc`,
+//! extended attributes, quota, `lazytime`, fast commits (off unless made with them).
 
 pub(crate) mod mballoc;
 pub(crate) mod namei;
@@ -41,10 +43,12 @@ const TABLE_BLOCKS: u64 = INODES_PER_GROUP * INODE_BYTES / PAGE;
 const DESCRIPTORS_PER_BLOCK: u64 = 64;
 /// `resize_inode`
 const RESERVED_DESCRIPTORS: u64 = 1024;
+/// The list of files that are being removed or cut starts here.
+const SUPERBLOCK: u64 = 0;
 /// The directory's inode.
 const ROOT: Ino = 2;
-/// `s_first_ino`, lost+found, the orphan file.
-const FIRST_INODE: Ino = 13;
+/// lost+found is 11.
+const FIRST_INODE: Ino = 12;
 /// Extents in the inode, and in a block of the tree.
 const IN_INODE: usize = 4;
 const PER_LEAF: usize = 340;
@@ -65,8 +69,6 @@ pub(crate) struct Ext4 {
     next_inode: Ino,
     /// First block and length of the journal, its superblock included.
     journal: (u64, u64),
-    /// The orphan file's block.
-    orphan: u64,
     /// Next block to write in the journal, counted from its start, and how many are in use.
     head: u64,
     used: u64,
@@ -124,7 +126,6 @@ impl Ext4 {
             free_inodes: BTreeSet::new(),
             next_inode: FIRST_INODE,
             journal: (0, 0),
-            orphan: 0,
             head: 1,
             used: 0,
         };
@@ -144,7 +145,8 @@ impl Ext4 {
             return Err(KernelError::Config(format!("a drive of {capacity} bytes has no space for a journal")));
         };
         this.journal = (start, length);
-        this.orphan = this.allocator.take_near(start - 1, 1).ok_or(KernelError::NoSpace)?;
+        // The journal's own extents, which an inode does not hold.
+        this.allocator.take_near(start - 1, 1).ok_or(KernelError::NoSpace)?;
         let root = this.allocator.take_near(0, 1).ok_or(KernelError::NoSpace)?;
         this.directory = Directory::new(root);
         Ok(this)
@@ -259,19 +261,19 @@ impl Layout for Ext4 {
         touched.block(self.directory.remove(name));
         touched.block(self.inode_block(ROOT));
         touched.block(self.inode_block(ino));
-        touched.block(self.orphan);
+        touched.block(SUPERBLOCK);
     }
 
     fn evict(&mut self, ino: Ino, touched: &mut Touched) {
         touched.block(self.inode_block(ino));
-        touched.block(self.orphan);
+        touched.block(SUPERBLOCK);
         self.touch_inode_bitmap(ino, touched);
         self.free_inodes.insert(ino);
     }
 
     fn orphan(&mut self, ino: Ino, touched: &mut Touched) {
         touched.block(self.inode_block(ino));
-        touched.block(self.orphan);
+        touched.block(SUPERBLOCK);
     }
 
     fn inode_changed(&mut self, ino: Ino, inode: &Inode, extent: Option<u64>, touched: &mut Touched) {
@@ -366,7 +368,6 @@ mod tests {
         let ext4 = Ext4::new(500_107_862_016, 1).unwrap();
         assert_eq!(ext4.groups, 3727);
         assert_eq!(ext4.journal, (60_850_176, 262_144));
-        assert_eq!(ext4.orphan, 60_850_175);
         assert_eq!(ext4.flex_metadata(2577), 84_410_368);
         assert_eq!(ext4.goal_of(2576 * 8192 + 13), 84_443_136);
         let mut touched = Touched::default();
