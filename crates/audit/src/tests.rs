@@ -350,7 +350,7 @@ fn a_rule_without_its_figure_is_not_judged_and_says_why() {
     p.parameters.page_bytes = Figure::absent();
     p.parameters.stripe_bytes = Figure::inconclusive(64 * KIB, 32 * KIB, 64 * KIB);
     assert_eq!(why_open(Rule::StartWritesOnStripes, &p, &[]), "the drive's stripe is inconclusive");
-    assert_eq!(why_open(Rule::TouchFewPages, &p, &[]), "the drive has no flash page size");
+    assert_eq!(why_open(Rule::TouchFewPages, &p, &[]), "the drive has no flash page");
     assert_eq!(
         why_open(Rule::KeepHotLocations, &p, &[]),
         "the hot locations of this drive are at chunk starts, so writes cannot destroy them"

@@ -244,7 +244,7 @@ mod tests {
     fn a_file_in_crumbs_or_of_unknown_place_counts_from_its_own_begin() {
         let crumbs: Vec<(u64, u64)> = (0..256).map(|n| (n * 3 * MIB + 4096, MIB)).collect();
         let sections = Sections::of(map(&crumbs), ByteSize::mib(256));
-        assert!(matches!(sections.origin(), Origin::File(why) if why.contains("256 pieces")), "{}", sections.origin());
+        assert!(matches!(sections.origin(), Origin::File(why) if why.contains("256 extents")), "{}", sections.origin());
         assert_eq!(sections.starts.len(), 256);
         let sections = Sections::of(Err(PlacementUnknown("tmpfs has no extents".to_owned())), ByteSize::mib(64));
         assert!(sections.origin().to_string().ends_with("is not known: tmpfs has no extents"));

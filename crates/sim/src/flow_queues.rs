@@ -90,7 +90,7 @@ mod tests {
         let refusal = assign(&flows, &host(1)).unwrap_err().to_string();
         assert_eq!(
             refusal,
-            "host.submission_queues = 1: the workload's flows have 2 priorities, and each needs a queue"
+            "host.submission_queues = 1: the workload's flows have 2 priorities, and each needs a queue of its own"
         );
     }
 

@@ -189,7 +189,7 @@ mod tests {
     fn a_lost_request_is_found() {
         let lost = flow(1, 100);
         let found = every_request_completes(&[lost], 1);
-        assert!(!found.holds && found.detail.starts_with("2 issued, 1 completed"), "{}", found.detail);
+        assert!(!found.holds && found.detail.starts_with("2 submitted, 1 completed"), "{}", found.detail);
         assert!(!every_request_completes(&[flow(10, 100)], 1).holds);
     }
 

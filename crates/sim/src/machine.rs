@@ -122,6 +122,6 @@ mod tests {
         let array = "name = \"a\"\nlevel = \"raid5\"\nmembers = 4\nmember = \"micron-m500\"\nchunk_bytes = 65536\n";
         let error = DeviceConfig::from_toml(array, "a.toml").unwrap_err();
         assert_eq!(error, SsdError::IsArray { path: "a.toml".to_owned() });
-        assert!(error.to_string().starts_with("a.toml: an array of drives"), "{error}");
+        assert!(error.to_string().starts_with("a.toml: is an array of drives"), "{error}");
     }
 }

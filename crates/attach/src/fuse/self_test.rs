@@ -203,7 +203,7 @@ mod tests {
             return eprintln!("{error}: not tested");
         }
         let error = mount(16).unwrap_err().to_string();
-        assert!(error.contains("of 32 requests for concurrent reads of the file only 16 arrive together"), "{error}");
+        assert!(error.contains("of 32 concurrent reads of the file, only 16 arrive together"), "{error}");
     }
 
     /// A loop device over a mounted file, made by hand. It is detached with this value: nothing serves the file then,
@@ -266,9 +266,6 @@ mod tests {
         mounted.check_depth_through(&device.0).unwrap();
         device.limit("16");
         let error = mounted.check_depth_through(&device.0).unwrap_err();
-        assert!(
-            error.starts_with("of 32 requests for concurrent reads of the loop device only 16 arrive together"),
-            "{error}"
-        );
+        assert!(error.starts_with("of 32 concurrent reads of the loop device, only 16 arrive together"), "{error}");
     }
 }

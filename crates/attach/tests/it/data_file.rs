@@ -598,7 +598,7 @@ fn a_drive_of_another_description_is_refused_with_what_differs() {
     let mut other = config();
     other.flash.program_ns += 1;
     let words = files.refused(&other);
-    assert!(words.contains("drive.img.ftl: the state is that of another drive: flash.program_ns = "), "{words}");
+    assert!(words.contains("drive.img.ftl: the state is of a different drive: flash.program_ns = "), "{words}");
     assert!(!files.beside(".ftl.attached").exists(), "nothing was attached");
     assert!(matches!(files.attach(Pace::Free).1, Continuation::Exact { .. }));
 }

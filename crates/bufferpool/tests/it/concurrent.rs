@@ -249,7 +249,7 @@ fn a_checkpoint_whose_flush_failed_is_never_followed_by_one_that_says_all_is_wel
     pool.write(Page(1)).unwrap().fill(1);
     pool.store().flushes_until_failure.store(0, Ordering::SeqCst);
     let first = pool.checkpoint().unwrap_err().to_string();
-    assert!(first.starts_with("a flush failed: flush: Input/output error; what was written since"), "{first}");
+    assert!(first.starts_with("a flush failed: flush: Input/output error; writes since"), "{first}");
     assert_eq!(pool.checkpoint().unwrap_err().to_string(), first);
     assert_eq!(pool.store().flushes.load(Ordering::SeqCst), 1);
 }

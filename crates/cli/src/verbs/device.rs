@@ -185,7 +185,11 @@ fn sound_array(path: &str, ArrayMachine { config, member }: &ArrayMachine) -> St
         1 => "any one failure".to_owned(),
         n => format!("any {n} failures"),
     };
-    let spares = if config.spares > 0 { format!(" and {} hot spares", config.spares) } else { String::new() };
+    let spares = if config.spares > 0 {
+        format!(" and {} hot spare{}", config.spares, if config.spares == 1 { "" } else { "s" })
+    } else {
+        String::new()
+    };
     format!(
         "{}: {}: valid array, {} addressable on {} × {}{spares}, rows of {}, survives {survives}\n",
         shown::line(path),

@@ -80,21 +80,32 @@ fn missing_links(folder: &Path, text: &str) -> Vec<String> {
     prose(text).into_iter().flat_map(of_line).collect()
 }
 
+/// README, architecture, changes, the examples' page and the book: name and text of each.
+pub fn texts() -> Vec<(String, String)> {
+    let root = root();
+    let mut all = Vec::new();
+    files(&root, &root, &mut all);
+    let is_document = |file: &String| {
+        let pages = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "examples/README.md"];
+        file.ends_with(".md") && (file.starts_with("docs/") || pages.contains(&file.as_str()))
+    };
+    all.retain(is_document);
+    assert!(all.len() > 20, "{all:?}");
+    let with_text = |file: String| {
+        let text = fs::read_to_string(root.join(&file)).unwrap();
+        (file, text)
+    };
+    all.into_iter().map(with_text).collect()
+}
+
 #[test]
 fn every_path_and_link_of_the_documents_exists() {
     let root = root();
     let mut all = Vec::new();
     files(&root, &root, &mut all);
-    let is_document = |file: &&String| {
-        let pages = ["README.md", "ARCHITECTURE.md", "examples/README.md"];
-        file.ends_with(".md") && (file.starts_with("docs/") || pages.contains(&file.as_str()))
-    };
-    let documents: Vec<&String> = all.iter().filter(is_document).collect();
-    assert!(documents.len() > 20, "{documents:?}");
     let mut missing = Vec::new();
-    for document in documents {
-        let text = fs::read_to_string(root.join(document)).unwrap();
-        let folder = root.join(document).parent().unwrap().to_owned();
+    for (document, text) in texts() {
+        let folder = root.join(&document).parent().unwrap().to_owned();
         let found = [missing_paths(&root, &text, &all), missing_links(&folder, &text)].concat();
         missing.extend(found.iter().map(|what| format!("{document}:{what}")));
     }

@@ -72,7 +72,10 @@ fn a_trace_is_replayed_as_its_first_bytes_tell() {
     assert_eq!(replay(&["blocks.txt", "--trace-format", "disksim"]).expect(0).stderr, "");
     place.write("words.txt", "once upon a time\n");
     let line = place.fails(1, &["simulate", "micron-m500", "words.txt"]);
-    assert!(line.contains("words.txt: its first lines fit no format") && line.contains("--trace-format"), "{line}");
+    assert!(
+        line.contains("words.txt: its first lines match no known format") && line.contains("--trace-format"),
+        "{line}"
+    );
     place.write("beyond.trace", "0 0 999999999999 8 0\n");
     let line = place.fails(1, &["simulate", "micron-m500", "beyond.trace"]);
     assert!(line.contains("beyond.trace: line 1"), "{line}");

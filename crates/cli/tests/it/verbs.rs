@@ -167,7 +167,7 @@ fn a_trace_or_profile_that_is_none_is_told_with_its_place() {
     place.write("other.toml", "schema = \"something.else\"\n");
     for (trace, profile, words) in [
         ("cut.csv", "p.toml", "cut.csv: line 3: operation is 'smell'"),
-        ("text", "p.toml", "text: its first lines fit no format"),
+        ("text", "p.toml", "text: its first lines match no known format"),
         ("missing.csv", "p.toml", "missing.csv: No such file"),
         ("cut.csv", "missing.toml", "missing.toml: No such file"),
         ("cut.csv", "other.toml", "other.toml: not a flashwise profile"),

@@ -79,7 +79,7 @@ fn a_phrase_is_found_across_lines_and_not_within_words() {
 }
 
 #[test]
-fn help_and_snapshots_are_in_plain_english() {
+fn help_snapshots_and_documents_are_in_plain_english() {
     let place = Place::new();
     let mut found = dialect("flashwise", &place.run(&[]).expect(0).stdout);
     found.extend(help_pages(&place).iter().flat_map(|(words, page)| dialect(&words.join(" "), page)));
@@ -89,6 +89,9 @@ fn help_and_snapshots_are_in_plain_english() {
             let text = std::fs::read_to_string(entry.path()).unwrap();
             found.extend(dialect(&entry.file_name().to_string_lossy(), &text));
         }
+    }
+    for (name, text) in crate::documents::texts() {
+        found.extend(dialect(&name, &text));
     }
     assert!(found.is_empty(), "not plain English:\n{}", found.join("\n"));
 }

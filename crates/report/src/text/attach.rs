@@ -64,7 +64,7 @@ pub(crate) fn remarks(report: &AttachReport) -> Vec<String> {
     let mut remarks = Vec::new();
     match &report.pacing {
         None => remarks.push(
-            "Requests completed at once (--time-scale 0): client measurements show this machine, not the drive."
+            "Requests completed at once (--time none): client measurements show this machine, not the drive."
                 .to_owned(),
         ),
         Some(pacing) => remarks.extend(pacing_remark(pacing, "could not")),

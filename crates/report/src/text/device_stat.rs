@@ -117,8 +117,7 @@ pub(crate) fn remarks(stat: &DeviceStat) -> Vec<String> {
     let mut remarks = fault_sentences(&stat.faults);
     match &stat.pacing {
         None => remarks.push(
-            "Requests complete at once (--time-scale 0): client measurements show this machine, not the drive."
-                .to_owned(),
+            "Requests complete at once (--time none): client measurements show this machine, not the drive.".to_owned(),
         ),
         Some(pacing) => remarks.extend(pacing_remark(pacing, "cannot")),
     }

@@ -270,7 +270,7 @@ impl Axis {
             }
             if columns.first().is_some_and(|first: &&Vec<Value>| first.len() != values.len()) {
                 return Err(format!(
-                    "\"{key}\" has {} values, but others of its group a different number",
+                    "\"{key}\" has {} values, but others of its group have a different number",
                     values.len()
                 ));
             }

@@ -136,7 +136,7 @@ fn a_changed_cell_is_run_again_and_the_others_are_not() {
 #[test]
 fn a_grid_that_makes_no_sense_is_refused_before_the_first_simulation() {
     for (from, to, words) in [
-        ("[20000, 40000, 80000]", "[20000, 40000]", "another number"),
+        ("[20000, 40000, 80000]", "[20000, 40000]", "a different number"),
         ("[1, 8]", "[1, 0]", "(flash.read_ns = 20000"),
         ("[1, 8]", "[1, 0]", "queue_depth"),
         ("[1, 8]", "[]", "has no value"),

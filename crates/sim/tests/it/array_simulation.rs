@@ -229,7 +229,7 @@ fn an_array_that_has_been_used_is_not_preconditioned() {
     let options = SimulationOptions { precondition: Precondition::Steady, interval: None };
     let workload = writes("random", SMALL, 10, 1, "");
     let error = simulate_array(&mut used, &workload, ".".as_ref(), &options, &mut Silent).unwrap_err();
-    assert!(error.to_string().starts_with("steady: the array has been used already"), "{error}");
+    assert!(error.to_string().starts_with("steady: the array has already been used"), "{error}");
     // What it has done before is in no figure.
     let options = SimulationOptions::default();
     let found = simulate_array(&mut used, &workload, ".".as_ref(), &options, &mut Silent).unwrap().array.unwrap();

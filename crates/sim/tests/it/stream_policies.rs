@@ -135,7 +135,7 @@ fn a_workload_of_one_flow_tells_the_drive_its_future_and_others_are_refused() {
     let [guessed, foreseen] = [None, Some(0.0)].map(|error| foreseen_workload(error, &bounded).unwrap());
     assert!(foreseen < 0.85 * guessed, "{foreseen} and {guessed}");
     let told = foreseen_workload(Some(0.0), &format!("{bounded}{bounded}")).unwrap_err();
-    assert!(told.contains("ftl.streams.foresight_error: of several flows"), "{told}");
+    assert!(told.contains("ftl.streams.foresight_error: the order of requests of several flows"), "{told}");
     let endless = flow.replacen("[[flows]]\n", "[[flows]]\nduration_ns = 1000000\n", 1);
     let told = foreseen_workload(Some(0.0), &endless).unwrap_err();
     assert!(told.contains("end is unknown in advance"), "{told}");

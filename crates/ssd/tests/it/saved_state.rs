@@ -427,8 +427,11 @@ fn a_state_of_another_drive_is_refused_with_what_differs() {
     other.flash.read_ns += 1;
     other.ftl.gc.policy = GcPolicy::Fifo;
     let error = restored(&other, &state).map(|_| ()).unwrap_err().to_string();
-    let read = format!("flash.read_ns = {} there, {} here", config.flash.read_ns, other.flash.read_ns);
-    assert!(error.contains(&read) && error.contains("ftl.gc.policy = \"greedy\" there, \"fifo\" here"), "{error}");
+    let read = format!("flash.read_ns = {} in the file, {} here", config.flash.read_ns, other.flash.read_ns);
+    assert!(
+        error.contains(&read) && error.contains("ftl.gc.policy = \"greedy\" in the file, \"fifo\" here"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -79,7 +79,7 @@ impl Layout {
             (b"nN", "%n, the number of sectors"),
         ];
         match needed.iter().find(|(letters, _)| !has(letters)) {
-            Some((_, what)) => Err(format!("{what} is missing")),
+            Some((_, what)) => Err(format!("it lacks {what}")),
             None => Ok(Self { parts }),
         }
     }
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn a_format_that_lacks_something_is_told() {
         let refusal = |format: &str| Layout::of(format).unwrap_err();
-        assert_eq!(refusal("%d %T %S %n"), "%a, the action is missing");
+        assert_eq!(refusal("%d %T %S %n"), "it lacks %a, the action");
         assert_eq!(refusal("%a %d %S %n"), "it lacks %T.%9t, the time");
         assert_eq!(refusal("%a %d %T %S"), "it lacks %n, the number of sectors");
         assert_eq!(refusal("%a %"), "a % in it is not followed by a letter");

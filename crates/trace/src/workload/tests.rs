@@ -98,18 +98,18 @@ fn what_is_no_workload_is_told_with_its_line() {
         w.toml: line 1: missing field `name`
         w.toml: line 2: invalid type: integer `3`, expected a sequence
         w.toml: line 2: unknown field `colour`, expected one of `name`, `seed`, `content`, `flows`
-        w.toml: line 4: unknown field `reqests`, expected one of `name`, `priority`, `stream`, `start_ns`, `duration_ns`, `requests`, `synthetic`, `trace`
-        w.toml: line 4: unknown variant `highest`, expected one of `urgent`, `high`, `medium`, `low`
+        w.toml: line 4: unknown field `reqests`, expected one of `name`, `priority`, `stream`, `start_ns`, `duration_ns`, `requests`, `synthetic`, `trace`; did you mean `requests`?
+        w.toml: line 4: unknown variant `highest`, expected one of `urgent`, `high`, `medium`, `low`; did you mean `high`?
         w.toml: line 4: invalid value: integer `-1`, expected u64
         w.toml: line 4: invalid type: string "4k", expected u64
-        w.toml: line 8: unknown variant `randm`, expected one of `random`, `sequential`, `zipf`, `pareto`, `latest`, `hot-cold`
+        w.toml: line 8: unknown variant `randm`, expected one of `random`, `sequential`, `zipf`, `pareto`, `latest`, `hot-cold`; did you mean `random`?
         w.toml: line 8: this choice requires its keys, such as zipf.theta = 0.99 or fixed.bytes = 4096
         w.toml: line 8: unexpected keys in table: skew, available keys: theta
         w.toml: line 8: unexpected keys in table: kib, available keys: bytes
         w.toml: line 8: unknown field `share`, expected `bytes` or `weight`
         w.toml: line 8: missing field `arrivals`
         w.toml: line 9: unknown field `think_ns`, expected one of `read_share`, `trim_share`, `modify_share`, `flush_every`, `fua`, `region_start_bytes`, `region_bytes`, `access`, `size`, `read_size`, `align_bytes`, `pacing`
-        w.toml: line 4: unknown variant `spcc`, expected one of `auto`, `csv`, `parquet`, `msr`, `fiu`, `spc`, `disksim`, `mqsim`, `alibaba`, `tencent`, `fio-iolog`, `fio-log`, `blkparse`, `blktrace`, `biosnoop`, `vscsi`, `vscsi-csv`, `oracle-general`, `lcs`, `tracefs`, `strace`, `pages`, `u32-le`, `u32-be`, `systor`, `k5cloud`, `thesios`, `baleen`, `etw`, `arc`, `simplessd`, `columns`
+        w.toml: line 4: unknown variant `spcc`, expected one of `auto`, `csv`, `parquet`, `msr`, `fiu`, `spc`, `disksim`, `mqsim`, `alibaba`, `tencent`, `fio-iolog`, `fio-log`, `blkparse`, `blktrace`, `biosnoop`, `vscsi`, `vscsi-csv`, `oracle-general`, `lcs`, `tracefs`, `strace`, `pages`, `u32-le`, `u32-be`, `systor`, `k5cloud`, `thesios`, `baleen`, `etw`, `arc`, `simplessd`, `columns`; did you mean `spc`?
         w.toml: line 4: unknown variant `asap`, expected `timestamps` or `closed`
     "#);
 }
@@ -160,13 +160,13 @@ fn what_makes_no_sense_is_told_with_its_key() {
         w.toml: flow 'f': would never end: set requests, duration_ns or both
         w.toml: flow 'f': requests = 0: must be at least 1
         w.toml: flow 'f': duration_ns = 0: must be above 0
-        w.toml: flow 'f': synthetic.read_share = 1.2: a share is between 0 and 1
-        w.toml: flow 'f': synthetic.read_share = NaN: a share is between 0 and 1
+        w.toml: flow 'f': synthetic.read_share = 1.2: must be between 0 and 1
+        w.toml: flow 'f': synthetic.read_share = NaN: must be between 0 and 1
         w.toml: flow 'f': synthetic.read_share + trim_share = 1.1: must be at most 1 together; the rest are writes
         w.toml: flow 'f': synthetic.flush_every = 0: must be at least 1
         w.toml: flow 'f': synthetic.align_bytes = 0: must be at least 1 byte
         w.toml: flow 'f': synthetic.region_bytes = 0: must be at least 1 byte
-        w.toml: flow 'f': synthetic.access.zipf.theta = 0: must be above 0 and at most 10; for 0 write access = "random"
+        w.toml: flow 'f': synthetic.access.zipf.theta = 0: must be above 0 and at most 10; instead of 0 use access = "random"
         w.toml: flow 'f': synthetic.access.hot-cold.zones = (0 entries): must have 1 to 1024 entries
         w.toml: flow 'f': synthetic.access.hot-cold: sum of size = 0.1: the shares of all zones must add up to 1
         w.toml: flow 'f': synthetic.access.hot-cold.zones[1].size = 0: must be above 0

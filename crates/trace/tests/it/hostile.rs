@@ -225,7 +225,7 @@ fn a_bad_line_is_told_with_its_number_and_its_text_and_as_many_are_skipped_as_wa
 fn what_no_format_fits_is_told_with_the_way_out() {
     let told = |bytes: &'static [u8]| TraceReader::read(bytes, "t", &ReadOptions::default()).unwrap_err().to_string();
     insta::assert_snapshot!([told(b""), told(b"# Read me\n\nHello.\n")].join("\n"), @r#"
-        t: it is empty: name its format with --trace-format, one of parquet, lcs, blktrace, vscsi, oracle-general, csv, fio-iolog, vscsi-csv, thesios, baleen, etw, msr, alibaba, systor, k5cloud, spc, tencent, fio-log, fiu, mqsim, disksim, simplessd, arc, blkparse, biosnoop, tracefs, strace, pages, u32-le, u32-be, columns; for text in columns use --trace-format columns:'time=1:s,op=2,offset=3:bytes,length=4:bytes'
+        t: the file is empty: name its format with --trace-format, one of parquet, lcs, blktrace, vscsi, oracle-general, csv, fio-iolog, vscsi-csv, thesios, baleen, etw, msr, alibaba, systor, k5cloud, spc, tencent, fio-log, fiu, mqsim, disksim, simplessd, arc, blkparse, biosnoop, tracefs, strace, pages, u32-le, u32-be, columns; for text in columns use --trace-format columns:'time=1:s,op=2,offset=3:bytes,length=4:bytes'
         t: its first lines match no known format: name its format with --trace-format, one of parquet, lcs, blktrace, vscsi, oracle-general, csv, fio-iolog, vscsi-csv, thesios, baleen, etw, msr, alibaba, systor, k5cloud, spc, tencent, fio-log, fiu, mqsim, disksim, simplessd, arc, blkparse, biosnoop, tracefs, strace, pages, u32-le, u32-be, columns; for text in columns use --trace-format columns:'time=1:s,op=2,offset=3:bytes,length=4:bytes'
     "#);
     let missing = TraceReader::open(Path::new("/no/such"), &ReadOptions::default()).unwrap_err().to_string();

@@ -280,7 +280,7 @@ fn requests_that_were_in_flight_when_the_recording_started_keep_their_distances(
     let told = told(text);
     let times: Vec<u64> = told.requests.iter().map(|record| record.at.0).collect();
     assert_eq!(times, [0, 3_000_000, 12_000_000]);
-    assert!(told.says("3000000 ns before"), "{:?}", told.remarks);
+    assert!(told.says("3000000 ns earlier"), "{:?}", told.remarks);
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn the_same_disk_number_on_two_hosts_is_two_devices() {
     let told = told("128166372003061629,hm,0,Read,0,4096,100\n128166372003061630,web,0,Write,0,4096,\n");
     let devices: Vec<_> = told.requests.iter().map(|record| record.device).collect();
     assert_eq!((devices, told.requests[1].latency), (vec![Some(0), Some(65_536)], None));
-    assert!(told.says("it is of 2 hosts"), "{:?}", told.remarks);
+    assert!(told.says("it has 2 hosts"), "{:?}", told.remarks);
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn a_region_that_the_drive_does_not_have_is_refused_and_so_is_what_sticks_out_of
         "{sticks_out}"
     );
     assert!(refusal(u64::MAX, None).contains("trace.region_start_bytes"));
-    assert!(refusal(4096, Some(u64::MAX)).contains("from byte 4096 the drive has"));
+    assert!(refusal(4096, Some(u64::MAX)).contains("bytes from byte 4096 on"));
     assert!(refusal(4096, Some(0)).contains("trace.region_bytes = 0"));
     assert!(refusal(100, None).contains("multiple of the drive's logical block"));
 }
@@ -292,7 +292,7 @@ fn a_hostile_trace_is_told_with_its_line() {
         t: line 1: the header has no at_ns; required are at_ns, operation, offset_bytes, length_bytes; it reads 'offset,length'
         t: line 1: the header has no operation; required are at_ns, operation, offset_bytes, length_bytes; it reads 'at_ns,\0'
         missing: No such file or directory (os error 2)
-        .: it is not a regular file
+        .: not a regular file
     "#);
 }
 

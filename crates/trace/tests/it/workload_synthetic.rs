@@ -309,9 +309,9 @@ fn what_does_not_fit_the_drive_is_refused_with_its_key() {
         workload: flow 'f': synthetic.size.weighted[0].bytes = 700: must be a multiple of the drive's logical block, 512 bytes
         workload: flow 'f': synthetic.align_bytes = 100: must be a multiple of the drive's logical block, 512 bytes
         workload: flow 'f': synthetic.region_start_bytes = 1048576: the drive ends at byte 1048576
-        workload: flow 'f': synthetic.region_bytes = 1048576: from byte 4096 the drive has 1044480 bytes
-        workload: flow 'f': synthetic.region_bytes = 8000: between byte 1 and byte 8001 no multiple of 4096 has room for 4096 bytes
-        workload: flow 'f': synthetic.region_bytes = 2048: between byte 0 and byte 2048 no multiple of 4096 has room for 4096 bytes
+        workload: flow 'f': synthetic.region_bytes = 1048576: the drive has only 1044480 bytes from byte 4096 on
+        workload: flow 'f': synthetic.region_bytes = 8000: no request of 4096 bytes at a multiple of 4096 fits between byte 1 and byte 8001
+        workload: flow 'f': synthetic.region_bytes = 2048: no request of 4096 bytes at a multiple of 4096 fits between byte 0 and byte 2048
         workload: flow 'f': synthetic.access.hot-cold.zones[0].size = 0.001: this zone of 0 bytes is too small for requests of 4096 bytes
         workload: drive: capacity = 100: must be at least one logical block of 512 B
         workload: drive: logical block = 0: must be at least 1 byte

@@ -216,7 +216,7 @@ mod tests {
             seed: 1,
         };
         let told = |options: &MariadbMeasureOptions| options.check().unwrap_err().to_string();
-        assert!(told(&MariadbMeasureOptions { rounds: 4, ..options.clone() }).contains("fewer than 5"));
+        assert!(told(&MariadbMeasureOptions { rounds: 4, ..options.clone() }).contains("at least 5"));
         assert!(told(&MariadbMeasureOptions { clients: 0, ..options.clone() }).contains("--clients"));
         let no_space = |options: &MariadbMeasureOptions| options.check_space().unwrap_err();
         let nowhere = MariadbMeasureOptions { directory: Some("/no/such/place".into()), ..options.clone() };

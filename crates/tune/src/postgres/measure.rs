@@ -216,7 +216,7 @@ mod tests {
             seed: 1,
         };
         let told = |options: &PostgresMeasureOptions| options.check().unwrap_err().to_string();
-        assert!(told(&PostgresMeasureOptions { rounds: 4, ..options.clone() }).contains("fewer than 5"));
+        assert!(told(&PostgresMeasureOptions { rounds: 4, ..options.clone() }).contains("at least 5"));
         assert!(told(&PostgresMeasureOptions { clients: 0, ..options.clone() }).contains("--clients"));
         assert!(told(&PostgresMeasureOptions { load: Some("x".into()), ..options.clone() }).contains("--sql"));
         let no_space = |options: &PostgresMeasureOptions| options.check_space().unwrap_err();

@@ -309,7 +309,7 @@ fn what_is_no_database_or_not_there_is_told_with_its_path() {
     let text = error_with(UserWorkload { database: shop.path("work.sql"), ..shop.workload() });
     assert!(text.ends_with("work.sql: file is not a database"), "{text}");
     let directory = error_with(UserWorkload { database: shop.path("."), ..shop.workload() });
-    assert!(directory.ends_with("it is a directory, and give a regular file"), "{directory}");
+    assert!(directory.ends_with("it is a directory; give a regular file"), "{directory}");
     let no_sql = error_with(UserWorkload { sql: Statements::File(shop.path("no.sql")), ..shop.workload() });
     assert!(no_sql.ends_with("no.sql: No such file or directory"), "{no_sql}");
     assert!(!shop.path("no.db").exists());

@@ -60,7 +60,7 @@ mod tests {
     fn a_slow_drive_keeps_them_and_one_in_between_does_not_tell() {
         let mut bench = Bench::new();
         bench.writes(150.0);
-        assert!(fits(bench.judge(judge, "innodb_flush_neighbors")).contains("150 writes"));
+        assert!(fits(bench.judge(judge, "innodb_flush_neighbors")).contains("150 random writes"));
         bench.writes(1_000.0);
         untold(bench.judge(judge, "innodb_flush_neighbors"));
     }

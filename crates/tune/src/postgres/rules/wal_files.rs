@@ -56,7 +56,7 @@ mod tests {
             bench.profile.parameters.compression_gain = Figure::absent();
             assert!(fits(judge(&bench.facts(), bench.setting(name))).contains("does not compress"));
             bench.profile.parameters.compression_gain = Figure::unknown();
-            assert!(untold(judge(&bench.facts(), bench.setting(name))).contains("no gain from compression"));
+            assert!(untold(judge(&bench.facts(), bench.setting(name))).contains("no gain by compression"));
             bench.profile.parameters.compression_gain = Figure::certain(3.0, 2.9, 3.1);
             assert_eq!(changed(judge(&bench.facts(), bench.setting(name))).value, "off");
             bench.set(name, "off");
