@@ -18,25 +18,31 @@ pub(crate) fn recommend(c: &Comparison, obstacle: Option<&Obstacle>) -> Recommen
         }
         Some(Obstacle::NotCertain(why)) => recommend("none", format!("{why}: no recommendation is possible.")),
         None if c.after.drive_time_ns < c.default_page_size.drive_time_ns => {
-            recommend("after", format!("Recommended for this workload: {}.", times(c, &c.after, &c.default_page_size)))
+            recommend("after", format!("Apply these changes: {}.", times(c)))
         }
         None => {
             let (small, large) = (ByteSize(c.default_page_size.page_bytes), ByteSize(c.after.page_bytes));
-            let times = times(c, &c.default_page_size, &c.after);
             let reason = format!(
-                "For this workload keep pages of {small}: {times}. If your database has pages of {large} for another \
-                 reason, such as large rows or scans, apply it."
+                "Keep pages of {small}: {}. If your database needs pages of {large} for another reason, such \
+                 as large rows or scans, apply the changes.",
+                times(c)
             );
             recommend("default_page_size", reason)
         }
     }
 }
 
-fn times(c: &Comparison, best: &RunMeasurement, other: &RunMeasurement) -> String {
+/// What the workload takes by default and with the changes.
+fn times(c: &Comparison) -> String {
     let clock = match c.profile.device.clock {
         flashwise_block::Clock::Virtual => "drive time",
         flashwise_block::Clock::Wall => "time",
     };
     let time = |run: &RunMeasurement| Nanos(run.drive_time_ns);
-    format!("{} of {clock} with {}, {} with {}", time(best), best.label, time(other), other.label)
+    let (default, after) = (&c.default_page_size, &c.after);
+    let (before, now) = (time(default), time(after));
+    format!(
+        "the workload takes {before} of {clock} unchanged ({}) and {now} with the changes ({})",
+        default.label, after.label
+    )
 }
