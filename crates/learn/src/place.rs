@@ -247,6 +247,6 @@ mod tests {
         assert!(matches!(sections.origin(), Origin::File(why) if why.contains("256 extents")), "{}", sections.origin());
         assert_eq!(sections.starts.len(), 256);
         let sections = Sections::of(Err(PlacementUnknown("tmpfs has no extents".to_owned())), ByteSize::mib(64));
-        assert!(sections.origin().to_string().ends_with("is not known: tmpfs has no extents"));
+        assert!(sections.origin().to_string().ends_with("is unknown: tmpfs has no extents"));
     }
 }
