@@ -368,7 +368,7 @@ impl SimulatedArray {
         }
     }
 
-    /// A span of time starts, of which [`Self::activity`] will tell.
+    /// Starts the span of time that [`Self::activity`] reports.
     pub fn mark(&mut self) {
         self.tally.mark = Mark {
             at_ns: self.now_ns,

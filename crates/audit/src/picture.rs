@@ -1,6 +1,6 @@
 //! The requests of the window by time and by address, in so many fields that a page can show them.
 //!
-//! A field tells how many requests are in it and the costliest rule that one of them breaks. Rows are addresses as the
+//! A field holds the number of its requests and the costliest rule that one of them breaks. Rows are addresses as the
 //! simulation lays them out ([`crate::play`]): one file above the other, and of a device only what was touched.
 
 use std::collections::BTreeMap;

@@ -219,8 +219,8 @@ pub trait BlockDevice {
     /// When the device is lost as a whole; the failure of one request is in its [`Completion`].
     fn wait(&mut self) -> Result<Option<Completion>, BlockError>;
 
-    /// A completion that has happened already; the clock does not move. `None` also where the device cannot tell, as by
-    /// default: then the completion comes with the next [`BlockDevice::wait`].
+    /// A completion that has happened already; the clock does not move. `None` also where the device does not know,
+    /// which is the default: then the completion comes with the next [`BlockDevice::wait`].
     ///
     /// # Errors
     /// As [`BlockDevice::wait`].

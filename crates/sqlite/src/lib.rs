@@ -97,6 +97,7 @@
 
 mod batch;
 mod batch_file;
+mod batch_record;
 mod batch_volume;
 mod btree;
 mod bytes;

@@ -252,7 +252,8 @@ pub(crate) fn check(directory: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// Tells the kernel that this thread serves writes; the threads are fuser's, so each does so at its first request.
+/// Marks this thread for the kernel as one that serves writes. The threads are fuser's, so each is marked at its first
+/// request.
 fn serve_writes() {
     thread_local!(static IS_TOLD: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
     if !IS_TOLD.replace(true) {

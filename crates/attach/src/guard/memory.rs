@@ -40,7 +40,7 @@ pub(crate) fn spare_from_killing() -> io::Result<()> {
     std::fs::write("/proc/self/oom_score_adj", SPARED)
 }
 
-/// Tells the kernel that this thread, and those that it starts, serve writes.
+/// Marks this thread, and those that it starts, for the kernel as threads that serve writes.
 pub(crate) fn serve_writes() -> io::Result<()> {
     Ok(rustix::process::configure_io_flusher_behavior(true)?)
 }

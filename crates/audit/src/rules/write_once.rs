@@ -87,8 +87,8 @@ impl Check for WriteOnce {
     }
 
     fn hidden(&self, facts: &Facts) -> Option<String> {
-        let tells = facts.roles > 0 || facts.contents > 0;
-        (!tells).then(|| "the trace has neither file names nor content hashes".to_owned())
+        let is_known = facts.roles > 0 || facts.contents > 0;
+        (!is_known).then(|| "the trace has neither file names nor content hashes".to_owned())
     }
 
     fn statement(&self) -> String {

@@ -16,6 +16,7 @@
 //! Not here: `cgroup` write-back, `dirty_bytes`, laptop mode.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use flashwise_block::{BlockDevice, BlockError, Nanos, Operation};
 
@@ -187,7 +188,7 @@ impl<D: BlockDevice> Kernel<D> {
         if plugs {
             self.queue.plug();
         }
-        let outcome = self.write_pages_plugged(ino, first, end, most, mode);
+        let outcome = self.submit_dirty(ino, first..end, most, mode);
         if plugs {
             self.queue.unplug()?;
         }
@@ -195,14 +196,8 @@ impl<D: BlockDevice> Kernel<D> {
         outcome
     }
 
-    fn write_pages_plugged(
-        &mut self,
-        ino: Ino,
-        first: u64,
-        end: u64,
-        most: u64,
-        mode: Mode,
-    ) -> Result<(Option<u64>, u64)> {
+    fn submit_dirty(&mut self, ino: Ino, range: Range<u64>, most: u64, mode: Mode) -> Result<(Option<u64>, u64)> {
+        let (first, end) = (range.start, range.end);
         let mut at = first;
         let mut wrote = 0;
         loop {

@@ -25,7 +25,7 @@ use crate::ftl::PageMap;
 pub(crate) struct Folding {
     /// When the drive had nothing to do any more.
     pub(crate) rest_began_ns: u64,
-    /// An event will tell whether it still has nothing to do.
+    /// An event is scheduled that checks whether it still has nothing to do.
     pub(crate) is_watched: bool,
     /// It has had nothing to do for as long as it takes.
     pub(crate) is_quiet: bool,

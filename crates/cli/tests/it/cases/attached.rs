@@ -1,4 +1,4 @@
-//! What a client of an attached drive is told of pages that nobody wrote.
+//! How an attached drive reports pages that were never written.
 
 use crate::support::Place;
 
