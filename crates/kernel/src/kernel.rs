@@ -230,9 +230,14 @@ impl<D: BlockDevice> Kernel<D> {
     pub fn check_invariants(&self) -> std::result::Result<(), String> {
         self.cache.check()?;
         self.layout.check()?;
-        let delayed: u64 = self.inodes.values().map(|inode| inode.delayed).sum();
+        let delayed: u64 = self.inodes.values().map(|inode| inode.delayed.len() as u64).sum();
         if delayed != self.delayed {
             return Err(format!("{delayed} blocks are reserved by files, {} counted", self.delayed));
+        }
+        for (ino, inode) in &self.inodes {
+            if let Some(block) = inode.delayed.iter().find(|&&block| inode.extents.at(block).is_some()) {
+                return Err(format!("block {block} of file {ino} has a place and is reserved"));
+            }
         }
         let mut used: Vec<(u64, u64)> = self.layout.free_extents();
         for inode in self.inodes.values() {

@@ -355,20 +355,13 @@ impl<D: BlockDevice> Kernel<D> {
         Ok(true)
     }
 
-    /// Dirty pages of a range that have no place do not need one any more, or have got it.
+    /// Blocks of a range are not needed any more, or have got their place.
     pub(crate) fn release_reserved(&mut self, ino: Ino, first: u64, end: u64) {
         let Some(inode) = self.inodes.get_mut(&ino) else { return };
-        let Some(pages) = self.cache.pages_of(ino) else { return };
-        let mut count = 0;
-        let mut at = first;
-        while inode.delayed > count
-            && let Some(index) = pages.next_marked(Mark::Dirty, at).filter(|&index| index < end)
-        {
-            count += u64::from(inode.extents.at(index).is_none());
-            at = index + 1;
+        while let Some(&block) = inode.delayed.range(first..end).next() {
+            inode.delayed.remove(&block);
+            self.delayed -= 1;
         }
-        inode.delayed -= count;
-        self.delayed -= count;
     }
 
     /// An inode changes in the running transaction (`ext4_mark_inode_dirty`, `xfs_trans_log_inode`).

@@ -1,5 +1,7 @@
 //! What the kernel knows of a file.
 
+use std::collections::BTreeSet;
+
 use flashwise_block::Nanos;
 
 use crate::fs::extents::Extents;
@@ -22,8 +24,10 @@ pub(crate) struct Inode {
     pub(crate) extents: Extents,
     /// Blocks of its extent tree beside the inode.
     pub(crate) tree: Vec<u64>,
-    /// Blocks that dirty pages will need (delayed allocation).
-    pub(crate) delayed: u64,
+    /// Blocks that are reserved for pages without a place (delayed allocation; `fs/ext4/extents_status.c`, delayed
+    /// extents of `fs/xfs/libxfs/xfs_bmap.c`). A page that is prepared for a write has its block here before it is
+    /// dirty; the block leaves when it gets a place, whoever that place was meant for.
+    pub(crate) delayed: BTreeSet<u64>,
     /// Tick of its time stamp.
     pub(crate) mtime: u64,
     /// The last transaction that changed it, and the last one that `fdatasync` needs.
@@ -60,7 +64,7 @@ impl Inode {
             disk_size: 0,
             extents: Extents::default(),
             tree: Vec::new(),
-            delayed: 0,
+            delayed: BTreeSet::new(),
             mtime: tick,
             sync_tid: 0,
             datasync_tid: 0,

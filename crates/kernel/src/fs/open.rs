@@ -213,7 +213,7 @@ impl<D: BlockDevice> Kernel<D> {
         let Some(inode) = self.inodes.get_mut(&ino) else { return Ok(()) };
         inode.open -= 1;
         inode.open_for_write -= u32::from(options.write);
-        let (links, open, writers, delayed) = (inode.links, inode.open, inode.open_for_write, inode.delayed);
+        let (links, open, writers, delayed) = (inode.links, inode.open, inode.open_for_write, inode.delayed.len());
         if links == 0 && open == 0 {
             return self.evict(ino);
         }

@@ -19,7 +19,7 @@ use crate::fs::inode::Ino;
 use crate::fs::open::FileHandle;
 use crate::kernel::Kernel;
 use crate::mm::vmscan::flag;
-use crate::mm::xarray::{FolioId, Mark};
+use crate::mm::xarray::FolioId;
 
 /// Largest folio of a write.
 const MAX_ORDER: u32 = 6;
@@ -182,7 +182,7 @@ impl<D: BlockDevice> Kernel<D> {
         if has_bytes {
             let outcome = self.get_page(ino, index, 1, None);
             if outcome.is_err() {
-                self.unreserve(ino, index);
+                self.release_reserved(ino, index, index + 1);
             }
             outcome?;
         } else {
@@ -191,43 +191,30 @@ impl<D: BlockDevice> Kernel<D> {
         Ok(end.min((index + 1) * PAGE))
     }
 
-    /// Reserves space for pages that have no place and are not dirty yet.
+    /// Reserves blocks for those pages of a range that have neither a place nor a reservation.
     pub(crate) fn reserve(&mut self, ino: Ino, index: u64, pages: u64) -> Result<()> {
-        let missing = |this: &Self| {
-            let (inode, all) = (this.inodes.get(&ino), this.cache.pages_of(ino));
-            let needs = |index: &u64| {
-                inode.is_some_and(|inode| inode.extents.at(*index).is_none())
-                    && !all.is_some_and(|all| all.is_marked(Mark::Dirty, *index))
-            };
-            (index..index + pages).filter(needs).count() as u64
+        let missing = |this: &Self| -> Vec<u64> {
+            let Some(inode) = this.inodes.get(&ino) else { return Vec::new() };
+            let needs = |index: &u64| inode.extents.at(*index).is_none() && !inode.delayed.contains(index);
+            (index..index + pages).filter(needs).collect()
+        };
+        let is_short = |this: &Self, wanted: &[u64]| {
+            !wanted.is_empty() && this.layout.free_blocks() < this.delayed + wanted.len() as u64
         };
         let mut wanted = missing(self);
-        if wanted > 0 && self.layout.free_blocks() < self.delayed + wanted {
+        if is_short(self, &wanted) {
             if self.reclaim_space()? {
                 wanted = missing(self);
             }
-            if self.layout.free_blocks() < self.delayed + wanted {
+            if is_short(self, &wanted) {
                 return Err(KernelError::NoSpace);
             }
         }
-        self.delayed += wanted;
         if let Some(inode) = self.inodes.get_mut(&ino) {
-            inode.delayed += wanted;
+            self.delayed += wanted.len() as u64;
+            inode.delayed.extend(wanted);
         }
-        // From now on they count as dirty.
         Ok(())
-    }
-
-    /// A page that was reserved is not written after all.
-    fn unreserve(&mut self, ino: Ino, index: u64) {
-        let dirty = self.cache.pages_of(ino).is_some_and(|all| all.is_marked(Mark::Dirty, index));
-        if let Some(inode) = self.inodes.get_mut(&ino)
-            && inode.extents.at(index).is_none()
-            && !dirty
-        {
-            inode.delayed -= 1;
-            self.delayed -= 1;
-        }
     }
 
     fn grow_to(&mut self, ino: Ino, end: u64) -> Result<()> {

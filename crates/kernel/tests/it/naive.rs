@@ -270,3 +270,23 @@ proptest! {
         }
     }
 }
+
+/// XFS gives a page a place before it is dirty: the page before it is written back for its memory, and gets room for
+/// more behind the end of the file.
+#[test]
+fn a_page_that_gets_its_place_before_it_is_dirty_keeps_no_reservation() {
+    let mut pair = Pair::new(TestDrive::new(ByteSize::mib(400)), config(FileSystemKind::Xfs, 4, 75));
+    let calls = [
+        Call::Read { file: 0, offset: 0, length: 1 },
+        Call::Write { file: 1, offset: 20480, length: 1 },
+        Call::Write { file: 0, offset: 0, length: 12288 },
+        Call::Reopen { file: 0, direct: false, dsync: false },
+        Call::MapRead { file: 1, offset: 15941, length: 4540 },
+        Call::Write { file: 1, offset: 40961, length: 24576 },
+        Call::Unlink { file: 1 },
+    ];
+    for call in &calls {
+        pair.make(call).unwrap();
+        pair.kernel.check_invariants().unwrap();
+    }
+}
