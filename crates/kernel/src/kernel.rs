@@ -153,13 +153,25 @@ impl<D: BlockDevice> Kernel<D> {
     /// # Errors
     /// [`KernelError::Config`] where it is not, or where the drive is not the same size.
     pub fn remount_after_power_cut(self, device: D) -> Result<Self> {
-        let Some(durable) = self.durable else {
-            return Err(KernelError::Config("set power_cuts: what a power cut leaves was not kept".to_owned()));
-        };
         if device.info().capacity != self.queue.device().info().capacity {
             return Err(KernelError::Config("this is not the drive that the file system was on".to_owned()));
         }
-        let mut next = Self::new(device, self.config)?;
+        Self::recover(self.durable, device, self.config)
+    }
+
+    /// As [`Self::remount_after_power_cut`], on the drive that it was on, whose own power cut is over.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn power_cut(self) -> Result<Self> {
+        Self::recover(self.durable, self.queue.into_device(), self.config)
+    }
+
+    fn recover(durable: Option<Durable>, device: D, config: KernelConfig) -> Result<Self> {
+        let Some(durable) = durable else {
+            return Err(KernelError::Config("set power_cuts: what a power cut leaves was not kept".to_owned()));
+        };
+        let mut next = Self::new(device, config)?;
         let kept: BTreeMap<Ino, String> = durable.names.iter().map(|(name, &ino)| (ino, name.clone())).collect();
         for (ino, name) in &kept {
             let Some(found) = durable.inodes.get(ino) else { continue };
@@ -190,6 +202,11 @@ impl<D: BlockDevice> Kernel<D> {
     /// The drive.
     pub fn device(&self) -> &D {
         self.queue.device()
+    }
+
+    /// The drive, for what a wrapper around it has noted. Requests that are made past the kernel break the file system.
+    pub fn device_mut(&mut self) -> &mut D {
+        self.queue.device_mut()
     }
 
     /// The drive, with what it has been given; what is only in memory is lost.
@@ -275,6 +292,12 @@ impl<D: BlockDevice> Kernel<D> {
         }
         self.flusher_tick()?;
         self.journal_tick()
+    }
+
+    /// The program works on the processor for so long, between its calls; what goes on beside it is noticed at the next
+    /// one.
+    pub fn compute(&mut self, time: Nanos) {
+        self.queue.charge(time);
     }
 
     /// Lets time pass without a call: what goes on beside the task goes on.

@@ -4,8 +4,9 @@ use flashwise_trace::FileRole;
 use libsqlite3_sys as sqlite;
 
 use crate::batch::{BatchPlace, Marks, Peeked, SUFFIX};
-use crate::drive::{Drive, DriveStore, OpenMode, SharedDrive, lock};
+use crate::drive::{Drive, DriveStore, SharedDrive, lock};
 use crate::error::Failure;
+use crate::medium::OpenMode;
 use crate::store::{Cut, Store};
 
 /// The connections to a database.
@@ -90,7 +91,7 @@ impl BatchPlace for BatchVolume {
         }
         if removes {
             // The batches of a leftover log are in the database: replaying them changes nothing.
-            let _ = drive.delete(&self.log_name());
+            let _ = drive.delete(&self.log_name(), false);
         }
     }
 

@@ -20,6 +20,7 @@ use crate::SqliteError;
 use crate::batch;
 use crate::bytes::{HEADER_BYTES, Span, page_size_of};
 use crate::directory::COMPANIONS;
+use crate::drive::DriveStore;
 use crate::error::{Failure, checked_end, display, with_suffix};
 use crate::handle::Handle;
 use crate::held_back::RUN_LIMIT;
@@ -453,6 +454,23 @@ pub fn import(plain: &Path, stored: &Path, options: &VfsOptions) -> Result<Impor
         copy_in(from, &mut Handle::database(store, *options)?, options)
     })?;
     Ok(ImportSummary { hot_pages: info(stored)?.hot_pages, ..summary })
+}
+
+/// Allocates a database on a drive and writes its header, where the file may lie elsewhere than the drive's chunks.
+pub(crate) fn write_placed_header(
+    plain: &PlainFile<'_>,
+    store: &mut DriveStore,
+    options: &VfsOptions,
+) -> Result<(), SqliteError> {
+    let Some(header) = options.header(plain.page_bytes) else { return Ok(()) };
+    let path = plain.quiet.path;
+    let length = plain.file.metadata().map_err(|error| SqliteError::os("examining it", path, &error))?.len();
+    if let Some(border) = store.place(length, header.chunk)? {
+        let header = header.placed(border);
+        store.truncate(checked_end(header.offset, length)?)?;
+        store.write(0, &header.block(), Cut::Whole)?;
+    }
+    Ok(())
 }
 
 /// Allocates space for a database of `length` bytes after a header; returns where in the file the drive's chunks start

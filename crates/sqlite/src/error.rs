@@ -157,14 +157,21 @@ impl Failure {
     /// A failed request to the drive.
     pub(crate) fn block(operation: Operation, error: &BlockError) -> Self {
         const NO_SPACE: i32 = 28;
-        let code = match (operation, error) {
-            (_, BlockError::Os { errno: NO_SPACE, .. }) => sqlite::SQLITE_FULL,
-            (Operation::Read, _) => sqlite::SQLITE_IOERR_READ,
-            (Operation::Write | Operation::WriteZeroes, _) => sqlite::SQLITE_IOERR_WRITE,
-            (Operation::Flush, _) => sqlite::SQLITE_IOERR_FSYNC,
-            (Operation::Trim, _) => sqlite::SQLITE_IOERR_TRUNCATE,
+        let code = match error {
+            BlockError::NoSpace | BlockError::Os { errno: NO_SPACE, .. } => sqlite::SQLITE_FULL,
+            _ => Self::code(operation),
         };
         Self::new(code, format!("drive: {error}"))
+    }
+
+    /// SQLite's result code for a failed operation.
+    pub(crate) fn code(operation: Operation) -> c_int {
+        match operation {
+            Operation::Read => sqlite::SQLITE_IOERR_READ,
+            Operation::Write | Operation::WriteZeroes => sqlite::SQLITE_IOERR_WRITE,
+            Operation::Flush => sqlite::SQLITE_IOERR_FSYNC,
+            Operation::Trim => sqlite::SQLITE_IOERR_TRUNCATE,
+        }
     }
 
     /// A thread panicked while it held the lock around shared state.

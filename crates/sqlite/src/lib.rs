@@ -95,6 +95,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]
 
+mod bare;
 mod batch;
 mod batch_file;
 mod batch_record;
@@ -119,12 +120,15 @@ mod locks;
 mod log;
 mod log_gather;
 mod log_layout;
+mod medium;
 mod memo;
+mod mounted;
 mod options;
 mod plain_page;
 #[cfg(test)]
 mod power_cuts;
 mod read_ahead;
+mod recorder;
 mod shm;
 mod store;
 mod super_journal;
@@ -135,6 +139,7 @@ pub use convert::{ExportSummary, FileInfo, ImportSummary, check_target, export, 
 pub use error::SqliteError;
 pub use layout::Layout;
 pub use log_layout::LogLayout;
+pub use mounted::FileSystem;
 pub use options::{Parent, TECHNIQUES, Technique, VfsOptions};
 pub use vfs::{Backend, Vfs};
 

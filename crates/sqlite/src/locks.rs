@@ -24,6 +24,17 @@ impl Level {
             .get(usize::try_from(code).ok()?)
             .copied()
     }
+
+    /// Calls of `fcntl` that SQLite's VFS for Unix makes to raise a lock to it (`os_unix.c`, `unixLock`): SHARED is
+    /// PENDING, the shared bytes, and PENDING given back.
+    pub(crate) fn calls(self) -> u32 {
+        match self {
+            Self::None => 0,
+            Self::Shared => 3,
+            Self::Reserved | Self::Pending => 1,
+            Self::Exclusive => 2,
+        }
+    }
 }
 
 /// Another connection has a conflicting lock.

@@ -7,10 +7,13 @@
 //! `make test` makes some thousand cuts, at requests drawn at random for each case. With a number in
 //! `FLASHWISE_POWER_CUTS`, every request has its cut, repeated with other random choices until there are that many.
 
+use flashwise_block::ByteSize;
+use flashwise_kernel::{FileSystemKind, KernelConfig};
 use rusqlite::{Connection, params};
 
+use crate::mounted::FileSystem;
 use crate::options::VfsOptions;
-use crate::vfs::support::{Random, TestDrive, integrity, open, unique};
+use crate::vfs::support::{Random, SharedControl, TestDrive, integrity, open, unique};
 use crate::vfs::{Backend, Vfs};
 
 /// Rows of the one table.
@@ -56,8 +59,9 @@ fn upkeep(db: &Connection, number: u64) -> rusqlite::Result<()> {
 /// Runs the workload until something fails; returns the number of acknowledged transactions. Two connections alternate
 /// if the journal allows it.
 fn run(connections: &[Connection], setup: &str) -> u64 {
-    let begun = connections[0]
-        .execute_batch(setup)
+    let begun = connections
+        .iter()
+        .try_for_each(|db| db.execute_batch(setup))
         .and_then(|()| connections[0].execute_batch("CREATE TABLE t (k INTEGER PRIMARY KEY, n INTEGER, v)"));
     if begun.is_err() {
         return 0;
@@ -86,6 +90,33 @@ fn expected() -> Vec<Rows> {
     states
 }
 
+/// Where the files are.
+#[derive(Clone, Copy, Debug)]
+enum On {
+    Drive,
+    FileSystem(FileSystemKind),
+}
+
+impl On {
+    /// A new drive, and the place of the files on it.
+    fn start(self, block: u64) -> (Backend, SharedControl) {
+        match self {
+            Self::Drive => {
+                let (device, control) = TestDrive::new(8, block);
+                (Backend::Drive(device), control)
+            }
+            Self::FileSystem(file_system) => {
+                // XFS needs 300 MiB.
+                let size = if file_system == FileSystemKind::Ext4 { 32 } else { 304 };
+                let (device, control) = TestDrive::new(size, 512);
+                let kernel =
+                    KernelConfig { file_system, memory: ByteSize::mib(8), power_cuts: true, ..KernelConfig::default() };
+                (Backend::FileSystem(Box::new(FileSystem { device, kernel, program_time: false })), control)
+            }
+        }
+    }
+}
+
 struct Case {
     techniques: &'static str,
     setup: &'static str,
@@ -94,11 +125,13 @@ struct Case {
 }
 
 /// Cuts the power at request `cut_at`, and looks; `false` if the workload ended before.
-fn cut(case: &Case, options: VfsOptions, states: &[Rows], block: u64, cut_at: u64, chance: u64) -> bool {
-    let told =
-        format!("{} | {} | blocks of {block} | cut at request {cut_at}, chance {chance}", case.techniques, case.setup);
-    let (device, control) = TestDrive::new(8, block);
-    let vfs = Vfs::register(&unique("power"), Backend::Drive(device), options).unwrap();
+fn cut(case: &Case, on: On, options: VfsOptions, states: &[Rows], block: u64, cut_at: u64, chance: u64) -> bool {
+    let told = format!(
+        "{} | {} | {on:?} | blocks of {block} | cut at request {cut_at}, chance {chance}",
+        case.techniques, case.setup
+    );
+    let (backend, control) = on.start(block);
+    let vfs = Vfs::register(&unique("power"), backend, options).unwrap();
     let connections: Vec<_> = (0..case.connections).map(|_| open("a.db", vfs.name())).collect();
     (control.lock().unwrap().fail_at, control.lock().unwrap().fail_forever) = (cut_at, true);
     let acknowledged = run(&connections, case.setup) as usize;
@@ -128,21 +161,26 @@ fn cut(case: &Case, options: VfsOptions, states: &[Rows], block: u64, cut_at: u6
 /// Most requests between two cuts, if only some are tried: a prime, so that it coincides with no period of a workload.
 const LONGEST_STEP: u64 = 13;
 
+fn cut_everywhere(cases: &[Case]) {
+    let on = cases.iter().flat_map(|case| BLOCKS.map(|block| (case, On::Drive, block)));
+    cut_each(&on.collect::<Vec<_>>(), LONGEST_STEP);
+}
+
 /// Some requests of every case; or every request, again with another chance until there were `FLASHWISE_POWER_CUTS`
 /// cuts a test.
-fn cut_everywhere(cases: &[Case]) {
+fn cut_each(cases: &[(&Case, On, u64)], longest_step: u64) {
     let wanted: u64 = std::env::var("FLASHWISE_POWER_CUTS").ok().and_then(|count| count.parse().ok()).unwrap_or(0);
     let states = expected();
     let mut random = Random(cases.len() as u64 + 1);
-    let mut step = move || if wanted > 0 { 1 } else { 1 + random.next() % LONGEST_STEP };
+    let mut step = move || if wanted > 0 { 1 } else { 1 + random.next() % longest_step };
     let mut cuts = 0;
     for round in 0.. {
-        for (case, block) in cases.iter().flat_map(|case| BLOCKS.map(|block| (case, block))) {
+        for &(case, on, block) in cases {
             let options = VfsOptions::from_text(case.techniques).unwrap();
             let mut cut_at = step();
             loop {
                 cuts += 1;
-                if !cut(case, options, &states, block, cut_at, cut_at * 1009 + round) {
+                if !cut(case, on, options, &states, block, cut_at, cut_at * 1009 + round) {
                     break;
                 }
                 cut_at += step();
@@ -231,4 +269,22 @@ fn a_power_cut_loses_nothing_under_all_techniques_together() {
     let all = "use-hot-locations=64k+32k&write-aligned-stripes=64k&concurrent-write-back=4&concurrent-read-ahead=4\
                &discard=on&atomic-batch=on";
     cut_everywhere(&cases(all, &[BATCHES, ROLLBACK, TRUNCATE, PERSIST, INCREMENTAL, LOG, SMALL_LOG, EXCLUSIVE_LOG]));
+}
+
+/// Where a file's name survives a power cut by itself, only EXTRA makes the end of a transaction durable that deletes its
+/// journal (<https://sqlite.org/pragma.html#pragma_synchronous>).
+const DELETED: &str = "PRAGMA page_size = 4096; PRAGMA cache_size = 4; PRAGMA synchronous = EXTRA;";
+
+#[test]
+fn a_power_cut_loses_nothing_in_a_file_system() {
+    /// As above, for cases that take as long as ten.
+    const LONGEST_STEP: u64 = 61;
+    let plain = cases("", &[DELETED, TRUNCATE, PERSIST, LOG, SMALL_LOG]);
+    let all = cases(
+        "use-hot-locations=64k+32k&write-aligned-stripes=64k&concurrent-write-back=4&discard=on&atomic-batch=on",
+        &[DELETED, TRUNCATE, LOG, SMALL_LOG],
+    );
+    let on = [FileSystemKind::Ext4, FileSystemKind::Xfs].map(On::FileSystem);
+    let each = plain.iter().chain(&all).flat_map(|case| on.map(|on| (case, on, 512)));
+    cut_each(&each.collect::<Vec<_>>(), LONGEST_STEP);
 }

@@ -49,6 +49,11 @@ pub(crate) struct WalIndex {
 }
 
 impl WalIndex {
+    /// Bytes that it has.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.regions.iter().map(|region| region.bytes() as u64).sum()
+    }
+
     /// A region by its number; null if it does not exist and was not to be created.
     ///
     /// # Errors

@@ -11,11 +11,12 @@ use flashwise_trace::{FileRole, IoTrace};
 use libsqlite3_sys as sqlite;
 
 use crate::SqliteError;
+use crate::bare::BareFiles;
 use crate::batch;
 use crate::convert::{self, ExportSummary, ImportSummary};
 use crate::directory::Directory;
 use crate::disk::Disk;
-use crate::drive::{Drive, DriveStore, OpenMode, SharedDrive, lock, role_of_name};
+use crate::drive::{Drive, DriveStore, SharedDrive, lock, role_of_name};
 use crate::error::Failure;
 use crate::ffi::{Api, FileName, ParentVfs, Registration};
 use crate::file::SqliteFile;
@@ -24,6 +25,8 @@ use crate::layout::Layout;
 use crate::ledger::Ledger;
 use crate::log::open_log;
 use crate::log_layout::LogLayout;
+use crate::medium::{Medium, OpenMode};
+use crate::mounted::{FileSystem, MountedFiles};
 use crate::options::VfsOptions;
 use crate::store::Rights;
 
@@ -31,6 +34,8 @@ use crate::store::Rights;
 pub enum Backend {
     /// On a drive of their own, in its time. The drive must store every byte.
     Drive(Box<dyn BlockDevice + Send>),
+    /// In a file system on a drive, under Linux's page cache, in the drive's time.
+    FileSystem(Box<FileSystem>),
     /// In ordinary directories, through SQLite's own VFS, in wall-clock time. Database names are ordinary paths.
     Directory,
 }
@@ -49,6 +54,12 @@ pub(crate) enum Opened {
 enum Place {
     Drive(SharedDrive),
     Directory(Arc<Directory>),
+}
+
+impl Place {
+    fn on_drive(medium: Box<dyn Medium>) -> Self {
+        Self::Drive(Arc::new(Mutex::new(Drive::new(medium))))
+    }
 }
 
 /// Data shared by the VFS and its open files.
@@ -111,7 +122,7 @@ impl Shared {
                     && let Some(name) = name
                 {
                     // As on Unix: the name goes now, the space when the file is closed.
-                    lock(drive)?.delete(name)?;
+                    lock(drive)?.delete(name, false)?;
                 }
                 let file: Box<dyn SqliteFile> = match (role, name.map(|name| log_of(drive, name))) {
                     (FileRole::Database, _) => {
@@ -156,7 +167,7 @@ impl Shared {
                     // SQLite checks for files that may not exist; that is not a failure to report.
                     return Ok(sqlite::SQLITE_IOERR_DELETE_NOENT);
                 }
-                drive.delete(name).map(|()| sqlite::SQLITE_OK)
+                drive.delete(name, sync_directory != 0).map(|()| sqlite::SQLITE_OK)
             }
         }
     }
@@ -295,9 +306,8 @@ impl Vfs {
         let c_name = c_name.ok_or_else(|| SqliteError::Name(name.escape_default().to_string()))?;
         let parent = ParentVfs::named(api, options.parent)?;
         let place = match backend {
-            Backend::Drive(device) => {
-                Place::Drive(Arc::new(Mutex::new(Drive::new(Disk::new(device, options.record)?))))
-            }
+            Backend::Drive(device) => Place::on_drive(Box::new(BareFiles::new(Disk::new(device, options.record)?))),
+            Backend::FileSystem(mounted) => Place::on_drive(Box::new(MountedFiles::new(*mounted, options.record)?)),
             Backend::Directory => Place::Directory(Arc::new(Directory::new(parent, options, observed))),
         };
         let shared = Arc::new(Shared {
@@ -326,7 +336,7 @@ impl Vfs {
     /// The drive's clock, or nanoseconds since the VFS was registered.
     pub fn now(&self) -> Nanos {
         match &self.shared.place {
-            Place::Drive(drive) => observed(drive).disk.device().map_or(Nanos(0), |device| device.now()),
+            Place::Drive(drive) => observed(drive).medium.now(),
             Place::Directory(directory) => directory.now(),
         }
     }
@@ -334,9 +344,7 @@ impl Vfs {
     /// The drive's own counters; for a directory, the requests that went through the VFS.
     pub fn counters(&self) -> DeviceCounters {
         match &self.shared.place {
-            Place::Drive(drive) => {
-                observed(drive).disk.device().map_or_else(DeviceCounters::default, |device| device.counters())
-            }
+            Place::Drive(drive) => observed(drive).medium.counters(),
             Place::Directory(directory) => directory.counters(),
         }
     }
@@ -376,6 +384,18 @@ impl Vfs {
         self.shared.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Writes back what the operating system holds in memory and drops it, so that the next read reaches the drive. Only
+    /// in a file system on a drive; elsewhere nothing happens.
+    ///
+    /// # Errors
+    /// When the drive fails.
+    pub fn drop_caches(&self) -> Result<(), SqliteError> {
+        match &self.shared.place {
+            Place::Drive(drive) => Ok(lock(drive)?.medium.drop_caches()?),
+            Place::Directory(_) => Ok(()),
+        }
+    }
+
     /// Copies a plain SQLite file to this VFS's files, in its layout, in writes of 2 MiB. `name` must be new.
     ///
     /// # Errors
@@ -395,11 +415,13 @@ impl Vfs {
                     }
                 }
                 let mode = OpenMode { role: FileRole::Database, create: true, exclusive: true };
-                let mut handle = Handle::database(DriveStore::open(drive, Some(name), mode)?, self.shared.options)?;
+                let mut store = DriveStore::open(drive, Some(name), mode)?;
+                convert::write_placed_header(&plain, &mut store, &self.shared.options)?;
+                let mut handle = Handle::database(store, self.shared.options)?;
                 let copied = convert::copy_in(plain, &mut handle, &self.shared.options);
                 drop(handle);
                 if copied.is_err() {
-                    let _ = lock(drive)?.delete(name);
+                    let _ = lock(drive)?.delete(name, false);
                 }
                 copied
             }
@@ -464,7 +486,7 @@ impl Vfs {
         let Place::Drive(drive) = &shared.place else { return Err(SqliteError::NoDevice(name())) };
         let mut drive = observed(drive);
         match drive.handles(None) {
-            0 => drive.disk.take_device().ok_or_else(|| SqliteError::NoDevice(name())),
+            0 => drive.medium.take_device().ok_or_else(|| SqliteError::NoDevice(name())),
             handles => Err(SqliteError::InUse { what: format!("VFS '{}'", name()), handles }),
         }
     }
@@ -479,7 +501,7 @@ impl Vfs {
 
     fn with_ledger<T>(&self, work: impl FnOnce(&mut Ledger) -> T) -> T {
         match &self.shared.place {
-            Place::Drive(drive) => work(&mut observed(drive).disk.ledger),
+            Place::Drive(drive) => work(observed(drive).medium.ledger()),
             Place::Directory(directory) => directory.with_ledger(work),
         }
     }

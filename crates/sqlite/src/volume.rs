@@ -17,7 +17,7 @@ pub(crate) const EXTENT: u64 = 1 << 20;
 
 /// A file's number; never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct FileId(u64);
+pub(crate) struct FileId(pub u64);
 
 /// No extent is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,6 +20,7 @@
 
 mod comparison;
 mod error;
+mod host;
 pub mod mariadb;
 mod plan;
 pub mod postgres;
@@ -35,6 +36,7 @@ pub use comparison::{
     WorkloadDescription,
 };
 pub use error::TuneError;
+pub use host::{FILE_SYSTEMS, Host, free_memory};
 pub use plan::{PLAN_SCHEMA, PLAN_SCHEMA_VERSION, TargetPlan};
 pub use servers::{
     AppliedSettings, DirectoryGuard, EvidenceFigure, LeftAlone, MARIADB_TUNING_SCHEMA, MARIADB_TUNING_SCHEMA_VERSION,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use flashwise_block::{BlockDevice, ByteSize, FileDevice, Nanos, RawPlan, ScratchFile, SignatureKind, WriteConsent};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
-use crate::{TargetPlan, TuneError};
+use crate::{Host, TargetPlan, TuneError};
 
 /// A drive to work on.
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub enum Target {
         name: String,
         /// Its configuration.
         config: Box<DeviceConfig>,
+        /// Where a database's files on it are.
+        host: Host,
     },
     /// A directory; new scratch files in it stand for the drive below.
     Directory(PathBuf),
@@ -76,6 +78,14 @@ impl Target {
         }
     }
 
+    /// The same drive, with a database's files elsewhere on it. Only a simulated drive has a choice.
+    pub fn with_host(self, host: Host) -> Self {
+        match self {
+            Self::Simulated { name, config, .. } => Self::Simulated { name, config, host },
+            other => other,
+        }
+    }
+
     /// The same for commands that also accept block devices.
     ///
     /// # Errors
@@ -105,7 +115,7 @@ impl Target {
         } else {
             DeviceConfig::preset(drive)?
         };
-        Ok(Self::Simulated { name: name.to_owned(), config: Box::new(config) })
+        Ok(Self::Simulated { name: name.to_owned(), config: Box::new(config), host: Host::default() })
     }
 
     fn directory(path: &Path) -> Result<Self, TuneError> {

@@ -28,6 +28,12 @@ pub struct TuneSqlite {
     /// simulated, otherwise the directory of DB]
     #[arg(long, value_name = "TARGET")]
     pub target: Option<String>,
+    /// File system of the database on a simulated drive: ext4, xfs, or none for the bare drive
+    #[arg(long, value_name = "NAME", default_value = "ext4")]
+    pub file_system: String,
+    /// Memory for the operating system's page cache on a simulated drive [default: what is free on this machine]
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<ByteSize>,
     /// Size of the page cache that your program sets now
     #[arg(long, value_name = "SIZE", default_value = DEFAULT_PAGE_CACHE)]
     pub page_cache: ByteSize,

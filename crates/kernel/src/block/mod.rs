@@ -140,6 +140,10 @@ impl<D: BlockDevice> Queue<D> {
         &self.device
     }
 
+    pub(crate) fn device_mut(&mut self) -> &mut D {
+        &mut self.device
+    }
+
     pub(crate) fn into_device(self) -> D {
         self.device
     }

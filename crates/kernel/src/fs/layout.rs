@@ -47,7 +47,7 @@ pub(crate) struct LogWrite {
 }
 
 /// A file system on a drive. Blocks have 4 KiB; offsets of metadata are bytes.
-pub(crate) trait Layout: std::fmt::Debug {
+pub(crate) trait Layout: std::fmt::Debug + Send {
     /// Blocks that data may still take.
     fn free_blocks(&self) -> u64;
     /// The largest file, bytes.

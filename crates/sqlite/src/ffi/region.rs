@@ -21,6 +21,10 @@ impl Region {
         Self { start: memory.cast(), words }
     }
 
+    pub(crate) fn bytes(&self) -> usize {
+        self.words * size_of::<u64>()
+    }
+
     pub(crate) fn as_ptr(&self) -> *mut c_void {
         self.start.as_ptr().cast()
     }

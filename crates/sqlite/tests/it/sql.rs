@@ -8,7 +8,7 @@ use flashwise_sqlite::{Backend, Layout, Vfs, VfsOptions, info};
 use rusqlite::{Connection, OpenFlags};
 use support::{Random, TestDrive, dump, integrity, open, unique};
 
-const HOT: Layout = Layout::HotLocations { chunk: ByteSize::kib(64), offset: ByteSize::kib(32) };
+pub const HOT: Layout = Layout::HotLocations { chunk: ByteSize::kib(64), offset: ByteSize::kib(32) };
 
 /// SQL of every kind, with what is not deterministic left out.
 fn work(db: &Connection) {
@@ -53,7 +53,7 @@ fn prepare(db: &Connection, page: u32, journal: &str) {
     assert_eq!(set, journal);
 }
 
-fn check(path: &str, vfs: &Vfs, page: u32, journal: &str) {
+pub fn check(path: &str, vfs: &Vfs, page: u32, journal: &str) {
     let case = format!("{:?}, pages of {page}, journal mode {journal}", vfs.layout());
     let db = open(path, vfs.name());
     prepare(&db, page, journal);
@@ -68,7 +68,7 @@ fn check(path: &str, vfs: &Vfs, page: u32, journal: &str) {
     assert_eq!(db.query_row("PRAGMA page_size", [], |row| row.get::<_, u32>(0)).unwrap(), page);
 }
 
-const CASES: [(u32, &str); 8] = [
+pub const CASES: [(u32, &str); 8] = [
     (512, "delete"),
     (4096, "delete"),
     (65536, "delete"),

@@ -109,18 +109,18 @@ pub(crate) fn run(
         Workload::KeyValue(workload) => {
             let mut keys = KeySource::new(workload, seed);
             load(&session, config, workload, &mut keys, progress)?;
+            check(&session, &config.settings)?;
+            session.start_cold()?;
             db = connect(&session, config.settings.page_cache)?;
-            session.check_integrity(&db)?;
-            session.watch_cache();
             before = Reading::take(session.vfs());
             measure(&session, &db, config, workload, &mut keys, &mut rounds, progress)?;
         }
         Workload::User(workload) => {
             user::load(&session, config.settings.page, workload)?;
+            check(&session, &config.settings)?;
+            session.start_cold()?;
             db = user::confine(connect(&session, config.settings.page_cache)?)?;
             set_journal(&session, &db, &config.settings)?;
-            session.check_integrity(&db)?;
-            session.watch_cache();
             before = Reading::take(session.vfs());
             session.vfs().set_recording(true);
             user::measure(&session, &db, &config.label, workload, &mut rounds, progress)?;
@@ -143,6 +143,12 @@ fn connect(session: &Session, page_cache: ByteSize) -> Result<Connection, TuneEr
     let db = session.connect()?;
     session.batch(&db, &cache_pragma(page_cache))?;
     Ok(db)
+}
+
+/// Checks the database through a connection of its own, whose cache goes with it.
+fn check(session: &Session, settings: &Settings) -> Result<(), TuneError> {
+    let db = connect(session, settings.page_cache)?;
+    session.check_integrity(&db).map(drop)
 }
 
 /// Gives the copy its journal: none is stored but that of a write-ahead log.

@@ -33,7 +33,7 @@ impl Session {
     /// Opens the target again, as new.
     pub(crate) fn start(target: &Target, options: VfsOptions, seed: u64, label: &str) -> Result<Self, TuneError> {
         let (backend, directory) = match target {
-            Target::Simulated { .. } => (Backend::Drive(target.open(seed, NO_SCRATCH)?), None),
+            Target::Simulated { host, .. } => (host.backend(target.open(seed, NO_SCRATCH)?), None),
             Target::Directory(path) => {
                 let scratch = TemporaryFolder::create_in(path, "flashwise-");
                 (Backend::Directory, Some(scratch.map_err(|e| TuneError::file(path, &e))?))
@@ -91,7 +91,7 @@ impl Session {
     }
 
     /// On a real file system, drops the database from the system's page cache, so that the next read reaches the drive.
-    /// A simulated drive has no such cache.
+    /// On a simulated drive it stays as it is: there is none, or it is part of what is measured.
     pub(crate) fn drop_page_cache(&self) {
         if let Some(file) = &self.cached_file {
             // Only advice: where it is not taken, reads are served from memory, which the notes of a comparison say.
@@ -99,14 +99,16 @@ impl Session {
         }
     }
 
-    /// Opens the database file beside SQLite, for [`Self::drop_page_cache`].
+    /// Starts with nothing in the page cache, and on a real file system opens the database beside SQLite for
+    /// [`Self::drop_page_cache`].
     ///
     /// Closing it would release SQLite's own locks on the file (POSIX locks belong to the process), so it stays open
     /// until the session ends.
-    pub(crate) fn watch_cache(&mut self) {
+    pub(crate) fn start_cold(&mut self) -> Result<(), TuneError> {
         if self.directory.is_some() {
             self.cached_file = std::fs::File::open(&self.name).ok();
         }
+        Ok(self.vfs.drop_caches()?)
     }
 
     /// Runs `PRAGMA integrity_check`; any result but `ok` is an error.

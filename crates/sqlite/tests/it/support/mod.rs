@@ -1,7 +1,7 @@
 //! A drive in memory for tests: dead simple, in virtual time, with faults on demand.
 #![allow(dead_code, reason = "each test file uses its share")]
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use flashwise_block::{
@@ -33,8 +33,54 @@ pub struct Control {
     full: bool,
     /// A flush since the last of which everything is volatile.
     pending: Vec<(u64, Vec<u8>)>,
-    durable: Vec<u8>,
-    current: Vec<u8>,
+    durable: Bytes,
+    current: Bytes,
+}
+
+/// The bytes of a drive, of which most were never written.
+#[derive(Clone, Default)]
+struct Bytes {
+    blocks: BTreeMap<usize, Box<[u8; 4096]>>,
+}
+
+impl Bytes {
+    /// Pieces of a span that lie in one block: its number, the first byte in it, and the first byte of the span.
+    fn pieces(at: usize, length: usize) -> impl Iterator<Item = (usize, usize, std::ops::Range<usize>)> {
+        let mut done = 0;
+        std::iter::from_fn(move || {
+            let (block, within) = ((at + done) / 4096, (at + done) % 4096);
+            let range = done..length.min(done + 4096 - within);
+            done = range.end;
+            (!range.is_empty()).then_some((block, within, range))
+        })
+    }
+
+    fn read(&self, at: usize, into: &mut [u8]) {
+        for (block, within, range) in Self::pieces(at, into.len()) {
+            let piece = &mut into[range];
+            match self.blocks.get(&block) {
+                Some(bytes) => piece.copy_from_slice(&bytes[within..within + piece.len()]),
+                None => piece.fill(0),
+            }
+        }
+    }
+
+    fn write(&mut self, at: usize, bytes: &[u8]) {
+        for (block, within, range) in Self::pieces(at, bytes.len()) {
+            let all = self.blocks.entry(block).or_insert_with(|| Box::new([0; 4096]));
+            all[within..within + range.len()].copy_from_slice(&bytes[range]);
+        }
+    }
+
+    fn clear(&mut self, at: usize, length: usize) {
+        for (block, within, range) in Self::pieces(at, length) {
+            match self.blocks.get_mut(&block) {
+                Some(_) if range.len() == 4096 => _ = self.blocks.remove(&block),
+                Some(all) => all[within..within + range.len()].fill(0),
+                None => {}
+            }
+        }
+    }
 }
 
 impl Control {
@@ -49,7 +95,7 @@ impl Control {
             for (n, block) in bytes.chunks(unit).enumerate() {
                 let at = offset as usize + n * unit;
                 if random.next().is_multiple_of(2) {
-                    self.durable[at..at + block.len()].copy_from_slice(block);
+                    self.durable.write(at, block);
                 }
             }
         }
@@ -59,8 +105,8 @@ impl Control {
     /// A trim is durable at once: a file system shows no file what another one left in its extents, not even after a
     /// power cut, and SQLite relies on that.
     fn trim(&mut self, range: std::ops::Range<usize>) {
-        self.current[range.clone()].fill(0);
-        self.durable[range.clone()].fill(0);
+        self.current.clear(range.start, range.len());
+        self.durable.clear(range.start, range.len());
         for (offset, bytes) in &mut self.pending {
             let at = *offset as usize;
             let (start, end) = (range.start.max(at), range.end.min(at + bytes.len()));
@@ -123,9 +169,7 @@ pub type SharedControl = Arc<Mutex<Control>>;
 
 impl TestDrive {
     pub fn new(capacity_mib: u64, logical_block: u64) -> (Box<Self>, SharedControl) {
-        let bytes = vec![0; (capacity_mib << 20) as usize];
-        let control = Control { durable: bytes.clone(), current: bytes, ..Control::default() };
-        let control = Arc::new(Mutex::new(control));
+        let control = Arc::new(Mutex::new(Control::default()));
         let info = DeviceInfo {
             name: "test drive".into(),
             capacity: ByteSize::mib(capacity_mib),
@@ -164,12 +208,12 @@ impl BlockDevice for TestDrive {
             let range = offset.0 as usize..(offset.0 + length.0) as usize;
             match (operation, request.buffer.as_mut()) {
                 (Operation::Read, Some(buffer)) => {
-                    buffer.copy_from_slice(&control.current[range]);
+                    control.current.read(range.start, buffer);
                     self.counters.host_reads += 1;
                     self.counters.host_bytes_read += length;
                 }
                 (Operation::Write, Some(buffer)) => {
-                    control.current[range].copy_from_slice(buffer);
+                    control.current.write(range.start, buffer);
                     control.pending.push((offset.0, buffer.to_vec()));
                     self.counters.host_writes += 1;
                     self.counters.host_bytes_written += length;
@@ -179,14 +223,14 @@ impl BlockDevice for TestDrive {
                     self.counters.trims += 1;
                 }
                 (Operation::WriteZeroes, _) => {
-                    control.current[range].fill(0);
+                    control.current.clear(range.start, range.len());
                     control.pending.push((offset.0, vec![0; length.0 as usize]));
                     self.counters.zero_writes += 1;
                     self.counters.bytes_zeroed += length;
                 }
                 (Operation::Flush, _) => {
                     for (at, bytes) in std::mem::take(&mut control.pending) {
-                        control.durable[at as usize..at as usize + bytes.len()].copy_from_slice(&bytes);
+                        control.durable.write(at as usize, &bytes);
                     }
                     self.counters.flushes += 1;
                 }

@@ -1,0 +1,490 @@
+//! Files in a file system on a drive, under Linux's page cache, in virtual time: what a program sees whose database is
+//! on a mounted drive.
+//!
+//! Each call of SQLite's becomes the calls that its own VFS for Unix makes (SQLite's `os_unix.c`): `pread` and `pwrite`
+//! of a page, `fdatasync` for a sync, a sync of the directory behind the first sync of a journal or log that it
+//! created, `fcntl` for locks, a file `NAME-shm` for the index of a log. The techniques make the calls that they make
+//! in a directory: pieces of at most [`LONGEST`] bytes, `sync_file_range` to start write-back, reads in the background
+//! to read ahead, `fallocate` to punch holes.
+//!
+//! **The processor.** The kernel's own work is in [`flashwise_kernel::ProcessorCosts`]. What the program itself
+//! computes between two calls is measured by its thread's CPU clock, where [`FileSystem::program_time`] asks for it,
+//! and moves the drive's clock: so read-ahead and write-back go on beside it as they do on a machine. Without, results
+//! are the same to the bit in each run, and a program takes no time.
+//!
+//! What is not here: `mmap` of databases; memory that a log's index takes from the page cache.
+
+use std::collections::BTreeMap;
+use std::thread::ThreadId;
+
+use flashwise_block::{BlockDevice, ByteSize, DeviceCounters, Nanos, Operation};
+use flashwise_kernel::{Advice, Allocate, FileHandle, Kernel, KernelConfig, KernelError, OpenOptions, SyncRange};
+use flashwise_trace::{FileRole, IoRecord};
+use libsqlite3_sys as sqlite;
+
+use crate::SqliteError;
+use crate::bytes::Span;
+use crate::error::Failure;
+use crate::ffi::{LONGEST, thread_cpu_ns};
+use crate::layout::cut;
+use crate::ledger::Ledger;
+use crate::locks::HandleId;
+use crate::medium::{Deletion, FileRef, Medium, OpenMode};
+use crate::recorder::Recorder;
+use crate::store::Cut;
+use crate::volume::FileId;
+
+/// A file system on a drive, and the kernel that has it mounted.
+pub struct FileSystem {
+    /// The drive. It must store every byte.
+    pub device: Box<dyn BlockDevice + Send>,
+    /// The file system, the memory of the page cache, and all else that can be set. Files have bytes, whatever
+    /// [`KernelConfig::data`] says.
+    pub kernel: KernelConfig,
+    /// Whether the time that the program computes between its calls passes on the drive's clock too.
+    pub program_time: bool,
+}
+
+/// Batches between two syncs of a long transaction, at most, as in a directory.
+const MOST_UNSYNCED: u32 = 256;
+/// Bytes of a page of the shared memory's file, of which SQLite writes one each.
+const SHARED_PAGE: u64 = 4096;
+
+struct MountedFile {
+    /// Its name in the file system.
+    name: String,
+    is_linked: bool,
+    role: FileRole,
+    size: u64,
+    handles: BTreeMap<HandleId, FileHandle>,
+    /// SQLite syncs the directory once it has synced a journal that it created.
+    directory_sync_due: bool,
+    /// The index of its log, and how long that file is.
+    shared_memory: Option<(FileHandle, u64)>,
+    /// Batches since the last sync. Without syncs, a writer waits for the page cache and not for the drive.
+    unsynced_batches: u32,
+}
+
+/// The processor's time that the program takes.
+struct Program {
+    /// Where the clock stood when the last call returned.
+    left: Option<(ThreadId, u64)>,
+    /// What it takes to read the clock, ns.
+    clock_cost: u64,
+}
+
+impl Program {
+    fn new() -> Self {
+        /// The shortest of so many is taken.
+        const TRIES: u32 = 64;
+        let cost = |_| {
+            let began = thread_cpu_ns();
+            thread_cpu_ns().saturating_sub(began)
+        };
+        Self { left: None, clock_cost: (0..TRIES).map(cost).min().unwrap_or(0) }
+    }
+
+    /// Time since the last call returned, in the same thread. The VFS around a call reads the clock twice more.
+    fn since_last_call(&self) -> Nanos {
+        match self.left {
+            Some((thread, then)) if thread == std::thread::current().id() => {
+                Nanos(thread_cpu_ns().saturating_sub(then).saturating_sub(3 * self.clock_cost))
+            }
+            _ => Nanos(0),
+        }
+    }
+
+    fn leave(&mut self) {
+        self.left = Some((std::thread::current().id(), thread_cpu_ns()));
+    }
+}
+
+/// The files of a file system.
+pub(crate) struct MountedFiles {
+    /// `None` once the drive was given back.
+    kernel: Option<Kernel<Recorder>>,
+    ledger: Ledger,
+    files: BTreeMap<FileId, MountedFile>,
+    names: BTreeMap<String, FileId>,
+    next_id: u64,
+    program: Option<Program>,
+}
+
+impl MountedFiles {
+    pub(crate) fn new(mounted: FileSystem, recording: bool) -> Result<Self, SqliteError> {
+        let name = mounted.device.info().name.clone();
+        let config = KernelConfig { data: true, ..mounted.kernel };
+        let kernel = Kernel::new(Recorder::new(mounted.device), config);
+        let kernel = kernel.map_err(|error| SqliteError::Drive { name, reason: error.to_string() })?;
+        Ok(Self {
+            kernel: Some(kernel),
+            ledger: Ledger::new(recording),
+            files: BTreeMap::new(),
+            names: BTreeMap::new(),
+            next_id: 0,
+            program: mounted.program_time.then(Program::new),
+        })
+    }
+
+    /// Makes calls of the kernel: what the program computed before comes first, what reached the drive is recorded.
+    fn call<T>(
+        &mut self,
+        operation: Operation,
+        role: FileRole,
+        work: impl FnOnce(&mut Kernel<Recorder>) -> Result<T, KernelError>,
+    ) -> Result<T, Failure> {
+        let Some(kernel) = &mut self.kernel else {
+            return Err(Failure::new(sqlite::SQLITE_IOERR, "the device was given back to its owner"));
+        };
+        if let Some(program) = &self.program {
+            kernel.compute(program.since_last_call());
+        }
+        kernel.device_mut().recording = self.ledger.recording;
+        let began = kernel.now();
+        let outcome = work(kernel);
+        self.ledger.spend(kernel.now().since(began));
+        let records = kernel.device_mut().take();
+        self.note(records, role);
+        if let Some(program) = &mut self.program {
+            program.leave();
+        }
+        outcome.map_err(|error| failure(operation, &error))
+    }
+
+    /// Records requests with the file that they belong to; those of no file are the file system's own.
+    fn note(&mut self, mut records: Vec<IoRecord>, caller: FileRole) {
+        let Some(kernel) = &self.kernel else { return };
+        if records.is_empty() {
+            return;
+        }
+        let mut places: Vec<(u64, u64, FileRole)> = Vec::new();
+        for file in self.files.values().filter(|file| file.is_linked) {
+            let Ok(status) = kernel.status(&file.name) else { continue };
+            places.extend(status.extents.iter().map(|&(_, at, length)| (at.0, at.0 + length.0, file.role)));
+        }
+        for record in &mut records {
+            let at = record.offset.0;
+            let owner = places.iter().find(|&&(start, end, _)| (start..end).contains(&at));
+            record.role = match record.operation {
+                Operation::Flush => caller,
+                _ => owner.map_or(FileRole::Unknown, |&(_, _, role)| role),
+            };
+        }
+        self.ledger.record(records);
+    }
+
+    fn handle(&self, file: FileRef<'_>) -> Result<FileHandle, Failure> {
+        let handle = self.files.get(&file.id).and_then(|found| found.handles.get(&file.handle).copied());
+        handle.ok_or_else(|| Failure::new(sqlite::SQLITE_IOERR, format!("{}: not open", file.name)))
+    }
+
+    fn grow(&mut self, id: FileId, end: u64) {
+        if let Some(file) = self.files.get_mut(&id) {
+            file.size = file.size.max(end);
+        }
+    }
+
+    /// Forgets a file that nothing refers to.
+    fn forget(&mut self, id: FileId) {
+        if self.files.get(&id).is_some_and(|file| !file.is_linked && file.handles.is_empty()) {
+            self.files.remove(&id);
+        }
+    }
+}
+
+fn failure(operation: Operation, error: &KernelError) -> Failure {
+    let code = match error {
+        KernelError::Io(error) => return Failure::block(operation, error),
+        KernelError::NoSpace | KernelError::NoInodes => sqlite::SQLITE_FULL,
+        KernelError::ReadOnly(_) => sqlite::SQLITE_READONLY,
+        _ => Failure::code(operation),
+    };
+    Failure::new(code, format!("file system: {error}"))
+}
+
+impl Medium for MountedFiles {
+    fn now(&mut self) -> Nanos {
+        let Some(kernel) = &mut self.kernel else { return Nanos(0) };
+        if let Some(program) = &mut self.program {
+            kernel.compute(program.since_last_call());
+            program.leave();
+        }
+        kernel.now()
+    }
+
+    fn counters(&self) -> DeviceCounters {
+        self.kernel.as_ref().map_or_else(DeviceCounters::default, Kernel::device_counters)
+    }
+
+    fn ledger(&mut self) -> &mut Ledger {
+        &mut self.ledger
+    }
+
+    fn take_device(&mut self) -> Option<Box<dyn BlockDevice + Send>> {
+        self.kernel.take().map(|kernel| kernel.into_device().into_device())
+    }
+
+    fn sector_size(&self) -> u64 {
+        // `unixSectorSize`: SQLITE_DEFAULT_SECTOR_SIZE
+        4096
+    }
+
+    fn find(&self, name: &str) -> Option<FileId> {
+        self.names.get(name).copied()
+    }
+
+    fn size(&mut self, id: FileId) -> u64 {
+        self.files.get(&id).map_or(0, |file| file.size)
+    }
+
+    fn open(&mut self, name: Option<&str>, mode: OpenMode, handle: HandleId) -> Result<FileId, Failure> {
+        let shown = name.unwrap_or("temporary file");
+        let refuse = |why: &str| Err(Failure::new(sqlite::SQLITE_CANTOPEN, format!("{shown}: {why}")));
+        let found = name.and_then(|name| self.find(name));
+        match found {
+            Some(_) if mode.exclusive => return refuse("exists already in the file system"),
+            None if !mode.create => return refuse("no such file in the file system"),
+            _ => {}
+        }
+        let path = match name {
+            Some(name) => name.to_owned(),
+            None => format!("temporary-{}", self.next_id),
+        };
+        let options = OpenOptions::read_write().create(true);
+        let opened = self.call(Operation::Write, mode.role, |kernel| {
+            let opened = kernel.open(&path, options)?;
+            if name.is_none() {
+                kernel.unlink(&path)?;
+            }
+            Ok(opened)
+        });
+        let opened =
+            opened.map_err(|why| Failure::new(sqlite::SQLITE_CANTOPEN, format!("{shown}: {}", why.message)))?;
+        let id = found.unwrap_or(FileId(self.next_id));
+        if found.is_none() {
+            self.next_id += 1;
+            self.names.extend(name.map(|name| (name.to_owned(), id)));
+        }
+        let file = self.files.entry(id).or_insert_with(|| MountedFile {
+            name: path,
+            is_linked: name.is_some(),
+            role: mode.role,
+            size: 0,
+            handles: BTreeMap::new(),
+            directory_sync_due: matches!(mode.role, FileRole::Journal | FileRole::WriteAheadLog),
+            shared_memory: None,
+            unsynced_batches: MOST_UNSYNCED,
+        });
+        file.role = mode.role;
+        file.handles.insert(handle, opened);
+        Ok(id)
+    }
+
+    fn close(&mut self, file: FileRef<'_>, is_last: bool) {
+        if is_last {
+            self.share_memory(file, 0);
+        }
+        let handle = self.files.get_mut(&file.id).and_then(|found| found.handles.remove(&file.handle));
+        if let Some(handle) = handle {
+            // SQLite does not hear of a failure; what was to be durable was synced.
+            let _ = self.call(Operation::Write, file.role, |kernel| kernel.close(handle));
+        }
+        self.forget(file.id);
+    }
+
+    fn delete(&mut self, name: &str, how: Deletion) -> Result<(), Failure> {
+        let Some(id) = self.names.remove(name) else {
+            let why = format!("{name}: no such file in the file system");
+            return Err(Failure::new(sqlite::SQLITE_IOERR_DELETE_NOENT, why));
+        };
+        if let Some(file) = self.files.get_mut(&id) {
+            file.is_linked = false;
+        }
+        self.forget(id);
+        let deleted = self.call(Operation::Write, how.role, |kernel| {
+            kernel.unlink(name)?;
+            if how.is_durable { kernel.sync_directory() } else { Ok(()) }
+        });
+        deleted.map_err(|why| Failure::new(sqlite::SQLITE_IOERR_DELETE, format!("{name}: {}", why.message)))
+    }
+
+    fn read(&mut self, file: FileRef<'_>, offset: u64, into: &mut [u8]) -> Result<(), Failure> {
+        let handle = self.handle(file)?;
+        let wanted = into.len() as u64;
+        let read = self.call(Operation::Read, file.role, |kernel| kernel.pread(handle, ByteSize(offset), into))?;
+        match read == wanted {
+            true => Ok(()),
+            false => Err(Failure::new(sqlite::SQLITE_IOERR_READ, format!("{}: it became shorter", file.name))),
+        }
+    }
+
+    fn read_together(&mut self, file: FileRef<'_>, spans: &[Span]) -> Result<Vec<Vec<u8>>, Failure> {
+        let read = |span: &Span| {
+            let mut bytes = vec![0; span.length as usize];
+            self.read(file, span.start, &mut bytes).map(|()| bytes)
+        };
+        spans.iter().map(read).collect()
+    }
+
+    fn prefetch(&mut self, file: FileRef<'_>, spans: &[Span]) -> bool {
+        let Ok(handle) = self.handle(file) else { return true };
+        // A hint: SQLite reads every page itself.
+        let _ = self.call(Operation::Read, file.role, |kernel| {
+            spans.iter().try_for_each(|span| {
+                kernel.fadvise(handle, ByteSize(span.start), ByteSize(span.length), Advice::WillNeed)
+            })
+        });
+        true
+    }
+
+    fn reserve(&mut self, _file: FileRef<'_>, _end: u64) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn write(&mut self, file: FileRef<'_>, offset: u64, data: &[u8], how: Cut) -> Result<(), Failure> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        let handle = self.handle(file)?;
+        let end = offset + data.len() as u64;
+        let pieces = match how {
+            Cut::Whole => vec![Span { start: offset, length: data.len() as u64 }],
+            Cut::Chunks(chunks) => cut(offset, data.len() as u64, chunks, LONGEST as u64),
+        };
+        self.call(Operation::Write, file.role, |kernel| {
+            pieces.iter().try_for_each(|piece| {
+                let at = (piece.start - offset) as usize;
+                kernel.pwrite(handle, ByteSize(piece.start), &data[at..at + piece.length as usize]).map(drop)
+            })
+        })?;
+        self.grow(file.id, end);
+        Ok(())
+    }
+
+    fn write_all(&mut self, file: FileRef<'_>, runs: &[(u64, Vec<u8>)], how: Cut) -> Result<(), Failure> {
+        runs.iter().try_for_each(|(start, bytes)| self.write(file, *start, bytes, how))
+    }
+
+    fn start_write_back(&mut self, file: FileRef<'_>, batch: Span) {
+        let Some(found) = self.files.get_mut(&file.id) else { return };
+        found.unsynced_batches = found.unsynced_batches.saturating_add(1);
+        if !file.is_database() || found.unsynced_batches > MOST_UNSYNCED {
+            return;
+        }
+        let Ok(handle) = self.handle(file) else { return };
+        let how = SyncRange { write: true, ..SyncRange::default() };
+        // It makes nothing durable, so a failure loses nothing: the sync writes the rest.
+        let _ = self.call(Operation::Write, file.role, |kernel| {
+            kernel.sync_file_range(handle, ByteSize(batch.start), ByteSize(batch.length), how)
+        });
+    }
+
+    fn discard(&mut self, file: FileRef<'_>, span: Span) -> Result<(), Failure> {
+        let handle = self.handle(file)?;
+        self.call(Operation::Trim, file.role, |kernel| {
+            kernel.fallocate(handle, ByteSize(span.start), ByteSize(span.length), Allocate::PunchHole)
+        })
+    }
+
+    fn truncate(&mut self, file: FileRef<'_>, size: u64) -> Result<(), Failure> {
+        let handle = self.handle(file)?;
+        self.call(Operation::Write, file.role, |kernel| kernel.ftruncate(handle, ByteSize(size)))?;
+        if let Some(found) = self.files.get_mut(&file.id) {
+            found.size = size;
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self, file: FileRef<'_>) -> Result<(), Failure> {
+        let handle = self.handle(file)?;
+        let syncs_directory = self.files.get_mut(&file.id).is_some_and(|found| {
+            found.unsynced_batches = 0;
+            std::mem::take(&mut found.directory_sync_due)
+        });
+        self.call(Operation::Flush, file.role, |kernel| {
+            kernel.fdatasync(handle)?;
+            if syncs_directory { kernel.sync_directory() } else { Ok(()) }
+        })
+    }
+
+    fn place(&mut self, file: FileRef<'_>, length: u64, chunk: u64) -> Option<u64> {
+        let handle = self.handle(file).ok()?;
+        let room = ByteSize(length.saturating_add(2 * chunk));
+        // Space that is allocated at once has few extents. With too little space, writing fails later.
+        let allocated = self
+            .call(Operation::Write, file.role, |kernel| kernel.fallocate(handle, ByteSize(0), room, Allocate::Grow));
+        self.grow(file.id, room.0);
+        let name = &self.files.get(&file.id)?.name;
+        let status = self.kernel.as_ref()?.status(name).ok().filter(|_| allocated.is_ok())?;
+        let mut bytes_of: BTreeMap<u64, u64> = BTreeMap::new();
+        for (offset, place, length) in status.extents {
+            *bytes_of.entry((offset.0 % chunk + chunk - place.0 % chunk) % chunk).or_default() += length.0;
+        }
+        let most = bytes_of.into_iter().max_by_key(|&(border, bytes)| (bytes, std::cmp::Reverse(border)));
+        most.map(|(border, _)| border)
+    }
+
+    fn share_memory(&mut self, file: FileRef<'_>, bytes: u64) {
+        let Some(found) = self.files.get(&file.id) else { return };
+        let (name, now) = (format!("{}-shm", found.name), found.shared_memory);
+        let role = FileRole::Temporary;
+        // A model of what it costs; the memory itself is not in this file.
+        let changed = match (now, bytes) {
+            (None, 0) => Ok(None),
+            (Some((handle, _)), 0) => self.call(Operation::Write, role, |kernel| {
+                kernel.close(handle)?;
+                kernel.unlink(&name).map(|()| None)
+            }),
+            (now, bytes) => self.call(Operation::Write, role, |kernel| {
+                let (handle, from) = match now {
+                    Some(now) => now,
+                    None => (kernel.open(&name, OpenOptions::read_write().create(true))?, 0),
+                };
+                for page in from / SHARED_PAGE..bytes / SHARED_PAGE {
+                    kernel.pwrite(handle, ByteSize((page + 1) * SHARED_PAGE - 1), ByteSize(1))?;
+                }
+                Ok(Some((handle, bytes)))
+            }),
+        };
+        if let (Ok(changed), Some(found)) = (changed, self.files.get_mut(&file.id)) {
+            found.shared_memory = changed;
+        }
+    }
+
+    fn spend_calls(&mut self, calls: u32) {
+        let Some(kernel) = &mut self.kernel else { return };
+        let each = kernel.config().costs.system_call;
+        kernel.compute(Nanos(each.0.saturating_mul(calls.into())));
+    }
+
+    #[cfg(test)]
+    fn power_cut(&mut self) {
+        let kernel = self.kernel.take().map(|kernel| kernel.power_cut().unwrap());
+        (self.files, self.names) = (BTreeMap::new(), BTreeMap::new());
+        for name in kernel.iter().flat_map(Kernel::list).map(str::to_owned) {
+            let status = kernel.as_ref().map(|kernel| kernel.status(&name).unwrap());
+            let id = FileId(self.next_id);
+            self.next_id += 1;
+            self.names.insert(name.clone(), id);
+            let found = MountedFile {
+                name,
+                is_linked: true,
+                role: FileRole::Unknown,
+                size: status.map_or(0, |status| status.size.0),
+                handles: BTreeMap::new(),
+                directory_sync_due: false,
+                shared_memory: None,
+                unsynced_batches: MOST_UNSYNCED,
+            };
+            self.files.insert(id, found);
+        }
+        self.kernel = kernel;
+    }
+
+    fn drop_caches(&mut self) -> Result<(), Failure> {
+        self.call(Operation::Flush, FileRole::Unknown, |kernel| {
+            kernel.sync()?;
+            kernel.drop_caches()
+        })
+    }
+}

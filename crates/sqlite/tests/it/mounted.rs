@@ -1,0 +1,168 @@
+//! SQLite in a file system on a drive, under the model of Linux's page cache.
+
+use flashwise_block::{ByteSize, Nanos, Operation};
+use flashwise_kernel::{FileSystemKind, KernelConfig};
+use flashwise_sqlite::{Backend, FileSystem, Layout, Vfs, VfsOptions};
+use flashwise_trace::FileRole;
+use rusqlite::Connection;
+
+use crate::sql::{CASES, HOT, check};
+use crate::support::{SharedControl, TestDrive, integrity, open, unique};
+
+const BOTH: [FileSystemKind; 2] = [FileSystemKind::Ext4, FileSystemKind::Xfs];
+
+fn config(file_system: FileSystemKind, memory: ByteSize) -> KernelConfig {
+    KernelConfig { file_system, memory, ..KernelConfig::default() }
+}
+
+fn mounted(kernel: KernelConfig, options: VfsOptions, mib: u64) -> (Vfs, SharedControl) {
+    let (device, control) = TestDrive::new(mib, 512);
+    let backend = Backend::FileSystem(Box::new(FileSystem { device, kernel, program_time: false }));
+    (Vfs::register(&unique("mounted"), backend, options).unwrap(), control)
+}
+
+fn seen(control: &SharedControl, operation: Operation) -> usize {
+    control.lock().unwrap().log.iter().filter(|seen| seen.operation == operation).count()
+}
+
+#[test]
+fn sql_gives_the_same_as_in_memory() {
+    for layout in [Layout::Plain, HOT] {
+        for (n, (page, journal)) in CASES.into_iter().enumerate() {
+            // A page cache of 16 pages has to write back and evict all the time.
+            let memory = if n % 3 == 0 { ByteSize::kib(64) } else { ByteSize::mib(64) };
+            let options = VfsOptions { layout, record: true, ..VfsOptions::PLAIN };
+            let (vfs, _) = mounted(config(BOTH[n % 2], memory), options, 400);
+            check("a.db", &vfs, page, journal);
+            let counters = vfs.counters();
+            assert!(counters.host_writes > 0 && counters.flushes > 0 && vfs.now() >= vfs.io_time());
+            let trace = vfs.take_trace();
+            assert!(trace.records.iter().any(|record| record.role == FileRole::Database));
+            assert!(trace.records.iter().any(|record| record.role == FileRole::Unknown), "the file system's own");
+            vfs.into_device().unwrap();
+        }
+    }
+}
+
+/// 200 rows of 100 bytes, in a log that was checkpointed once, so that the next commits overwrite it.
+fn reused_log(vfs: &Vfs) -> Connection {
+    let db = open("a.db", vfs.name());
+    db.execute_batch(
+        "PRAGMA journal_mode = wal; PRAGMA synchronous = full; PRAGMA wal_autocheckpoint = 0;
+         CREATE TABLE t (k INTEGER PRIMARY KEY, v);
+         WITH RECURSIVE n(k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM n WHERE k < 200)
+         INSERT INTO t SELECT k, randomblob(100) FROM n;",
+    )
+    .unwrap();
+    (0..50).for_each(|_| update(&db));
+    db.execute_batch("PRAGMA wal_checkpoint(RESTART)").unwrap();
+    update(&db);
+    db
+}
+
+fn update(db: &Connection) {
+    db.execute("UPDATE t SET v = randomblob(100) WHERE k = abs(random()) % 200 + 1", []).unwrap();
+}
+
+#[test]
+fn a_commit_to_a_log_that_was_written_before_is_one_flush() {
+    for file_system in BOTH {
+        let (vfs, control) = mounted(config(file_system, ByteSize::mib(64)), VfsOptions::PLAIN, 400);
+        let db = reused_log(&vfs);
+        let before = [Operation::Write, Operation::Flush].map(|operation| seen(&control, operation));
+        (0..20).for_each(|_| update(&db));
+        let after = [Operation::Write, Operation::Flush].map(|operation| seen(&control, operation));
+        assert_eq!(after[1] - before[1], 20, "{file_system:?}");
+        // A frame of 4,120 bytes may lie across two extents.
+        let writes = after[0] - before[0];
+        assert!((20..40).contains(&writes), "{file_system:?}: {writes} writes");
+    }
+}
+
+#[test]
+fn what_is_cached_is_read_without_a_request_until_the_cache_is_dropped() {
+    let (vfs, control) = mounted(config(FileSystemKind::Ext4, ByteSize::mib(64)), VfsOptions::PLAIN, 64);
+    let db = reused_log(&vfs);
+    let sum = |db: &Connection| db.query_row("SELECT sum(length(v)) FROM t", [], |row| row.get::<_, i64>(0)).unwrap();
+    let reads = seen(&control, Operation::Read);
+    db.execute_batch("PRAGMA shrink_memory").unwrap();
+    assert_eq!(sum(&db), 20_000);
+    assert_eq!(seen(&control, Operation::Read), reads);
+    vfs.drop_caches().unwrap();
+    db.execute_batch("PRAGMA shrink_memory").unwrap();
+    assert_eq!(sum(&db), 20_000);
+    assert!(seen(&control, Operation::Read) > reads);
+}
+
+#[test]
+fn a_full_file_system_is_an_error_and_the_database_stays_sound() {
+    for file_system in BOTH {
+        let mib = if file_system == FileSystemKind::Ext4 { 32 } else { 304 };
+        let (vfs, _) = mounted(config(file_system, ByteSize::mib(16)), VfsOptions::PLAIN, mib);
+        let db = open("a.db", vfs.name());
+        db.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (v)").unwrap();
+        let fill = || db.execute("INSERT INTO t VALUES (zeroblob(4000000))", []);
+        let failed = std::iter::repeat_with(fill).take(200).find_map(Result::err).unwrap();
+        assert_eq!(failed.sqlite_error_code(), Some(rusqlite::ErrorCode::DiskFull), "{failed}");
+        assert_eq!(integrity(&db), "ok", "{file_system:?}");
+        drop(db);
+        assert_eq!(integrity(&open("a.db", vfs.name())), "ok", "{file_system:?}");
+    }
+}
+
+#[test]
+fn an_imported_database_has_its_pages_at_hot_locations_of_the_drive() {
+    let dir = tempfile::tempdir().unwrap();
+    let plain = dir.path().join("plain.db");
+    let db = Connection::open(&plain).unwrap();
+    db.execute_batch(
+        "PRAGMA page_size = 65536; CREATE TABLE t (k INTEGER PRIMARY KEY, v);
+         WITH RECURSIVE n(k) AS (SELECT 0 UNION ALL SELECT k + 1 FROM n WHERE k < 100)
+         INSERT INTO t SELECT k, randomblob(60000) FROM n;",
+    )
+    .unwrap();
+    drop(db);
+    for file_system in BOTH {
+        let options = VfsOptions { layout: HOT, ..VfsOptions::PLAIN };
+        let (vfs, control) = mounted(config(file_system, ByteSize::mib(64)), options, 400);
+        vfs.import_file(&plain, "a.db").unwrap();
+        vfs.drop_caches().unwrap();
+        control.lock().unwrap().log.clear();
+        let db = open("a.db", vfs.name());
+        for k in (0..100).map(|n| n * 37 % 101) {
+            db.query_row("SELECT v FROM t WHERE k = ?1", [k], |row| row.get::<_, Vec<u8>>(0)).unwrap();
+        }
+        let log = &control.lock().unwrap().log;
+        let reads = || log.iter().filter(|seen| seen.operation == Operation::Read && seen.length >= 65536);
+        assert!(reads().count() > 80, "{file_system:?}: {}", reads().count());
+        // Where the page before is cached, read-ahead takes a page for a part of a stream.
+        let hot = reads().filter(|seen| seen.offset % 65536 == 32768).count();
+        assert!(hot * 10 > reads().count() * 9, "{file_system:?}: {hot} of {}", reads().count());
+    }
+}
+
+#[test]
+fn a_run_is_the_same_each_time_where_the_program_takes_no_time() {
+    let time = || {
+        let (vfs, _) = mounted(config(FileSystemKind::Ext4, ByteSize::mib(1)), VfsOptions::PLAIN, 64);
+        check("a.db", &vfs, 4096, "wal");
+        vfs.now()
+    };
+    assert_eq!(time(), time());
+}
+
+#[test]
+fn the_time_that_a_program_computes_passes_on_the_drives_clock() {
+    let (device, _) = TestDrive::new(64, 512);
+    let kernel = config(FileSystemKind::Ext4, ByteSize::mib(1));
+    let backend = Backend::FileSystem(Box::new(FileSystem { device, kernel, program_time: true }));
+    let vfs = Vfs::register(&unique("mounted"), backend, VfsOptions::PLAIN).unwrap();
+    let db = open("a.db", vfs.name());
+    db.execute_batch("CREATE TABLE t (v)").unwrap();
+    let began = vfs.now();
+    let count = "WITH RECURSIVE n(k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM n WHERE k < 300000) SELECT count(*) FROM n";
+    db.query_row(count, [], |row| row.get::<_, i64>(0)).unwrap();
+    // 300,000 steps of a recursive query: far more than 100 ns and less than a minute.
+    let took = vfs.now().since(began);
+    assert!(took > Nanos::millis(1) && took < Nanos::secs(60), "{took}");
+}

@@ -1,0 +1,81 @@
+//! What stands between a database and a simulated drive.
+
+use flashwise_block::{BlockDevice, ByteSize};
+use flashwise_kernel::{FileSystemKind, KernelConfig};
+use flashwise_sqlite::{Backend, FileSystem};
+
+use crate::TuneError;
+
+/// Where the files of a database on a simulated drive are.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Host {
+    /// On the bare drive: requests go to it as the database makes them.
+    #[default]
+    Bare,
+    /// In a file system, under Linux's page cache.
+    Linux {
+        /// The file system and the kernel.
+        kernel: Box<KernelConfig>,
+        /// Whether the time that the database's own code takes passes too, as it is measured on this machine. Without,
+        /// a run has the same result each time.
+        program_time: bool,
+    },
+}
+
+/// Names of file systems on the command line.
+pub const FILE_SYSTEMS: [&str; 3] = ["ext4", "xfs", "none"];
+
+impl Host {
+    /// A machine with a file system of that name and so much memory for the page cache; `none` is the bare drive.
+    ///
+    /// # Errors
+    /// When there is no file system of that name.
+    pub fn named(file_system: &str, memory: ByteSize, program_time: bool) -> Result<Self, TuneError> {
+        let file_system = match file_system {
+            "none" => return Ok(Self::Bare),
+            "ext4" => FileSystemKind::Ext4,
+            "xfs" => FileSystemKind::Xfs,
+            other => {
+                let known = flashwise_block::names::choices(other, FILE_SYSTEMS);
+                return Err(TuneError::Options(format!("--file-system {other}: unknown file system; {known}")));
+            }
+        };
+        let kernel = Box::new(KernelConfig { file_system, memory, ..KernelConfig::default() });
+        Ok(Self::Linux { kernel, program_time })
+    }
+
+    /// The place for a database's files on a drive.
+    pub(crate) fn backend(&self, device: Box<dyn BlockDevice + Send>) -> Backend {
+        match self {
+            Self::Bare => Backend::Drive(device),
+            Self::Linux { kernel, program_time } => Backend::FileSystem(Box::new(FileSystem {
+                device,
+                kernel: (**kernel).clone(),
+                program_time: *program_time,
+            })),
+        }
+    }
+
+    /// In a sentence's words, such as `ext4 under a page cache of 4 GiB`.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Bare => "the bare drive".to_owned(),
+            Self::Linux { kernel, .. } => {
+                let name = match kernel.file_system {
+                    FileSystemKind::Ext4 => "ext4",
+                    FileSystemKind::Xfs => "XFS",
+                };
+                format!("{name} under a page cache of {}", kernel.memory)
+            }
+        }
+    }
+}
+
+/// Memory of this machine that is free for a page cache; 4 GiB where that cannot be known.
+pub fn free_memory() -> ByteSize {
+    const UNKNOWN: ByteSize = ByteSize::gib(4);
+    let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return UNKNOWN };
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    kib.map_or(UNKNOWN, |kib| ByteSize(kib.saturating_mul(1024)))
+}
