@@ -7,14 +7,16 @@
 //! `libflashwise_sqlite.so` it is a loadable extension (`ffi/extension.rs`).
 //!
 //! ```text
-//!   SQLite ──▶ shim (C) ──▶ handle: layout, coalescing, poison ──▶ drive:     volume, page cache ──▶ BlockDevice
+//!   SQLite ──▶ shim (C) ──▶ handle: layout, coalescing, poison ──▶ drive:     bare: volume, page cache ──▶ BlockDevice
+//!                                                            │            or mounted: model of Linux ──▶ BlockDevice
 //!                                                            └──▶ directory: SQLite's own VFS ──▶ file system
 //! ```
 //!
-//! Two places for the files ([`Backend`]):
+//! Three places for the files ([`Backend`]):
 //!
 //! - **Drive**: a [`flashwise_block::BlockDevice`], simulated or real, in its own time. The database is accessed
 //!   directly, as with `O_DIRECT`; journal, WAL and temporary files go through a modelled page cache.
+//! - **FileSystem**: a file system on such a device, under a model of Linux's page cache, in the device's time.
 //! - **Directory**: an ordinary file system in wall-clock time. SQLite's own VFS `unix` does the work, so locks, shared
 //!   memory and file controls are SQLite's. It is selected by its name, whatever the default VFS is ([`Parent`]).
 //!
@@ -66,13 +68,17 @@
 //! together, and then flushes. If more than 64 MiB are dirty, blocks are written early. 256 MiB are cached; reads of
 //! them cost nothing.
 //!
+//! *In a file system on a drive*: each call of SQLite's becomes the calls of its own VFS for Unix on a model of Linux
+//! with ext4 or XFS (`flashwise_kernel`; `mounted.rs`), databases included. It is what a program sees whose database is
+//! on a mounted drive.
+//!
 //! After a failed sync a file handle is poisoned: each later write and sync fails with `SQLITE_IOERR` until the file is
 //! opened again. [`Vfs::last_error`] and SQLite's error log give the reason.
 //!
 //! # Limits
 //!
-//! - On a drive, the directory of the volume is in memory: names and sizes are lost with the VFS (the bytes are not).
-//!   File-system metadata costs no I/O. Extents are 1 MiB; the smallest file takes one.
+//! - On a bare drive, the directory of the volume is in memory: names and sizes are lost with the VFS (the bytes are
+//!   not). File-system metadata costs no I/O. Extents are 1 MiB; the smallest file takes one.
 //! - On a drive, locks and the shared memory of a WAL work between the connections of this process.
 //! - Logical blocks of up to 4 KiB; chunks of 4 KiB to 1 MiB. Pages are at hot locations only if the page size is the
 //!   chunk. SQLite's largest page is 64 KiB.

@@ -175,7 +175,8 @@ impl FileReadAhead {
     fn window(&mut self) -> Window {
         let largest = self.size.checked_ilog2().unwrap_or(0) as u8;
         self.order = self.order.min(MAX_ORDER).min(largest);
-        let marker = (self.start + self.size - self.async_size) >> self.order << self.order;
+        // The folio that holds it gets it (`ra_alloc_folio`), which may be smaller than the window's others.
+        let marker = self.start + self.size - self.async_size;
         Window { start: self.start, pages: self.size, marker: Some(marker), order: self.order }
     }
 }
@@ -220,6 +221,18 @@ mod tests {
     #[test]
     fn a_stream_of_sixteen_pages_starts_with_the_whole_window() {
         assert_eq!(stream(256, 16)[..4], [32, 32, 32, 32]);
+    }
+
+    /// A window that begins within a larger folio's place has its marker in the small folio that it begins with.
+    #[test]
+    fn the_marker_of_a_window_is_in_it_wherever_it_begins() {
+        for start in 100..120 {
+            let mut state = FileReadAhead::new(32);
+            state.previous = Some(start - 1);
+            let first = state.on_miss(None, start, 1, 320, false);
+            let next = state.on_marker(None, first.marker.unwrap(), 1, 1, 320).unwrap();
+            assert_eq!((first.start, next.marker), (start, Some(next.start)), "{next:?}");
+        }
     }
 
     #[test]

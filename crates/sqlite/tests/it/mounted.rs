@@ -160,7 +160,8 @@ fn the_time_that_a_program_computes_passes_on_the_drives_clock() {
     let db = open("a.db", vfs.name());
     db.execute_batch("CREATE TABLE t (v)").unwrap();
     let began = vfs.now();
-    let count = "WITH RECURSIVE n(k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM n WHERE k < 300000) SELECT count(*) FROM n";
+    let count =
+        "WITH RECURSIVE n(k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM n WHERE k < 300000) SELECT count(*) FROM n";
     db.query_row(count, [], |row| row.get::<_, i64>(0)).unwrap();
     // 300,000 steps of a recursive query: far more than 100 ns and less than a minute.
     let took = vfs.now().since(began);

@@ -17,7 +17,7 @@ use super::run::{Run, RunConfig, Workload, run};
 use super::settings::Settings;
 use super::user::{Statements, UserWorkload};
 use crate::rates::time_gain;
-use crate::{Declined, Gain, Proposal, TUNING_SCHEMA, TUNING_SCHEMA_VERSION, Target, TuneError, Tuning};
+use crate::{Declined, Gain, Host, Proposal, TUNING_SCHEMA, TUNING_SCHEMA_VERSION, Target, TuneError, Tuning};
 
 /// A gain below this is not worth a change: 1 %.
 const WORTH_IT: f64 = 1.01;
@@ -229,10 +229,17 @@ fn notes(options: &TuneOptions, settings: &Settings) -> Vec<String> {
                 .to_owned(),
         );
     }
-    notes.push(match options.target {
-        Target::Simulated { .. } => "Times are on the simulated drive's clock, without SQLite's CPU time. The log is \
-                                     written back at the end, and that time is included."
+    notes.push(match &options.target {
+        Target::Simulated { host: Host::Bare, .. } => "Times are on the simulated drive's clock, without SQLite's CPU \
+                                                       time. The log is written back at the end, and that time is \
+                                                       included."
             .to_owned(),
+        Target::Simulated { host, .. } => format!(
+            "The database is in a simulated machine: on {}, which is empty at first. Times are on the drive's clock; \
+             SQLite's CPU time is included, as measured here. The log is written back at the end, and that time is \
+             included.",
+            host.describe()
+        ),
         _ => "Times are wall-clock time on this machine. The database is dropped from the system's page cache before \
               each statement, so that requests reach the drive. The log is written back at the end, and that time is \
               included."
