@@ -147,7 +147,7 @@ pub use layout::Layout;
 pub use log_layout::LogLayout;
 pub use mounted::FileSystem;
 pub use options::{Parent, TECHNIQUES, Technique, VfsOptions};
-pub use vfs::{Backend, Vfs};
+pub use vfs::{Backend, ProgramClock, Vfs};
 
 /// Version of the SQLite that is linked in, such as `3.51.0`.
 pub fn sqlite_version() -> &'static str {

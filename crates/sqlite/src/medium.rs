@@ -88,6 +88,8 @@ pub(crate) trait Medium: Send {
     fn share_memory(&mut self, _file: FileRef<'_>, _bytes: u64) {}
     /// Locks took so many calls of the operating system.
     fn spend_calls(&mut self, _calls: u32) {}
+    /// The program has computed for so long.
+    fn compute(&mut self, _time: Nanos) {}
     /// What the operating system holds in memory and has no need to write is dropped.
     fn drop_caches(&mut self) -> Result<(), Failure> {
         Ok(())

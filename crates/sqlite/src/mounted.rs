@@ -8,9 +8,9 @@
 //! to read ahead, `fallocate` to punch holes.
 //!
 //! **The processor.** The kernel's own work is in [`flashwise_kernel::ProcessorCosts`]. What the program itself
-//! computes between two calls is measured by its thread's CPU clock, where [`FileSystem::program_time`] asks for it,
-//! and moves the drive's clock: so read-ahead and write-back go on beside it as they do on a machine. Without, results
-//! are the same to the bit in each run, and a program takes no time.
+//! computes between two calls moves the drive's clock: so read-ahead and write-back go on beside it as they do on a
+//! machine. Whoever runs the program says how much that is ([`crate::ProgramClock`]), or it is measured by the thread's
+//! CPU clock ([`FileSystem::measures_program`]); then a run is not the same to the bit each time.
 //!
 //! What is not here: `mmap` of databases; memory that a log's index takes from the page cache.
 
@@ -41,8 +41,8 @@ pub struct FileSystem {
     /// The file system, the memory of the page cache, and all else that can be set. Files have bytes, whatever
     /// [`KernelConfig::data`] says.
     pub kernel: KernelConfig,
-    /// Whether the time that the program computes between its calls passes on the drive's clock too.
-    pub program_time: bool,
+    /// Whether the time that the program computes between its calls is measured, and passes on the drive's clock too.
+    pub measures_program: bool,
 }
 
 /// Batches between two syncs of a long transaction, at most, as in a directory.
@@ -122,7 +122,7 @@ impl MountedFiles {
             files: BTreeMap::new(),
             names: BTreeMap::new(),
             next_id: 0,
-            program: mounted.program_time.then(Program::new),
+            program: mounted.measures_program.then(Program::new),
         })
     }
 
@@ -448,6 +448,12 @@ impl Medium for MountedFiles {
         };
         if let (Ok(changed), Some(found)) = (changed, self.files.get_mut(&file.id)) {
             found.shared_memory = changed;
+        }
+    }
+
+    fn compute(&mut self, time: Nanos) {
+        if let Some(kernel) = &mut self.kernel {
+            kernel.compute(time);
         }
     }
 

@@ -111,7 +111,7 @@ impl On {
                 let (device, control) = TestDrive::new(size, 512);
                 let kernel =
                     KernelConfig { file_system, memory: ByteSize::mib(8), power_cuts: true, ..KernelConfig::default() };
-                (Backend::FileSystem(Box::new(FileSystem { device, kernel, program_time: false })), control)
+                (Backend::FileSystem(Box::new(FileSystem { device, kernel, measures_program: false })), control)
             }
         }
     }

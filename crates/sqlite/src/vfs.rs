@@ -341,6 +341,14 @@ impl Vfs {
         }
     }
 
+    /// For a program that says what it computes.
+    pub fn program_clock(&self) -> ProgramClock {
+        match &self.shared.place {
+            Place::Drive(drive) => ProgramClock { drive: Some(Arc::clone(drive)) },
+            Place::Directory(_) => ProgramClock { drive: None },
+        }
+    }
+
     /// The drive's own counters; for a directory, the requests that went through the VFS.
     pub fn counters(&self) -> DeviceCounters {
         match &self.shared.place {
@@ -503,6 +511,22 @@ impl Vfs {
         match &self.shared.place {
             Place::Drive(drive) => work(observed(drive).medium.ledger()),
             Place::Directory(directory) => directory.with_ledger(work),
+        }
+    }
+}
+
+/// Moves the clock of files in a file system on a drive by what their program computes; on a bare drive and in a
+/// directory it does nothing.
+#[derive(Clone)]
+pub struct ProgramClock {
+    drive: Option<SharedDrive>,
+}
+
+impl ProgramClock {
+    /// The program has computed for so long since its last call.
+    pub fn advance(&self, time: Nanos) {
+        if let Some(drive) = &self.drive {
+            observed(drive).medium.compute(time);
         }
     }
 }

@@ -16,10 +16,37 @@ pub enum Host {
     Linux {
         /// The file system and the kernel.
         kernel: Box<KernelConfig>,
-        /// Whether the time that the database's own code takes passes too, as it is measured on this machine. Without,
-        /// a run has the same result each time.
-        program_time: bool,
+        /// How long the database's own code takes.
+        program: ProgramTime,
     },
+}
+
+/// How long the code of the database and its program takes on a simulated machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProgramTime {
+    /// So long for a statement and for each step of SQLite's virtual machine; a run has the same result each time.
+    #[default]
+    Modelled,
+    /// As measured by this machine's CPU clock.
+    Measured,
+}
+
+/// Names of [`ProgramTime`] on the command line.
+pub const PROGRAM_TIMES: [(&str, ProgramTime); 2] =
+    [("modelled", ProgramTime::Modelled), ("measured", ProgramTime::Measured)];
+
+impl ProgramTime {
+    /// By its name.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub fn named(name: &str) -> Result<Self, TuneError> {
+        let found = PROGRAM_TIMES.iter().find(|(known, _)| *known == name).map(|&(_, time)| time);
+        found.ok_or_else(|| {
+            let known = flashwise_block::names::choices(name, PROGRAM_TIMES.iter().map(|&(known, _)| known));
+            TuneError::Options(format!("--program-time {name}: unknown; {known}"))
+        })
+    }
 }
 
 /// Names of file systems on the command line.
@@ -30,7 +57,7 @@ impl Host {
     ///
     /// # Errors
     /// When there is no file system of that name.
-    pub fn named(file_system: &str, memory: ByteSize, program_time: bool) -> Result<Self, TuneError> {
+    pub fn named(file_system: &str, memory: ByteSize, program: ProgramTime) -> Result<Self, TuneError> {
         let file_system = match file_system {
             "none" => return Ok(Self::Bare),
             "ext4" => FileSystemKind::Ext4,
@@ -41,19 +68,32 @@ impl Host {
             }
         };
         let kernel = Box::new(KernelConfig { file_system, memory, ..KernelConfig::default() });
-        Ok(Self::Linux { kernel, program_time })
+        Ok(Self::Linux { kernel, program })
     }
 
     /// The place for a database's files on a drive.
     pub(crate) fn backend(&self, device: Box<dyn BlockDevice + Send>) -> Backend {
         match self {
             Self::Bare => Backend::Drive(device),
-            Self::Linux { kernel, program_time } => Backend::FileSystem(Box::new(FileSystem {
+            Self::Linux { kernel, program } => Backend::FileSystem(Box::new(FileSystem {
                 device,
                 kernel: (**kernel).clone(),
-                program_time: *program_time,
+                measures_program: *program == ProgramTime::Measured,
             })),
         }
+    }
+
+    /// Whose CPU time is part of the times, in a sentence's words.
+    pub fn describe_program(&self) -> &'static str {
+        match self {
+            Self::Bare => "no time of SQLite's own code",
+            Self::Linux { program: ProgramTime::Modelled, .. } => "a model of the time that SQLite's own code takes",
+            Self::Linux { program: ProgramTime::Measured, .. } => "SQLite's CPU time as measured on this machine",
+        }
+    }
+
+    pub(crate) fn models_program(&self) -> bool {
+        matches!(self, Self::Linux { program: ProgramTime::Modelled, .. })
     }
 
     /// In a sentence's words, such as `ext4 under a page cache of 4 GiB`.

@@ -34,6 +34,9 @@ pub struct TuneSqlite {
     /// Memory for the operating system's page cache on a simulated drive [default: what is free on this machine]
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<ByteSize>,
+    /// CPU time of SQLite itself on a simulated drive: modelled, the same in each run, or measured on this machine
+    #[arg(long, value_name = "HOW", default_value = "modelled")]
+    pub program_time: String,
     /// Size of the page cache that your program sets now
     #[arg(long, value_name = "SIZE", default_value = DEFAULT_PAGE_CACHE)]
     pub page_cache: ByteSize,

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use flashwise_report::render_tuning;
 use flashwise_tune::sqlite::{TuneOptions, tune};
-use flashwise_tune::{Host, Target, free_memory};
+use flashwise_tune::{Host, ProgramTime, Target, free_memory};
 
 use super::{read_profile, tune_mariadb, tune_postgres};
 use crate::arguments::{TuneDatabase, TuneSqlite};
@@ -34,7 +34,8 @@ fn tune_options(options: TuneSqlite) -> Result<TuneOptions, Failure> {
         None => TuneOptions::target_of(&profile, &options.database)?,
     };
     let memory = options.memory.unwrap_or_else(free_memory);
-    let target = target.with_host(Host::named(&options.file_system, memory, true)?);
+    let target =
+        target.with_host(Host::named(&options.file_system, memory, ProgramTime::named(&options.program_time)?)?);
     Ok(TuneOptions {
         database: options.database,
         statements: options.sql,

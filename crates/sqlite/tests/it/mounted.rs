@@ -17,7 +17,7 @@ fn config(file_system: FileSystemKind, memory: ByteSize) -> KernelConfig {
 
 fn mounted(kernel: KernelConfig, options: VfsOptions, mib: u64) -> (Vfs, SharedControl) {
     let (device, control) = TestDrive::new(mib, 512);
-    let backend = Backend::FileSystem(Box::new(FileSystem { device, kernel, program_time: false }));
+    let backend = Backend::FileSystem(Box::new(FileSystem { device, kernel, measures_program: false }));
     (Vfs::register(&unique("mounted"), backend, options).unwrap(), control)
 }
 
@@ -155,7 +155,7 @@ fn a_run_is_the_same_each_time_where_the_program_takes_no_time() {
 fn the_time_that_a_program_computes_passes_on_the_drives_clock() {
     let (device, _) = TestDrive::new(64, 512);
     let kernel = config(FileSystemKind::Ext4, ByteSize::mib(1));
-    let backend = Backend::FileSystem(Box::new(FileSystem { device, kernel, program_time: true }));
+    let backend = Backend::FileSystem(Box::new(FileSystem { device, kernel, measures_program: true }));
     let vfs = Vfs::register(&unique("mounted"), backend, VfsOptions::PLAIN).unwrap();
     let db = open("a.db", vfs.name());
     db.execute_batch("CREATE TABLE t (v)").unwrap();

@@ -9,6 +9,7 @@ mod knobs;
 mod made;
 mod notes;
 mod plan;
+mod program;
 mod run;
 mod session;
 mod settings;

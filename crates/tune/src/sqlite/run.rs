@@ -205,6 +205,7 @@ fn insert(
         }
         let key = keys.new_key();
         statement.execute((key, keys.value())).map_err(|e| session.sql_error(SQL, &e))?;
+        session.ended(&statement);
     }
     Ok(())
 }
@@ -288,6 +289,7 @@ fn select_round(
         let value =
             statement.query_row([keys.present_key()], |row| row.get_ref(0)?.as_str().map(str::len).map_err(Into::into));
         value.map_err(|e| session.sql_error(SQL, &e))?;
+        session.ended(&statement);
         let latency = session.vfs().now().since(before);
         rounds.select_latency.record(latency);
         time += latency;

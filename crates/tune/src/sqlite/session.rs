@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use flashwise_block::temporary::TemporaryFolder;
 use flashwise_block::{BlockError, ByteSize, DeviceCounters, Nanos};
 use flashwise_sqlite::{Backend, Vfs, VfsOptions};
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, Statement};
 
+use super::program::Program;
 use super::user::{interruptible, is_interrupt};
 use crate::{Target, TuneError};
 
@@ -27,6 +28,8 @@ pub(crate) struct Session {
     /// Removed, with everything in it, when the session ends.
     directory: Option<TemporaryFolder>,
     label: String,
+    /// Where the machine is simulated with the time of the program.
+    program: Option<Program>,
 }
 
 impl Session {
@@ -46,7 +49,9 @@ impl Session {
         let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
         let vfs = Vfs::register(&format!("flashwise-fit-{number}"), backend, options)?;
         let name = directory.as_ref().map_or_else(|| PathBuf::from(DATABASE), |d| d.path().join(DATABASE));
-        Ok(Self { vfs, name, cached_file: None, directory, label: label.to_owned() })
+        let is_modelled = matches!(target, Target::Simulated { host, .. } if host.models_program());
+        let program = is_modelled.then(|| Program::new(vfs.program_clock()));
+        Ok(Self { vfs, name, cached_file: None, directory, label: label.to_owned(), program })
     }
 
     pub(crate) fn vfs(&self) -> &Vfs {
@@ -56,8 +61,18 @@ impl Session {
     /// A connection to the database.
     pub(crate) fn connect(&self) -> Result<Connection, TuneError> {
         Connection::open_with_flags_and_vfs(&self.name, OpenFlags::default(), self.vfs.name())
-            .and_then(interruptible)
+            .and_then(|db| match &self.program {
+                Some(program) => program.attach(db),
+                None => interruptible(db),
+            })
             .map_err(|e| self.sql_error("opening the database", &e))
+    }
+
+    /// A statement has ended; the time that SQLite's own code took for it passes.
+    pub(crate) fn ended(&self, statement: &Statement<'_>) {
+        if let Some(program) = &self.program {
+            program.ended(statement);
+        }
     }
 
     /// Copies a plain SQLite file to the drive, in the session's layout.

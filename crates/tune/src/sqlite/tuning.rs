@@ -235,10 +235,10 @@ fn notes(options: &TuneOptions, settings: &Settings) -> Vec<String> {
                                                        included."
             .to_owned(),
         Target::Simulated { host, .. } => format!(
-            "The database is in a simulated machine: on {}, which is empty at first. Times are on the drive's clock; \
-             SQLite's CPU time is included, as measured here. The log is written back at the end, and that time is \
-             included.",
-            host.describe()
+            "The database is in a simulated machine: on {}, which is empty at first. Times are on its clock, with {}. \
+             The log is written back at the end, and that time is included.",
+            host.describe(),
+            host.describe_program()
         ),
         _ => "Times are wall-clock time on this machine. The database is dropped from the system's page cache before \
               each statement, so that requests reach the drive. The log is written back at the end, and that time is \

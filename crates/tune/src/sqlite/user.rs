@@ -337,6 +337,7 @@ pub(crate) fn measure(
         let started = session.vfs().now();
         let Some(mut statement) = batch.next().map_err(fail)? else { break };
         let kind = execute(&mut statement, fail, &mut || Ok(progress.advance(&stage, 0.0)?))?;
+        session.ended(&statement);
         drop(statement);
         let time = session.vfs().now().since(started);
         if kind == Kind::Read {
