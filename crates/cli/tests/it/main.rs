@@ -28,6 +28,7 @@ mod loops;
 mod mounted;
 mod outputs;
 mod pool;
+mod promised;
 mod raw_target;
 mod simulate;
 mod streams;

@@ -18,6 +18,7 @@ mod tuning;
 mod user;
 mod workload;
 
+pub use program::Program;
 pub use run::Workload;
 pub use tpcc::{TPCC_PAGE, TableTraffic, TpccRun, TpccTransaction, TpccWorkload, tpcc};
 pub use tuning::{TuneOptions, tune};

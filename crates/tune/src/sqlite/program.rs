@@ -21,8 +21,8 @@ const STATEMENT: Nanos = Nanos(6_800);
 /// Steps between two looks.
 const LOOK: u32 = 1000;
 
-/// What the program has computed.
-pub(crate) struct Program {
+/// What the program of a database in a [`flashwise_sqlite::FileSystem`] has computed.
+pub struct Program {
     clock: ProgramClock,
     /// Steps of the running statement that have passed on the clock.
     passed: Arc<AtomicU64>,
@@ -33,12 +33,16 @@ fn steps(count: u64) -> Nanos {
 }
 
 impl Program {
-    pub(crate) fn new(clock: ProgramClock) -> Self {
+    /// The program of the databases of a VFS.
+    pub fn new(clock: ProgramClock) -> Self {
         Self { clock, passed: Arc::default() }
     }
 
     /// Lets time pass while statements of a connection run, and ends them when the user interrupts.
-    pub(crate) fn attach(&self, mut db: Connection) -> rusqlite::Result<Connection> {
+    ///
+    /// # Errors
+    /// When SQLite refuses a progress handler.
+    pub fn attach(&self, mut db: Connection) -> rusqlite::Result<Connection> {
         let (clock, passed) = (self.clock.clone(), Arc::clone(&self.passed));
         let look = move || {
             passed.fetch_add(LOOK.into(), Ordering::Relaxed);
@@ -50,7 +54,7 @@ impl Program {
     }
 
     /// A statement has ended: the rest of its time passes.
-    pub(crate) fn ended(&self, statement: &Statement<'_>) {
+    pub fn ended(&self, statement: &Statement<'_>) {
         let all = u64::try_from(statement.reset_status(StatementStatus::VmStep)).unwrap_or(0);
         let rest = all.saturating_sub(self.passed.swap(0, Ordering::Relaxed));
         self.clock.advance(STATEMENT + steps(rest));

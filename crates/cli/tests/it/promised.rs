@@ -1,0 +1,176 @@
+//! What a simulated machine promises, beside what a stock client sees: SQLite of the system's Python, on ext4, on the same
+//! drive, attached.
+//!
+//! Three databases and their statements: small reads and transactions, rows of 20 to 60 KB by key, scans of 60,000 rows.
+//! Each is measured in several configurations. The model has the queue of a loop device and its mount options, since that
+//! is how an attached drive is mounted.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use assert_cmd::cargo::cargo_bin;
+use flashwise_block::ByteSize;
+use flashwise_kernel::{KernelConfig, QueueLimits};
+use flashwise_sqlite::{Backend, FileSystem, Vfs, VfsOptions};
+use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+use flashwise_tune::sqlite::Program;
+use rusqlite::{Batch, Connection, OpenFlags};
+
+use crate::studies::is_root;
+
+const DRIVE: &str = "samsung-960-evo";
+/// The system's own: its SQLite calls `fdatasync`.
+const PYTHON: &str = "/usr/bin/python3";
+
+const MAKE: &str = r#"
+import sqlite3, random
+random.seed(7)
+d = sqlite3.connect('a.db'); d.execute('create table t(k integer primary key, a integer, b text, c blob)'); d.execute('create index ta on t(a)')
+d.executemany('insert into t(a,b,c) values(?,?,?)', ((random.randrange(1<<30), 'u%06d' % random.randrange(10**6), random.randbytes(150)) for _ in range(120000))); d.commit()
+with open('a.sql', 'w') as f:
+    for i in range(1200):
+        r = random.random(); k = random.randrange(120000) + 1
+        if r < .45: f.write(f'select c from t where k={k};\n')
+        elif r < .6: x = random.randrange(1<<30); f.write(f'select count(*) from t where a between {x} and {x+10**6};\n')
+        elif r < .85: f.write(f"update t set b='v{i}' where k={k};\n")
+        else: f.write(f"insert into t(a,b,c) values({random.randrange(1<<30)},'n',randomblob(150));\n")
+random.seed(8)
+d = sqlite3.connect('b.db'); d.execute('create table blobs(k integer primary key, v blob)')
+d.executemany('insert into blobs(v) values(?)', ((random.randbytes(random.randrange(20000, 60000)),) for _ in range(4000))); d.commit()
+with open('b.sql', 'w') as f:
+    for i in range(600): f.write(f'select length(v),substr(v,-8) from blobs where k={random.randrange(4000)+1};\n')
+d = sqlite3.connect('s.db'); d.execute('create table e(k integer primary key, a integer, b text)')
+d.executemany('insert into e(a,b) values(?,?)', ((random.randrange(1000), random.randbytes(60).hex()) for _ in range(600000))); d.commit()
+with open('s.sql', 'w') as f:
+    for i in range(30): lo = random.randrange(500000); f.write(f'select count(*),sum(a),max(b) from e where k between {lo} and {lo+60000};\n')
+for name, page, new in (('b', 32768, 'b32'), ('b', 65536, 'b64'), ('s', 65536, 's64')):
+    open(new + '.db', 'wb').write(open(name + '.db', 'rb').read())
+    d = sqlite3.connect(new + '.db', isolation_level=None); d.execute(f'pragma page_size={page}'); d.execute('vacuum')
+"#;
+
+/// Copies the database, drops what is cached, runs the statements.
+const RUN: &str = r"
+import sqlite3, sys, time, shutil, os
+source, statements, journal, cache = sys.argv[1:5]
+for end in ('', '-wal', '-shm', '-journal'):
+    try: os.remove('o.db' + end)
+    except FileNotFoundError: pass
+shutil.copy(source, 'o.db'); os.sync()
+open('/proc/sys/vm/drop_caches', 'w').write('3')
+d = sqlite3.connect('o.db', isolation_level=None)
+d.execute(f'pragma journal_mode={journal}').fetchall(); d.execute('pragma synchronous=full'); d.execute(f'pragma cache_size={cache}')
+lines = list(open(statements))
+began = time.perf_counter()
+for line in lines: d.execute(line).fetchall()
+print(len(lines) / (time.perf_counter() - began))
+";
+
+/// A database, its statements, the journal, and `cache_size`.
+type Row = (&'static str, &'static str, &'static str, &'static str);
+
+const ROWS: [Row; 13] = [
+    ("a", "a", "delete", "-2000"),
+    ("a", "a", "wal", "-2000"),
+    ("a", "a", "wal", "-25600"),
+    ("b", "b", "delete", "-2000"),
+    ("b32", "b", "delete", "-2000"),
+    ("b64", "b", "delete", "-2000"),
+    ("b", "b", "delete", "-65536"),
+    ("b32", "b", "delete", "-65536"),
+    ("b64", "b", "delete", "-65536"),
+    ("s", "s", "delete", "-2000"),
+    ("s64", "s", "delete", "-2000"),
+    ("s", "s", "delete", "-65536"),
+    ("s64", "s", "delete", "-65536"),
+];
+
+/// Statements a second on the simulated machine.
+fn promised(folder: &Path, (database, statements, journal, cache): Row) -> f64 {
+    let drive = SimulatedSsd::new(DeviceConfig::preset(DRIVE).unwrap(), 1).unwrap();
+    let kernel = KernelConfig {
+        memory: ByteSize::gib(8),
+        discard: true,
+        queue: QueueLimits::loop_device(),
+        ..KernelConfig::default()
+    };
+    let place = FileSystem { device: Box::new(drive), kernel, measures_program: false };
+    let vfs = Vfs::register("promised", Backend::FileSystem(Box::new(place)), VfsOptions::PLAIN).unwrap();
+    vfs.import_file(&folder.join(database).with_extension("db"), "o.db").unwrap();
+    vfs.drop_caches().unwrap();
+    let program = Program::new(vfs.program_clock());
+    let db = Connection::open_with_flags_and_vfs("o.db", OpenFlags::default(), vfs.name()).unwrap();
+    let db = program.attach(db).unwrap();
+    let setup = format!("pragma journal_mode={journal}; pragma synchronous=full; pragma cache_size={cache};");
+    db.execute_batch(&setup).unwrap();
+    let text = fs::read_to_string(folder.join(statements).with_extension("sql")).unwrap();
+    let began = vfs.now();
+    let mut batch = Batch::new(&db, &text);
+    let mut count = 0;
+    while let Some(mut statement) = batch.next().unwrap() {
+        let mut rows = statement.query([]).unwrap();
+        while rows.next().unwrap().is_some() {}
+        drop(rows);
+        program.ended(&statement);
+        count += 1;
+    }
+    f64::from(count) / (vfs.now().since(began).0 as f64 / 1e9)
+}
+
+/// Statements a second that Python sees on the attached drive: of three runs of each row, the median.
+fn seen(folder: &Path) -> Vec<f64> {
+    let mount = folder.join("mount");
+    fs::create_dir(&mount).unwrap();
+    let mut script = "set -e; cp *.db *.sql run.py $FLASHWISE_MOUNT/; cd $FLASHWISE_MOUNT; sync\n".to_owned();
+    for (number, (database, statements, journal, cache)) in (0..3).flat_map(|_| ROWS.iter().enumerate()) {
+        writeln!(script, "echo {number} $({PYTHON} run.py {database}.db {statements}.sql {journal} {cache})").unwrap();
+    }
+    let ended = Command::new(cargo_bin!("flashwise"))
+        .args(["attach", DRIVE, "--time", "real", "--mount"])
+        .args([mount.as_os_str(), "--".as_ref(), "bash".as_ref(), "-c".as_ref(), script.as_ref()])
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(ended.stdout).unwrap();
+    let error = String::from_utf8_lossy(&ended.stderr);
+    let mut found = vec![Vec::new(); ROWS.len()];
+    for (number, rate) in text.lines().filter_map(|line| line.split_once(' ')) {
+        if let (Ok(number), Ok(rate)) = (number.parse::<usize>(), rate.parse::<f64>()) {
+            found[number].push(rate);
+        }
+    }
+    let median = |mut rates: Vec<f64>| {
+        assert_eq!(rates.len(), 3, "{text}{error}");
+        rates.sort_by(f64::total_cmp);
+        rates[1]
+    };
+    println!("{error}");
+    found.into_iter().map(median).collect()
+}
+
+/// The largest difference between what is promised and what is seen: what the issue of an attached drive's own way to its
+/// client and a second processor's work leaves.
+const TOLERANCE: f64 = 0.15;
+
+#[test]
+#[ignore = "minutes on a quiet machine, as root: make test-full runs it"]
+fn what_is_promised_on_a_simulated_machine_is_what_python_sees_on_the_attached_drive() {
+    if !is_root() || !Path::new("/dev/fuse").exists() || !Path::new(PYTHON).exists() {
+        return println!("skipped: this needs root, FUSE, loop devices and {PYTHON}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let made = Command::new(PYTHON).args(["-c", MAKE]).current_dir(folder.path()).status().unwrap();
+    assert!(made.success());
+    fs::write(folder.path().join("run.py"), RUN).unwrap();
+    let promised: Vec<f64> = ROWS.iter().map(|&row| promised(folder.path(), row)).collect();
+    let seen = seen(folder.path());
+    let mut wrong = 0;
+    println!("{:>6} {:>8} {:>8} {:>10} {:>10} {:>7}", "db", "journal", "cache", "promised", "seen", "ratio");
+    for (((database, _, journal, cache), promised), seen) in ROWS.iter().zip(&promised).zip(&seen) {
+        let ratio = promised / seen;
+        println!("{database:>6} {journal:>8} {cache:>8} {promised:>10.1} {seen:>10.1} {ratio:>7.2}");
+        wrong += u32::from((ratio - 1.0).abs() > TOLERANCE);
+    }
+    assert_eq!(wrong, 0, "rows that differ by more than {} %", TOLERANCE * 100.0);
+}
