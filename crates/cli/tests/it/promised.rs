@@ -16,7 +16,7 @@ use flashwise_kernel::{KernelConfig, QueueLimits};
 use flashwise_sqlite::{Backend, FileSystem, Vfs, VfsOptions};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use flashwise_tune::sqlite::Program;
-use rusqlite::{Batch, Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags};
 
 use crate::studies::is_root;
 
@@ -106,9 +106,9 @@ fn promised(folder: &Path, (database, statements, journal, cache): Row) -> f64 {
     db.execute_batch(&setup).unwrap();
     let text = fs::read_to_string(folder.join(statements).with_extension("sql")).unwrap();
     let began = vfs.now();
-    let mut batch = Batch::new(&db, &text);
     let mut count = 0;
-    while let Some(mut statement) = batch.next().unwrap() {
+    for line in text.lines() {
+        let mut statement = db.prepare(line).unwrap();
         let mut rows = statement.query([]).unwrap();
         while rows.next().unwrap().is_some() {}
         drop(rows);
