@@ -271,8 +271,8 @@ fn a_power_cut_loses_nothing_under_all_techniques_together() {
     cut_everywhere(&cases(all, &[BATCHES, ROLLBACK, TRUNCATE, PERSIST, INCREMENTAL, LOG, SMALL_LOG, EXCLUSIVE_LOG]));
 }
 
-/// Where a file's name survives a power cut by itself, only EXTRA makes the end of a transaction durable that deletes its
-/// journal (<https://sqlite.org/pragma.html#pragma_synchronous>).
+/// Where a file's name survives a power cut by itself, only EXTRA makes the end of a transaction durable that deletes
+/// its journal (<https://sqlite.org/pragma.html#pragma_synchronous>).
 const DELETED: &str = "PRAGMA page_size = 4096; PRAGMA cache_size = 4; PRAGMA synchronous = EXTRA;";
 
 #[test]

@@ -392,8 +392,8 @@ impl Vfs {
         self.shared.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Writes back what the operating system holds in memory and drops it, so that the next read reaches the drive. Only
-    /// in a file system on a drive; elsewhere nothing happens.
+    /// Writes back what the operating system holds in memory and drops it, so that the next read reaches the drive.
+    /// Only in a file system on a drive; elsewhere nothing happens.
     ///
     /// # Errors
     /// When the drive fails.

@@ -1,9 +1,9 @@
-//! What a simulated machine promises, beside what a stock client sees: SQLite of the system's Python, on ext4, on the same
-//! drive, attached.
+//! What a simulated machine promises, beside what a stock client sees: SQLite of the system's Python, on ext4, on the
+//! same drive, attached.
 //!
-//! Three databases and their statements: small reads and transactions, rows of 20 to 60 KB by key, scans of 60,000 rows.
-//! Each is measured in several configurations. The model has the queue of a loop device and its mount options, since that
-//! is how an attached drive is mounted.
+//! Three databases and their statements: small reads and transactions, rows of 20 to 60 KB by key, scans of 60,000
+//! rows. Each is measured in several configurations. The model has the queue of a loop device and its mount options,
+//! since that is how an attached drive is mounted.
 
 use std::fmt::Write;
 use std::fs;
@@ -149,8 +149,8 @@ fn seen(folder: &Path) -> Vec<f64> {
     found.into_iter().map(median).collect()
 }
 
-/// The largest difference between what is promised and what is seen: what the issue of an attached drive's own way to its
-/// client and a second processor's work leaves.
+/// The largest difference between what is promised and what is seen. It holds what a second processor does meanwhile,
+/// and the part of an attached drive's way to its client that is longer than the drive's own latency.
 const TOLERANCE: f64 = 0.15;
 
 #[test]

@@ -1,11 +1,11 @@
 //! The time that SQLite's own code takes on a simulated machine, from what its virtual machine counts.
 //!
-//! Measured with Debian 12's SQLite 3.40.1 and its Python on a virtual machine (Intel Xeon, Sapphire Rapids), everything
-//! in memory, the best of three to five: a scan of 60,000 rows with three aggregates makes 540,000 steps in 6.16 ms
-//! (11.4 ns a step), 5,000 rows with an expression 44,660 in 510 µs (11.4), with LIKE 30,000 in 460 µs (15.3), 500 rows
-//! sorted 4,134 in 66 µs (16.1). A row by its key takes 6.9 µs where the statement is prepared each time, 4.4 µs where
-//! it is not, at 9 steps; a constant takes 0.7 µs. So statements that spend their time in functions, sorting or many
-//! short rows take up to half as long again as this says.
+//! Measured with Debian 12's SQLite 3.40.1 and its Python on a virtual machine (Intel Xeon, Sapphire Rapids),
+//! everything in memory, the best of three to five: a scan of 60,000 rows with three aggregates makes 540,000 steps in
+//! 6.16 ms (11.4 ns a step), 5,000 rows with an expression 44,660 in 510 µs (11.4), with LIKE 30,000 in 460 µs (15.3),
+//! 500 rows sorted 4,134 in 66 µs (16.1). A row by its key takes 6.9 µs where the statement is prepared each time, 4.4
+//! µs where it is not, at 9 steps; a constant takes 0.7 µs. So statements that spend their time in functions, sorting
+//! or many short rows take up to half as long again as this says.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
