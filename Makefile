@@ -33,6 +33,7 @@ test-full: ## All of test, optimised and with eight times the random cases; benc
 	@scripts/extension-hosts
 	@scripts/lint
 	@scripts/book
+	@CARGO='$(CARGO)' scripts/kernel-against-linux counts
 	$(CARGO) bench --workspace --locked --bench '*' -- --test
 	@PROPTEST_CASES=$(or $(PROPTEST_CASES),2048) LOOM_MAX_PREEMPTIONS=$(or $(LOOM_MAX_PREEMPTIONS),3) \
 		FLASHWISE_POOL_HISTORIES=$(or $(FLASHWISE_POOL_HISTORIES),16384) \

@@ -94,6 +94,7 @@ fn run(arguments: Arguments, output: &Output) -> Result<ExitCode, Failure> {
         Verb::Sqlite(action) => verbs::sqlite::run(&action, output),
         Verb::Device(action) => verbs::device::run(&action, output),
         Verb::Trace(action) => verbs::trace::run(&action, output),
+        Verb::Kernel(action) => verbs::kernel::run(&action, output),
         Verb::Generate(what) => verbs::generate::run(&what, output),
     }
 }

@@ -40,9 +40,9 @@ impl Default for QueueLimits {
 }
 
 impl QueueLimits {
-    /// A loop device's: 128 segments, 128 tags, no FUA.
+    /// A loop device's as `flashwise attach` sets it up: requests of up to 1 MiB, 128 segments, 128 tags, no FUA.
     pub fn loop_device() -> Self {
-        Self { max_segments: 128, nr_requests: 128, fua: false, ..Self::default() }
+        Self { max_request: ByteSize::mib(1), max_segments: 128, nr_requests: 128, fua: false, ..Self::default() }
     }
 }
 

@@ -50,6 +50,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 
 mod block;
+pub mod calibrate;
 mod config;
 mod costs;
 mod error;

@@ -17,6 +17,7 @@ mod device;
 mod device_stat;
 mod fit;
 mod generate;
+mod kernel;
 mod learn;
 mod pool;
 mod raw_device;
@@ -35,6 +36,7 @@ pub use device::DeviceAction;
 pub use device_stat::StatArguments;
 pub use fit::{FitDatabase, FitSqlite, WorkloadSize};
 pub use generate::Generated;
+pub use kernel::{CalibrateArguments, KernelAction};
 pub use learn::LearnArguments;
 pub use pool::{PoolArguments, PrefetchName};
 pub use raw_device::RawDevice;
@@ -119,6 +121,9 @@ pub enum Verb {
     /// Inspect, convert, generate and replay I/O traces
     #[command(subcommand, after_help = TRACE_EXAMPLES, after_long_help = trace::formats_page(TRACE_EXAMPLES))]
     Trace(TraceAction),
+    /// Measure the costs of this machine's kernel, for simulated runs
+    #[command(subcommand, after_help = KERNEL_EXAMPLES)]
+    Kernel(KernelAction),
     /// Write man pages and shell completions
     #[command(subcommand, after_help = GENERATE_EXAMPLES)]
     Generate(Generated),
@@ -147,6 +152,11 @@ Examples:
   flashwise trace info app.csv
   flashwise trace convert prxy_0.csv.gz prxy_0.parquet
   flashwise trace replay prxy_0.parquet /mnt/ssd --fold";
+
+const KERNEL_EXAMPLES: &str = "\
+Examples:
+  flashwise kernel calibrate
+  flashwise kernel calibrate --directory /mnt/ssd --costs costs.toml";
 
 const GENERATE_EXAMPLES: &str = "\
 Examples:

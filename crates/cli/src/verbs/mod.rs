@@ -9,6 +9,7 @@ pub mod device;
 mod device_stat;
 pub mod fit;
 pub mod generate;
+pub mod kernel;
 pub mod learn;
 pub mod pool;
 pub mod simulate;

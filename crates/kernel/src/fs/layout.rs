@@ -68,6 +68,9 @@ pub(crate) trait Layout: std::fmt::Debug + Send {
     fn create(&mut self, name: &str, touched: &mut Touched) -> Option<Ino>;
     /// A name goes.
     fn unlink(&mut self, name: &str, ino: Ino, touched: &mut Touched);
+    /// A name becomes another one of the same file; `replaces` where that exists already. `false` where the directory
+    /// has no space for it.
+    fn rename(&mut self, from: &str, to: &str, ino: Ino, replaces: bool, touched: &mut Touched) -> bool;
     /// The file itself goes; its blocks are freed beside this.
     fn evict(&mut self, ino: Ino, touched: &mut Touched);
     /// A file is cut, or grows by direct I/O: what guards that against a crash in between.

@@ -1,7 +1,7 @@
-//! Opening, closing, removing, cutting and preallocating files.
+//! Opening, closing, renaming, removing, cutting and preallocating files.
 //!
 //! Linux 6.18:
-//! - `fs/ext4/namei.c` `ext4_create`, `ext4_unlink`; `fs/ext4/inode.c` `ext4_evict_inode`: a file goes when its name
+//! - `fs/ext4/namei.c` `ext4_create`, `ext4_rename`, `ext4_unlink`; `fs/ext4/inode.c` `ext4_evict_inode`: a file goes when its name
 //!   and its last handle have; its blocks are free when the transaction that took them is committed;
 //! - `fs/ext4/inode.c` `ext4_setattr`, `ext4_truncate`, `ext4_block_truncate_page`: cutting a file drops its pages,
 //!   zeros the rest of its last block and frees what is behind; write-back of what goes is waited for;
@@ -115,6 +115,15 @@ impl OpenFile {
     }
 }
 
+/// # Errors
+/// [`KernelError::BadName`]
+fn check_name(name: &str) -> Result<()> {
+    match name.is_empty() || name.len() > 255 || name.contains(['/', '\0']) {
+        true => Err(KernelError::BadName(name.to_owned())),
+        false => Ok(()),
+    }
+}
+
 impl<D: BlockDevice> Kernel<D> {
     pub(crate) fn handle(&self, file: FileHandle) -> Result<&OpenFile> {
         let handle = self.handles.get(file.0 as usize).and_then(Option::as_ref);
@@ -147,9 +156,7 @@ impl<D: BlockDevice> Kernel<D> {
     /// [`KernelError::NoSpace`], [`KernelError::TooManyOpen`], and when the drive or the journal fails.
     pub fn open(&mut self, name: &str, options: OpenOptions) -> Result<FileHandle> {
         self.enter(Nanos(0))?;
-        if name.is_empty() || name.len() > 255 || name.contains(['/', '\0']) {
-            return Err(KernelError::BadName(name.to_owned()));
-        }
+        check_name(name)?;
         if self.handles.len() - self.free_handles.len() >= self.config.max_open as usize {
             return Err(KernelError::TooManyOpen(self.config.max_open));
         }
@@ -257,6 +264,49 @@ impl<D: BlockDevice> Kernel<D> {
         });
         self.change_inode(ino, Change::Size)?;
         if open == 0 { self.evict(ino) } else { Ok(()) }
+    }
+
+    /// Gives a file another name; a file that has that name goes (`rename`).
+    ///
+    /// ext4 starts to write what is dirty of a file that replaces another one (`ext4_alloc_da_blocks`, the mount option
+    /// `auto_da_alloc`).
+    ///
+    /// # Errors
+    /// [`KernelError::NotFound`], [`KernelError::BadName`], [`KernelError::NoSpace`], and when the drive or the journal
+    /// fails.
+    pub fn rename(&mut self, from: &str, to: &str) -> Result<()> {
+        self.enter_to_write(Nanos(0))?;
+        check_name(to)?;
+        let ino = self.names.get(from).copied().ok_or_else(|| KernelError::NotFound(from.to_owned()))?;
+        let replaced = self.names.get(to).copied();
+        if replaced == Some(ino) {
+            return Ok(());
+        }
+        let mut touched = Touched::default();
+        if !self.layout.rename(from, to, ino, replaced.is_some(), &mut touched) {
+            return Err(KernelError::NoSpace);
+        }
+        if let Some(replaced) = replaced {
+            self.layout.orphan(replaced, &mut touched);
+        }
+        self.names.remove(from);
+        self.names.insert(to.to_owned(), ino);
+        self.log(&touched)?;
+        let now = self.now();
+        let names = &mut self.journal.transaction(now).names;
+        names.insert(from.to_owned(), None);
+        names.insert(to.to_owned(), Some(ino));
+        self.change_inode(ino, Change::Size)?;
+        let Some(replaced) = replaced else { return Ok(()) };
+        if self.config.file_system == FileSystemKind::Ext4 {
+            self.write_pages(ino, 0, u64::MAX, u64::MAX, Mode::Background)?;
+        }
+        let open = self.inodes.get_mut(&replaced).map_or(0, |inode| {
+            inode.links = 0;
+            inode.open
+        });
+        self.change_inode(replaced, Change::Size)?;
+        if open == 0 { self.evict(replaced) } else { Ok(()) }
     }
 
     /// `ext4_evict_inode`, `xfs_inactive`: the file goes.

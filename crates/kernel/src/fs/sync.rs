@@ -13,6 +13,7 @@
 use flashwise_block::{BlockDevice, ByteSize, Nanos};
 
 use crate::PAGE;
+use crate::config::FileSystemKind;
 use crate::error::{KernelError, Result};
 use crate::fs::fs_writeback::Mode;
 use crate::fs::inode::Ino;
@@ -133,20 +134,31 @@ impl<D: BlockDevice> Kernel<D> {
         self.commit_running().map(|_| ())
     }
 
-    /// Everything durable and in its place, as `sync` does: data, then the log, then metadata, then a flush.
+    /// Everything durable, as `sync` does: data, then the log, then a flush where no commit sent one. On ext4 metadata
+    /// goes to its place then (`sync_bdevs`); XFS leaves that to its own pace (`xfsaild`).
     ///
     /// # Errors
     /// When the drive or the journal fails; failed writes of files are left for their handles.
     pub fn sync(&mut self) -> Result<()> {
         self.enter(Nanos(0))?;
-        for ino in self.flusher.dirty_files() {
-            self.write_pages(ino, 0, u64::MAX, u64::MAX, Mode::Wait)?;
-        }
+        // The flusher writes all files in one plug (`writeback_sb_inodes`).
+        self.queue.plug();
+        let written = self
+            .flusher
+            .dirty_files()
+            .into_iter()
+            .try_for_each(|ino| self.write_pages(ino, 0, u64::MAX, u64::MAX, Mode::Wait).map(|_| ()));
+        self.queue.unplug()?;
+        written?;
         self.wait_until(|this| this.cache.under_writeback() == 0)?;
-        self.commit_running()?;
+        if !self.commit_running()? {
+            self.flush_drive()?;
+        }
         self.wait_until(|this| this.discards == 0)?;
-        self.write_buffers(Nanos(u64::MAX), true)?;
-        self.flush_drive()
+        match self.config.file_system {
+            FileSystemKind::Ext4 => self.write_buffers(Nanos(u64::MAX), true),
+            FileSystemKind::Xfs => Ok(()),
+        }
     }
 
     /// Drops what is clean from memory, as `echo 3 > /proc/sys/vm/drop_caches` does.
@@ -155,6 +167,10 @@ impl<D: BlockDevice> Kernel<D> {
     /// When the drive is lost.
     pub fn drop_caches(&mut self) -> Result<()> {
         self.enter(Nanos(0))?;
+        if self.config.file_system == FileSystemKind::Xfs {
+            // `xfs_reclaim_inodes_nr` pushes the AIL. Linux does not wait for that.
+            self.write_buffers(Nanos(u64::MAX), true)?;
+        }
         self.cache.drop_clean();
         let journal = &self.journal;
         self.buffers.drop_clean(|offset| journal.holds(offset));

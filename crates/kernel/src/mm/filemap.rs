@@ -98,7 +98,7 @@ impl<D: BlockDevice> Kernel<D> {
                     continue;
                 }
             }
-            let marked = window.marker.is_some_and(|marker| marker >> own == index >> own);
+            let marked = window.marker.is_some_and(|marker| marker >> own << own == index);
             let flags = flag::LOCKED | if marked { flag::READAHEAD } else { 0 };
             let id = self.cache.add(ino, index, own, flags);
             if needed == Some(index) {

@@ -41,6 +41,10 @@ pub(crate) struct Map {
     length: u64,
 }
 
+fn not_mapped(map: MapHandle) -> KernelError {
+    KernelError::Invalid(format!("map {} is not mapped", map.0))
+}
+
 impl<D: BlockDevice> Kernel<D> {
     /// Maps the first `length` bytes of an open file, shared. The handle must stay open as long.
     ///
@@ -73,7 +77,7 @@ impl<D: BlockDevice> Kernel<D> {
     pub fn munmap(&mut self, map: MapHandle) -> Result<()> {
         self.enter(flashwise_block::Nanos(0))?;
         let gone = self.maps.get_mut(map.0 as usize).and_then(Option::take);
-        let gone = gone.ok_or_else(|| KernelError::Invalid(format!("map {} is not mapped", map.0)))?;
+        let gone = gone.ok_or_else(|| not_mapped(map))?;
         if !self.maps.iter().flatten().any(|other| other.ino == gone.ino) {
             self.unmap_pages(gone.ino, 0, u64::MAX);
         }
@@ -97,7 +101,7 @@ impl<D: BlockDevice> Kernel<D> {
 
     fn map(&self, map: MapHandle, offset: u64, length: u64) -> Result<Map> {
         let found = self.maps.get(map.0 as usize).copied().flatten();
-        let found = found.ok_or_else(|| KernelError::Invalid(format!("map {} is not mapped", map.0)))?;
+        let found = found.ok_or_else(|| not_mapped(map))?;
         let end = offset.saturating_add(length);
         let size = self.inodes.get(&found.ino).map_or(0, |inode| inode.size.next_multiple_of(PAGE));
         if end > found.length || end > size {
@@ -121,7 +125,7 @@ impl<D: BlockDevice> Kernel<D> {
         while at < end {
             let index = at / PAGE;
             let stop = end.min((index + 1) * PAGE);
-            let id = self.touch(&found, index)?;
+            let id = self.touch(&found, index, false)?;
             let folio = self.cache.folio(id);
             let (from, bytes) = ((at - folio.index * PAGE) as usize, (stop - at) as usize);
             into.fill((at - offset.0) as usize, bytes, folio.data.as_deref().map(|data| &data[from..from + bytes]));
@@ -143,7 +147,7 @@ impl<D: BlockDevice> Kernel<D> {
         while at < end {
             let index = at / PAGE;
             let stop = end.min((index + 1) * PAGE);
-            let id = self.touch(&found, index)?;
+            let id = self.touch(&found, index, true)?;
             let dirty = self.cache.pages_of(found.ino).is_some_and(|pages| pages.is_marked(Mark::Dirty, index));
             if !dirty {
                 self.make_writable(found.ino, index)?;
@@ -165,6 +169,27 @@ impl<D: BlockDevice> Kernel<D> {
         Ok(())
     }
 
+    /// Makes a range of a map durable, as `msync(MS_SYNC)` does: `mm/msync.c` calls `vfs_fsync_range` with
+    /// `datasync`, so what `fdatasync` does follows, for the pages of the range.
+    ///
+    /// # Errors
+    /// [`KernelError::Invalid`] where the range is not mapped; as [`Self::fdatasync`].
+    pub fn msync(&mut self, map: MapHandle, offset: ByteSize, length: ByteSize) -> Result<()> {
+        self.enter(flashwise_block::Nanos(0))?;
+        let Map { file, ino, length: mapped } =
+            self.maps.get(map.0 as usize).copied().flatten().ok_or_else(|| not_mapped(map))?;
+        let end = offset.0.saturating_add(length.0);
+        if end > mapped.next_multiple_of(PAGE) || !offset.0.is_multiple_of(PAGE) {
+            return Err(KernelError::Invalid(format!(
+                "msync of bytes {} to {end} of a map of {mapped}; start at a multiple of {PAGE}",
+                offset.0
+            )));
+        }
+        let outcome = self.sync_inode(ino, offset.0 / PAGE, end.div_ceil(PAGE), true);
+        self.report_write_errors(file)?;
+        outcome
+    }
+
     /// `ext4_page_mkwrite`
     fn make_writable(&mut self, ino: Ino, index: u64) -> Result<()> {
         self.enter_to_write(self.config.costs.fault)?;
@@ -178,8 +203,9 @@ impl<D: BlockDevice> Kernel<D> {
         self.reserve(ino, index, 1)
     }
 
-    /// A page is used through a map: found in the page tables, or by a fault.
-    fn touch(&mut self, map: &Map, index: u64) -> Result<u32> {
+    /// A page is used through a map: found in the page tables, or by a fault. One for a write maps its page alone
+    /// (`do_shared_fault`), one for a read those around it first (`do_read_fault`).
+    fn touch(&mut self, map: &Map, index: u64, writes: bool) -> Result<u32> {
         let Map { file, ino, length } = *map;
         if let Some(mapping) = self.cache.mappings.get_mut(&ino)
             && let Some(young) = mapping.mapped.young.get_mut(&index)
@@ -189,12 +215,21 @@ impl<D: BlockDevice> Kernel<D> {
             return Ok(id);
         }
         self.enter(self.config.costs.fault)?;
+        let mut is_first = true;
         for _ in 0..16 {
-            self.fault_around(file, ino, index, length);
+            if !writes {
+                self.fault_around(file, ino, index, length);
+            }
             let Some(id) = self.cache.find(ino, index) else {
                 self.fault_miss(file, ino, index)?;
+                is_first = false;
                 continue;
             };
+            if writes && is_first && !self.is_locked(id) {
+                // `do_async_mmap_readahead`, which a fault that is tried again does not reach.
+                let state = &mut self.handle_mut(file)?.read_ahead;
+                state.mmap_miss = state.mmap_miss.saturating_sub(1);
+            }
             if self.cache.folio(id).has(flag::READAHEAD) {
                 let request = self.handle(file)?.read_ahead.max_pages;
                 self.readahead_marker(ino, index, id, request, file)?;

@@ -34,7 +34,7 @@ pub(crate) struct FileReadAhead {
 pub(crate) struct Window {
     pub(crate) start: u64,
     pub(crate) pages: u64,
-    /// Which page gets the marker.
+    /// Which page gets the marker: the folio that starts there once it is rounded down to the folio's size.
     pub(crate) marker: Option<u64>,
     /// Order of its folios.
     pub(crate) order: u8,
@@ -204,7 +204,7 @@ mod tests {
                 };
                 if let Some(window) = window {
                     (window.start..window.start + window.pages).for_each(|page| cached.set(page, Entry::Folio(0)));
-                    markers.extend(window.marker.map(|marker| (marker, window.order)));
+                    markers.extend(window.marker.map(|marker| (marker >> window.order << window.order, window.order)));
                     windows.push(window.pages);
                 }
             }

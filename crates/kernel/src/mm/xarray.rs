@@ -129,21 +129,47 @@ impl XArray {
         None
     }
 
-    /// `page_cache_next_miss`: the first index from `from` on without a folio; `from + most` where there is none.
-    pub(crate) fn next_miss(&self, from: u64, most: u64) -> u64 {
-        (0..most).map(|step| from + step).find(|&index| self.folio(index).is_none()).unwrap_or(from + most)
+    /// `xas_load`: the slot that holds a page. In a folio of several pages that is the first one's, and `xas_next` and
+    /// `xas_prev` go on from there while they count from the page: until they leave the node they lag behind.
+    fn head_slot(&self, index: u64) -> u64 {
+        let Some(folio) = self.folio(index) else { return index };
+        let first = index / SLOTS * SLOTS;
+        (first..index).rev().take_while(|&at| self.folio(at) == Some(folio)).last().unwrap_or(index)
     }
 
-    /// `page_cache_prev_miss`: going down from `from`, the first index without a folio. `None` where the file is cached
-    /// from its beginning.
+    /// `page_cache_next_miss`: the first index from `from` on without a folio; `from + most` where there is none. It is
+    /// too large by as much as `from` lies behind the start of its folio, as Linux's is.
+    pub(crate) fn next_miss(&self, from: u64, most: u64) -> u64 {
+        let mut slot = self.head_slot(from);
+        for index in from..from.saturating_add(most) {
+            if self.folio(slot).is_none() {
+                return index;
+            }
+            slot = if slot % SLOTS == SLOTS - 1 { index + 1 } else { slot + 1 };
+        }
+        from.saturating_add(most)
+    }
+
+    /// `page_cache_prev_miss`: going down from `from`, the first index without a folio, with the lag of
+    /// [`Self::head_slot`]. `None` where the file is cached from its beginning.
     pub(crate) fn prev_miss(&self, from: u64, most: u64) -> Option<u64> {
-        for step in 0..most {
-            let index = from.checked_sub(step)?;
-            if self.folio(index).is_none() {
+        let mut slot = self.head_slot(from);
+        let mut index = from;
+        for _ in 0..most {
+            if self.folio(slot).is_none() {
                 return Some(index);
             }
+            index = index.checked_sub(1)?;
+            if slot % SLOTS > 0 {
+                slot -= 1;
+            } else if slot == 0 {
+                // There is no node before the first one.
+                return Some(index);
+            } else {
+                slot = (slot / SLOTS - 1) * SLOTS + index % SLOTS;
+            }
         }
-        from.checked_sub(most)
+        Some(index)
     }
 
     /// Forgets shadow entries at or behind `from`.
@@ -184,7 +210,7 @@ mod tests {
     #[test]
     fn misses_count_shadows_as_missing() {
         let mut pages = XArray::default();
-        (0..10).for_each(|index| pages.set(index, Entry::Folio(1)));
+        (0..10).for_each(|index| pages.set(index, Entry::Folio(index as u32)));
         assert_eq!(pages.prev_miss(9, 32), None);
         pages.set(4, Entry::Shadow(7));
         assert_eq!(pages.prev_miss(9, 32), Some(4));
@@ -193,6 +219,18 @@ mod tests {
         assert_eq!(pages.get(4), Entry::Shadow(7));
         pages.forget_shadows(0);
         assert_eq!(pages.get(4), Entry::Empty);
+    }
+
+    /// Traced (`events/readahead`): two streams in one file, folios of 4, 8 and 4 pages from page 0 on.
+    #[test]
+    fn misses_lag_behind_in_folios_of_several_pages() {
+        let mut pages = XArray::default();
+        (0..4).for_each(|index| pages.set(index, Entry::Folio(index as u32)));
+        for (folio, range) in [(10, 4..8), (11, 8..12), (12, 12..16)] {
+            range.for_each(|index| pages.set(index, Entry::Folio(folio)));
+        }
+        assert_eq!(pages.next_miss(13, 32), 17);
+        assert_eq!(pages.prev_miss(15, 32), Some(2));
     }
 
     #[test]

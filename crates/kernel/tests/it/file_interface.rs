@@ -1,7 +1,9 @@
 //! Single calls and what they send.
 
 use flashwise_block::{BlockDevice, ByteSize, Nanos, Operation};
-use flashwise_kernel::{Advice, Allocate, FileSystemKind, Kernel, KernelConfig, OpenOptions, QueueLimits, SyncRange};
+use flashwise_kernel::{
+    Advice, Allocate, FileSystemKind, Kernel, KernelConfig, KernelError, OpenOptions, QueueLimits, SyncRange,
+};
 
 use crate::support::{Seen, TestDrive};
 
@@ -199,4 +201,60 @@ fn a_run_is_the_same_each_time() {
     for kind in [FileSystemKind::Ext4, FileSystemKind::Xfs] {
         assert_eq!(run(kind), run(kind));
     }
+}
+
+#[test]
+fn a_rename_replaces_a_file_and_is_durable_with_the_directory() {
+    for file_system in [FileSystemKind::Ext4, FileSystemKind::Xfs] {
+        let mut kernel = kernel(KernelConfig { file_system, ..KernelConfig::default() });
+        let old = kernel.open("old", OpenOptions::read_write().create(true)).unwrap();
+        kernel.pwrite(old, ByteSize(0), ByteSize::kib(64)).unwrap();
+        kernel.close(old).unwrap();
+        let new = kernel.open("new", OpenOptions::read_write().create(true)).unwrap();
+        kernel.pwrite(new, ByteSize(0), ByteSize::kib(4)).unwrap();
+        kernel.fsync(new).unwrap();
+        kernel.rename("new", "old").unwrap();
+        let before = kernel.device_counters().host_writes;
+        kernel.sync_directory().unwrap();
+        assert!(kernel.device_counters().host_writes > before);
+        assert_eq!(kernel.list().collect::<Vec<_>>(), ["old"]);
+        assert_eq!(kernel.status("old").unwrap().size, ByteSize::kib(4));
+        assert!(matches!(kernel.rename("new", "other"), Err(KernelError::NotFound(_))));
+        assert!(matches!(kernel.rename("old", "a/b"), Err(KernelError::BadName(_))));
+        kernel.rename("old", "old").unwrap();
+        kernel.check_invariants().unwrap();
+    }
+}
+
+/// `msync` is a `fdatasync` of its range: one write and one flush, whatever the clock's tick does.
+#[test]
+fn msync_writes_its_range_and_flushes_once() {
+    let mut kernel = kernel(KernelConfig::default());
+    let file = cold(&mut kernel, 64);
+    let map = kernel.mmap(file, ByteSize::kib(256)).unwrap();
+    for page in [3, 40] {
+        kernel.map_write(map, ByteSize::kib(4 * page), ByteSize(1)).unwrap();
+    }
+    seen(&kernel);
+    kernel.msync(map, ByteSize::kib(12), ByteSize::kib(4)).unwrap();
+    assert_eq!(kinds(&kernel), "wf");
+    kernel.msync(map, ByteSize(0), ByteSize::kib(256)).unwrap();
+    assert_eq!(kinds(&kernel), "wf");
+    assert!(matches!(kernel.msync(map, ByteSize(1), ByteSize(1)), Err(KernelError::Invalid(_))));
+    assert!(matches!(kernel.msync(map, ByteSize(0), ByteSize::mib(1)), Err(KernelError::Invalid(_))));
+}
+
+/// `sync` writes small files together, as the flusher does in one plug.
+#[test]
+fn sync_merges_what_lies_together_of_several_files() {
+    let mut kernel = kernel(KernelConfig::default());
+    for number in 0..100 {
+        let file = kernel.open(&format!("n{number}"), OpenOptions::read_write().create(true)).unwrap();
+        kernel.pwrite(file, ByteSize(0), ByteSize::kib(16)).unwrap();
+        kernel.close(file).unwrap();
+    }
+    seen(&kernel);
+    kernel.sync().unwrap();
+    let writes = kinds(&kernel).chars().filter(|&kind| kind == 'w').count();
+    assert!(writes < 25, "{writes} writes for 100 files");
 }

@@ -264,6 +264,24 @@ impl Layout for Ext4 {
         touched.block(SUPERBLOCK);
     }
 
+    /// `ext4_rename`: both entries, the directory's inode and the file's (`i_ctime`).
+    fn rename(&mut self, from: &str, to: &str, ino: Ino, replaces: bool, touched: &mut Touched) -> bool {
+        if replaces {
+            touched.block(self.directory.block_of(to));
+        } else {
+            let Some(change) = self.directory.insert(to, &mut self.allocator) else { return false };
+            change.blocks.iter().for_each(|&block| touched.block(block));
+            for &block in &change.new_blocks {
+                touched.new_block(block);
+                self.touch_block_bitmaps(block, 1, touched);
+            }
+        }
+        touched.block(self.directory.remove(from));
+        touched.block(self.inode_block(ROOT));
+        touched.block(self.inode_block(ino));
+        true
+    }
+
     fn evict(&mut self, ino: Ino, touched: &mut Touched) {
         touched.block(self.inode_block(ino));
         touched.block(SUPERBLOCK);

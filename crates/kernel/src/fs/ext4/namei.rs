@@ -54,6 +54,11 @@ impl Directory {
         self.leaves.range(..=hash).next_back().map(|(&start, &leaf)| (start, leaf))
     }
 
+    /// The leaf that a name is in.
+    pub(crate) fn block_of(&self, name: &str) -> u64 {
+        self.leaf(hash(name)).map_or(self.root, |(_, leaf)| leaf.block)
+    }
+
     /// Adds a name; `None` where there is no block for it.
     pub(crate) fn insert(&mut self, name: &str, allocator: &mut BlockAllocator) -> Option<Change> {
         let mut change = Change::default();

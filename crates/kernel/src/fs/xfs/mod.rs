@@ -331,6 +331,19 @@ impl Layout for Xfs {
         self.orphan(ino, touched);
     }
 
+    /// `xfs_dir_rename_children`: an entry that is replaced keeps its place, and its hash.
+    fn rename(&mut self, from: &str, to: &str, _: Ino, replaces: bool, touched: &mut Touched) -> bool {
+        if replaces {
+            if let Some(&block) = self.directory.blocks.first() {
+                touched.buffer(block * PAGE, PAGE, 96, 16);
+            }
+        } else if !self.add_name(to, touched) {
+            return false;
+        }
+        self.remove_name(from, touched);
+        true
+    }
+
     fn evict(&mut self, ino: Ino, touched: &mut Touched) {
         self.touch_inode_trees(ino, touched);
         self.orphan(ino, touched);

@@ -1,0 +1,274 @@
+//! The same calls on the model, over the simulated drive that `attach` serves.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use flashwise_block::{
+    BlockDevice, BlockError, ByteSize, Completion, DeviceCounters, DeviceInfo, Nanos, Operation, Request,
+};
+use flashwise_kernel::{
+    Advice, Allocate, FileHandle, Kernel, KernelConfig, MapHandle, OpenOptions, QueueLimits, SyncRange,
+};
+use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+
+use crate::workloads::{Calls, Hint, How};
+
+/// The path from the file system to an attached drive: loop device, FUSE and server.
+///
+/// The server takes its round trip off each latency. What is left of it where the drive is faster than the path, and
+/// what the path needs beside it, is here: a request takes at least so long.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Path {
+    pub(crate) read: Nanos,
+    pub(crate) write: Nanos,
+    pub(crate) flush: Nanos,
+    pub(crate) trim: Nanos,
+    /// What is left of a round trip that the server could not know.
+    pub(crate) rest: Nanos,
+}
+
+/// A drive behind such a path.
+pub(crate) struct Attached<D> {
+    drive: D,
+    path: Path,
+    held: BinaryHeap<Reverse<(Nanos, u64)>>,
+    completions: BTreeMap<u64, Completion>,
+    number: u64,
+}
+
+impl<D: BlockDevice> Attached<D> {
+    pub(crate) fn new(drive: D, path: Path) -> Self {
+        Self { drive, path, held: BinaryHeap::new(), completions: BTreeMap::new(), number: 0 }
+    }
+
+    fn hold(&mut self, mut completion: Completion) {
+        let least = match completion.operation {
+            Operation::Read => self.path.read,
+            Operation::Flush => self.path.flush,
+            Operation::Trim => self.path.trim,
+            Operation::Write | Operation::WriteZeroes => self.path.write,
+        };
+        let earliest = Nanos(completion.submitted_at.0 + least.0);
+        completion.completed_at = earliest.max(Nanos(completion.completed_at.0 + self.path.rest.0));
+        self.number += 1;
+        self.held.push(Reverse((completion.completed_at, self.number)));
+        self.completions.insert(self.number, completion);
+    }
+
+    fn collect(&mut self) -> Result<(), BlockError> {
+        while let Some(completion) = self.drive.poll()? {
+            self.hold(completion);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self) -> Option<Completion> {
+        let Reverse((at, number)) = *self.held.peek()?;
+        if at > self.drive.now() {
+            return None;
+        }
+        self.held.pop();
+        self.completions.remove(&number)
+    }
+}
+
+impl<D: BlockDevice> BlockDevice for Attached<D> {
+    fn info(&self) -> &DeviceInfo {
+        self.drive.info()
+    }
+
+    fn now(&self) -> Nanos {
+        self.drive.now()
+    }
+
+    fn submit(&mut self, request: Request) -> Result<(), BlockError> {
+        self.drive.submit(request)
+    }
+
+    fn wait(&mut self) -> Result<Option<Completion>, BlockError> {
+        loop {
+            self.collect()?;
+            if let Some(completion) = self.take() {
+                return Ok(Some(completion));
+            }
+            match self.held.peek() {
+                Some(&Reverse((at, _))) => {
+                    let step = at.since(self.drive.now());
+                    self.drive.pause(step)?;
+                }
+                None => match self.drive.wait()? {
+                    Some(completion) => self.hold(completion),
+                    None => return Ok(None),
+                },
+            }
+        }
+    }
+
+    fn poll(&mut self) -> Result<Option<Completion>, BlockError> {
+        self.collect()?;
+        Ok(self.take())
+    }
+
+    fn outstanding(&self) -> usize {
+        self.drive.outstanding() + self.held.len()
+    }
+
+    fn pause(&mut self, duration: Nanos) -> Result<(), BlockError> {
+        self.drive.pause(duration)
+    }
+
+    fn counters(&self) -> DeviceCounters {
+        self.drive.counters()
+    }
+}
+
+pub(crate) type Machine = Kernel<Attached<SimulatedSsd>>;
+
+/// The machine that the recording was made on, with a simulated drive. Where the drive was slowed down by `scale`
+/// (`attach --time-scale`) all else is faster by as much on the drive's clock, but for ext4's `commit=`, which `attach`
+/// sets.
+pub(crate) fn machine(preset: &str, setup: &crate::Setup) -> Machine {
+    let &crate::Setup { file_system, path, scale, costs } = setup;
+    let drive = SimulatedSsd::new(DeviceConfig::preset(preset).expect("a preset"), 1).expect("a drive");
+    let usual = KernelConfig::default();
+    let faster = |time: Nanos| Nanos(time.0 / scale);
+    let config = KernelConfig {
+        file_system,
+        memory: ByteSize::gib(24),
+        discard: true,
+        queue: QueueLimits::loop_device(),
+        tick: faster(usual.tick),
+        dirty_writeback: faster(usual.dirty_writeback),
+        dirty_expire: faster(usual.dirty_expire),
+        log_interval: faster(usual.log_interval),
+        costs: costs.scaled(1.0 / scale as f64),
+        ..usual
+    };
+    let path = Path {
+        read: faster(path.read),
+        write: faster(path.write),
+        flush: faster(path.flush),
+        trim: faster(path.trim),
+        rest: faster(path.rest),
+    };
+    Kernel::new(Attached::new(drive, path), config).expect("a file system")
+}
+
+/// The calls on a kernel.
+pub(crate) struct Model {
+    pub(crate) kernel: Machine,
+    scale: u64,
+    files: Vec<FileHandle>,
+    maps: Vec<MapHandle>,
+}
+
+impl Model {
+    pub(crate) fn new(kernel: Machine, scale: u64) -> Self {
+        Self { kernel, scale, files: Vec::new(), maps: Vec::new() }
+    }
+}
+
+fn number<T: Copy + PartialEq>(all: &mut Vec<T>, new: T) -> usize {
+    match all.iter().position(|&other| other == new) {
+        Some(at) => at,
+        None => {
+            all.push(new);
+            all.len() - 1
+        }
+    }
+}
+
+impl Calls for Model {
+    fn open(&mut self, name: &str, how: How) -> usize {
+        let options = OpenOptions::read_write().create(true).truncate(how.truncate).direct(how.direct);
+        let options = options.dsync(how.dsync).sync(how.sync);
+        let file = self.kernel.open(name, options).expect("open");
+        number(&mut self.files, file)
+    }
+
+    fn close(&mut self, file: usize) {
+        self.kernel.close(self.files[file]).expect("close");
+    }
+
+    fn read(&mut self, file: usize, offset: u64, bytes: u64) {
+        self.kernel.pread(self.files[file], ByteSize(offset), ByteSize(bytes)).expect("pread");
+    }
+
+    fn write(&mut self, file: usize, offset: u64, bytes: u64) {
+        self.kernel.pwrite(self.files[file], ByteSize(offset), ByteSize(bytes)).expect("pwrite");
+    }
+
+    fn fsync(&mut self, file: usize) {
+        self.kernel.fsync(self.files[file]).expect("fsync");
+    }
+
+    fn fdatasync(&mut self, file: usize) {
+        self.kernel.fdatasync(self.files[file]).expect("fdatasync");
+    }
+
+    fn sync_range(&mut self, file: usize, offset: u64, bytes: u64, wait: bool) {
+        let how = SyncRange { wait_before: wait, write: true, wait_after: wait };
+        self.kernel.sync_file_range(self.files[file], ByteSize(offset), ByteSize(bytes), how).expect("sync_file_range");
+    }
+
+    fn allocate(&mut self, file: usize, offset: u64, bytes: u64) {
+        let file = self.files[file];
+        self.kernel.fallocate(file, ByteSize(offset), ByteSize(bytes), Allocate::Grow).expect("fallocate");
+    }
+
+    fn truncate(&mut self, file: usize, bytes: u64) {
+        self.kernel.ftruncate(self.files[file], ByteSize(bytes)).expect("ftruncate");
+    }
+
+    fn unlink(&mut self, name: &str) {
+        self.kernel.unlink(name).expect("unlink");
+    }
+
+    fn rename(&mut self, from: &str, to: &str) {
+        self.kernel.rename(from, to).expect("rename");
+    }
+
+    fn sync_directory(&mut self) {
+        self.kernel.sync_directory().expect("fsync of a directory");
+    }
+
+    fn advise(&mut self, file: usize, offset: u64, bytes: u64, hint: Hint) {
+        let advice = match hint {
+            Hint::Random => Advice::Random,
+            Hint::WillNeed => Advice::WillNeed,
+            Hint::DontNeed => Advice::DontNeed,
+        };
+        self.kernel.fadvise(self.files[file], ByteSize(offset), ByteSize(bytes), advice).expect("fadvise");
+    }
+
+    fn map(&mut self, file: usize, bytes: u64) -> usize {
+        let map = self.kernel.mmap(self.files[file], ByteSize(bytes)).expect("mmap");
+        number(&mut self.maps, map)
+    }
+
+    fn unmap(&mut self, map: usize) {
+        self.kernel.munmap(self.maps[map]).expect("munmap");
+    }
+
+    fn load(&mut self, map: usize, offset: u64) {
+        self.kernel.map_read(self.maps[map], ByteSize(offset), ByteSize(1)).expect("a load");
+    }
+
+    fn store(&mut self, map: usize, offset: u64) {
+        self.kernel.map_write(self.maps[map], ByteSize(offset), ByteSize(1)).expect("a store");
+    }
+
+    fn msync(&mut self, map: usize, offset: u64, bytes: u64) {
+        self.kernel.msync(self.maps[map], ByteSize(offset), ByteSize(bytes)).expect("msync");
+    }
+
+    fn sync(&mut self) {
+        self.kernel.sync().expect("sync");
+    }
+
+    fn quiet(&mut self) {
+        self.kernel.sync().expect("sync");
+        self.kernel.drop_caches().expect("drop_caches");
+        self.kernel.pause(Nanos(300_000_000 / self.scale)).expect("a pause");
+    }
+}
