@@ -15,6 +15,7 @@ use crate::fs::inode::{Ino, Inode};
 use crate::fs::layout::Layout;
 use crate::fs::open::OpenFile;
 use crate::fs::xfs::Xfs;
+use crate::fs::xfs::inodegc::InodeGc;
 use crate::mm::memory::Map;
 use crate::mm::vmscan::{PageCache, flag};
 
@@ -84,6 +85,7 @@ pub struct Kernel<D> {
     pub(crate) journal: Journal,
     pub(crate) buffers: Buffers,
     pub(crate) flusher: Flusher,
+    pub(crate) inodegc: InodeGc,
     pub(crate) tickets: BTreeMap<u64, Ticket>,
     pub(crate) next_ticket: u64,
     /// Blocks that dirty pages will need.
@@ -135,6 +137,7 @@ impl<D: BlockDevice> Kernel<D> {
             journal: Journal::default(),
             buffers: Buffers::default(),
             flusher: Flusher::new(now, &config),
+            inodegc: InodeGc::default(),
             tickets: BTreeMap::new(),
             next_ticket: 0,
             delayed: 0,
@@ -290,6 +293,7 @@ impl<D: BlockDevice> Kernel<D> {
         while let Some(done) = self.queue.poll()? {
             self.complete(done)?;
         }
+        self.inodegc_tick()?;
         self.flusher_tick()?;
         self.journal_tick()
     }
@@ -320,11 +324,8 @@ impl<D: BlockDevice> Kernel<D> {
     }
 
     fn next_timer(&self) -> Nanos {
-        let flusher = self.flusher.next_wake();
-        match self.journal.next_timer(&self.config) {
-            Some(journal) => flusher.min(journal),
-            None => flusher,
-        }
+        let others = [self.journal.next_timer(&self.config), self.inodegc.due()];
+        others.into_iter().flatten().fold(self.flusher.next_wake(), Nanos::min)
     }
 
     /// Waits until something holds. The task sleeps, so what it has plugged goes out.

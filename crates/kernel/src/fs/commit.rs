@@ -55,6 +55,8 @@ pub(crate) struct Journal {
     pub(crate) running: Option<Transaction>,
     pub(crate) committing: Option<Box<Commit>>,
     last_tid: u64,
+    /// The last transaction that changed the directory.
+    pub(crate) directory_tid: u64,
     /// The last transaction that is in the log.
     pub(crate) committed: u64,
     /// Why nothing may be changed any more.
@@ -76,6 +78,13 @@ impl Journal {
             *last_tid += 1;
             Transaction::new(*last_tid, now)
         })
+    }
+
+    /// A name appears, or goes.
+    pub(crate) fn note_name(&mut self, now: Nanos, name: &str, ino: Option<Ino>) {
+        let transaction = self.transaction(now);
+        transaction.names.insert(name.to_owned(), ino);
+        self.directory_tid = transaction.tid;
     }
 
     pub(crate) fn interval(config: &KernelConfig) -> Nanos {

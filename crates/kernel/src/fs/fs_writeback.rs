@@ -347,6 +347,7 @@ impl<D: BlockDevice> Kernel<D> {
 
     /// `ext4_should_retry_alloc`: space that a commit makes free; whether there was any.
     pub(crate) fn reclaim_space(&mut self) -> Result<bool> {
+        self.inactivate_all()?;
         if !self.journal.frees() && self.discards == 0 {
             return Ok(false);
         }

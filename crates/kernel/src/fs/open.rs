@@ -198,12 +198,17 @@ impl<D: BlockDevice> Kernel<D> {
             return Err(KernelError::ReadOnly(error.clone()));
         }
         let mut touched = Touched::default();
-        let ino = self.layout.create(name, &mut touched).ok_or(KernelError::NoInodes)?;
+        let mut ino = self.layout.create(name, &mut touched);
+        if ino.is_none() && self.reclaim_space()? {
+            touched = Touched::default();
+            ino = self.layout.create(name, &mut touched);
+        }
+        let ino = ino.ok_or(KernelError::NoInodes)?;
         self.inodes.insert(ino, Inode::new(self.tick_now()));
         self.names.insert(name.to_owned(), ino);
         self.log(&touched)?;
         let now = self.now();
-        self.journal.transaction(now).names.insert(name.to_owned(), Some(ino));
+        self.journal.note_name(now, name, Some(ino));
         self.change_inode(ino, Change::Size)?;
         Ok(ino)
     }
@@ -257,7 +262,7 @@ impl<D: BlockDevice> Kernel<D> {
         self.layout.unlink(name, ino, &mut touched);
         self.log(&touched)?;
         let now = self.now();
-        self.journal.transaction(now).names.insert(name.to_owned(), None);
+        self.journal.note_name(now, name, None);
         let open = self.inodes.get_mut(&ino).map_or(0, |inode| {
             inode.links = 0;
             inode.open
@@ -293,9 +298,8 @@ impl<D: BlockDevice> Kernel<D> {
         self.names.insert(to.to_owned(), ino);
         self.log(&touched)?;
         let now = self.now();
-        let names = &mut self.journal.transaction(now).names;
-        names.insert(from.to_owned(), None);
-        names.insert(to.to_owned(), Some(ino));
+        self.journal.note_name(now, from, None);
+        self.journal.note_name(now, to, Some(ino));
         self.change_inode(ino, Change::Size)?;
         let Some(replaced) = replaced else { return Ok(()) };
         if self.config.file_system == FileSystemKind::Ext4 {
@@ -309,9 +313,17 @@ impl<D: BlockDevice> Kernel<D> {
         if open == 0 { self.evict(replaced) } else { Ok(()) }
     }
 
-    /// `ext4_evict_inode`, `xfs_inactive`: the file goes.
+    /// `ext4_evict_inode`, `xfs_inode_mark_reclaimable`: the file goes, in XFS a little later.
     fn evict(&mut self, ino: Ino) -> Result<()> {
         self.drop_pages(ino, 0, u64::MAX)?;
+        match self.config.file_system {
+            FileSystemKind::Ext4 => self.inactivate(ino),
+            FileSystemKind::Xfs => self.queue_inactivation(ino),
+        }
+    }
+
+    /// `ext4_evict_inode`, `xfs_inactive`: its blocks and its inode are free with the running transaction.
+    pub(crate) fn inactivate(&mut self, ino: Ino) -> Result<()> {
         self.free_range(ino, 0, u64::MAX)?;
         let mut touched = Touched::default();
         self.free_tree(ino, &mut touched);

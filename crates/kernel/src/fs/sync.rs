@@ -124,14 +124,20 @@ impl<D: BlockDevice> Kernel<D> {
         if how.wait_before || how.wait_after { self.report_write_errors(file) } else { Ok(()) }
     }
 
-    /// `fsync` or `fdatasync` of the directory: what has changed in it is committed (`ext4_force_commit`,
-    /// `xfs_dir_fsync`).
+    /// `fsync` or `fdatasync` of the directory: ext4 commits all that runs, and sends nothing where there is nothing
+    /// (`ext4_force_commit`); XFS forces the log as far as the directory was changed (`xfs_dir_fsync`).
     ///
     /// # Errors
     /// When the drive or the journal fails.
     pub fn sync_directory(&mut self) -> Result<()> {
         self.enter(Nanos(0))?;
-        self.commit_running().map(|_| ())
+        match self.config.file_system {
+            FileSystemKind::Ext4 => self.commit_running().map(|_| ()),
+            FileSystemKind::Xfs if self.journal.directory_tid > self.journal.committed => {
+                self.commit_and_wait(self.journal.directory_tid)
+            }
+            FileSystemKind::Xfs => Ok(()),
+        }
     }
 
     /// Everything durable, as `sync` does: data, then the log, then a flush where no commit sent one. On ext4 metadata

@@ -15,6 +15,7 @@
 //!
 //! The B-trees of free space are taken to have one block that changes: their depth is not kept here.
 
+pub(crate) mod inodegc;
 pub(crate) mod log;
 
 use std::collections::BTreeSet;
