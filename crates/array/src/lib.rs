@@ -544,6 +544,13 @@ impl BlockDevice for SimulatedArray {
         Ok(self.completed.pop_front())
     }
 
+    fn poll(&mut self) -> Result<Option<Completion>, BlockError> {
+        while self.completed.is_empty() && self.step(self.now_ns)? {}
+        let done = self.completed.pop_front();
+        self.outstanding -= usize::from(done.is_some());
+        Ok(done)
+    }
+
     fn outstanding(&self) -> usize {
         self.outstanding
     }

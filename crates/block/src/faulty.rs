@@ -141,16 +141,22 @@ impl<D: BlockDevice> FaultyDevice<D> {
         self.hold(Completion { tag, operation, submitted_at: now, started_at: now, completed_at: now, result, buffer });
     }
 
-    /// Takes one completion from the drive, delayed if its fault says so.
+    /// Takes one completion from the drive.
     fn collect(&mut self) -> Result<(), BlockError> {
-        let Some(mut completion) = self.drive.wait()? else { return Ok(()) };
+        if let Some(completion) = self.drive.wait()? {
+            self.take(completion);
+        }
+        Ok(())
+    }
+
+    /// Holds a completion of the drive's, delayed if its fault says so.
+    fn take(&mut self, mut completion: Completion) {
         if let Some(index) = self.in_flight.iter().position(|flight| flight.ours == completion.tag) {
             let InFlight { theirs, delay, .. } = self.in_flight.swap_remove(index);
             completion.tag = theirs;
             completion.completed_at = Nanos(completion.completed_at.0.saturating_add(delay.0));
         }
         self.hold(completion);
-        Ok(())
     }
 
     /// Nothing is left but requests that never come back.
@@ -231,6 +237,17 @@ impl<D: BlockDevice> BlockDevice for FaultyDevice<D> {
         }
     }
 
+    fn poll(&mut self) -> Result<Option<Completion>, BlockError> {
+        if let Some(lost) = &self.lost {
+            return Err(lost.clone());
+        }
+        while let Some(completion) = self.drive.poll()? {
+            self.take(completion);
+        }
+        let is_due = self.held.front().is_some_and(|completion| completion.completed_at <= self.drive.now());
+        Ok(if is_due { self.held.pop_front() } else { None })
+    }
+
     fn outstanding(&self) -> usize {
         self.drive.outstanding() + self.held.len() + self.hanging
     }
@@ -293,6 +310,10 @@ mod tests {
                 self.now = self.now.max(next.completed_at);
             }
             Ok(next)
+        }
+        fn poll(&mut self) -> Result<Option<Completion>, BlockError> {
+            let is_done = self.queue.front().is_some_and(|next| next.completed_at <= self.now);
+            Ok(if is_done { self.queue.pop_front() } else { None })
         }
         fn outstanding(&self) -> usize {
             self.queue.len()
@@ -361,6 +382,23 @@ mod tests {
         let mut alone = self::drive().with_nth(1, Fault::Delay(Nanos::millis(1)));
         assert_eq!(execute(&mut alone, read(1)).unwrap().latency(), Nanos(1_010_000));
         assert_eq!(alone.now(), Nanos(1_010_000));
+    }
+
+    #[test]
+    fn what_has_completed_is_polled_and_the_clock_stands_still() {
+        let mut drive = drive().with_nth(1, Fault::Delay(Nanos::micros(15))).with_nth(3, Fault::Fail(5));
+        (1..=4).for_each(|tag| drive.submit(read(tag)).unwrap());
+        let polled = |drive: &mut FaultyDevice<Simple>| -> Vec<u64> {
+            std::iter::from_fn(|| drive.poll().unwrap()).map(|done| done.tag).collect()
+        };
+        assert_eq!(polled(&mut drive), [3], "what fails does so at once");
+        drive.pause(Nanos::micros(22)).unwrap();
+        assert_eq!(polled(&mut drive), [2]);
+        drive.pause(Nanos::micros(3)).unwrap();
+        assert_eq!(polled(&mut drive), [1]);
+        assert_eq!((drive.now(), drive.outstanding()), (Nanos::micros(25), 1));
+        let mut gone = self::drive().with_nth(1, Fault::Disconnect);
+        assert!(gone.submit(read(1)).is_err() && gone.poll().is_err());
     }
 
     #[test]

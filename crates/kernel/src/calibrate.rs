@@ -1,10 +1,10 @@
 //! Measures what the processor's part of a call takes on this machine.
 //!
 //! Each constant of [`ProcessorCosts`] is the difference of calls that have it and calls that do not, each the best of
-//! [`ROUNDS`] means: other work on the machine only ever adds time. The file is in the page cache, so no drive takes part,
-//! and it has 256 MiB, so its pages come from memory and not from the processor's caches, as a database's do: copying a
-//! page of a file of 32 MiB takes two fifths of the time. The constants are those of the kernel with what it is configured with: mitigations, the processor's
-//! frequency, a virtual machine.
+//! [`ROUNDS`] means: other work on the machine only ever adds time. The file is in the page cache, so no drive takes
+//! part, and it has 256 MiB, so its pages come from memory and not from the processor's caches, as a database's do:
+//! copying a page of a file of 32 MiB takes two fifths of the time. The constants are those of the kernel with what it
+//! is configured with: mitigations, the processor's frequency, a virtual machine.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -133,7 +133,7 @@ fn faults(file: &OwnedFd) -> io::Result<MeasuredCall> {
     let step = (FAULT_AROUND * PAGE) as usize;
     let mut means = Vec::new();
     for _ in 0..ROUNDS {
-        // SAFETY: a new map at an address of the kernel's choice, of a file that nobody else has and that stays as long.
+        // SAFETY: a new map at an address of the kernel's choice, of a file that nobody else has.
         let start = unsafe {
             rustix::mm::mmap(std::ptr::null_mut(), FILE as usize, ProtFlags::READ, MapFlags::SHARED, file.as_fd(), 0)
         }?;

@@ -362,6 +362,21 @@ fn a_run_is_the_same_to_the_bit_every_time() {
     assert_eq!(run(), run());
 }
 
+#[test]
+fn what_has_completed_is_polled_and_the_clock_stands_still() {
+    let mut array = SimulatedArray::new(array(Level::Raid0, 2), larger(ByteSize::mib(4)), 1).unwrap();
+    for tag in 0..4 {
+        array.submit(Request::write(ByteSize(tag * CHUNK), ByteSize(CHUNK)).tagged(tag)).unwrap();
+    }
+    assert_eq!(array.poll().unwrap().map(|done| done.tag), None);
+    array.pause(Nanos::secs(1)).unwrap();
+    let now = array.now();
+    let mut tags: Vec<u64> = std::iter::from_fn(|| array.poll().unwrap()).map(|done| done.tag).collect();
+    tags.sort_unstable();
+    assert_eq!((tags, array.now(), array.outstanding()), (vec![0, 1, 2, 3], now, 0));
+    assert!(array.wait().unwrap().is_none());
+}
+
 /// Bytes a second of large sequential requests, several at once.
 fn sequential(array: &mut SimulatedArray, operation: Operation) -> f64 {
     let (step, capacity) = (array.info().max_transfer.bytes(), array.info().capacity.bytes());

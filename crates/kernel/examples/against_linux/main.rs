@@ -3,8 +3,14 @@
 //! `scripts/kernel-against-linux` runs all of it:
 //!
 //! ```text
-//! against_linux [--share N] record FLASHWISE DIR OUT.csv [PART OF A NAME | -PART OF A NAME]…     on a drive that `flashwise attach --mount` serves
-//! against_linux [--share N] compare ext4|xfs PATH RECORDED.csv…                what was recorded beside the model
+//! against_linux record FLASHWISE DIR OUT.csv [PART OF A NAME | -PART OF A NAME]…
+//!                          runs workloads in DIR, where `flashwise attach --mount` serves a drive
+//! against_linux counts ext4|xfs PATH SCALE COSTS RECORDED.csv…
+//!                          requests, bytes and flushes beside the model's
+//! against_linux rates ext4|xfs PATH SCALE COSTS RECORDED.csv…
+//!                          operations a second beside the model's
+//!
+//! --share N                one part in N of each workload, for a drive that is slowed down
 //! ```
 
 #![allow(clippy::expect_used, reason = "a call that fails ends the run")]

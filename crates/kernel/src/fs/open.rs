@@ -1,8 +1,8 @@
 //! Opening, closing, renaming, removing, cutting and preallocating files.
 //!
 //! Linux 6.18:
-//! - `fs/ext4/namei.c` `ext4_create`, `ext4_rename`, `ext4_unlink`; `fs/ext4/inode.c` `ext4_evict_inode`: a file goes when its name
-//!   and its last handle have; its blocks are free when the transaction that took them is committed;
+//! - `fs/ext4/namei.c` `ext4_create`, `ext4_rename`, `ext4_unlink`; `fs/ext4/inode.c` `ext4_evict_inode`: a file goes
+//!   when its name and its last handle have; its blocks are free when the transaction that took them is committed;
 //! - `fs/ext4/inode.c` `ext4_setattr`, `ext4_truncate`, `ext4_block_truncate_page`: cutting a file drops its pages,
 //!   zeros the rest of its last block and frees what is behind; write-back of what goes is waited for;
 //! - `fs/ext4/file.c` `ext4_release_file`: closing the last handle for writing gives back what was set aside, and
