@@ -160,7 +160,7 @@ impl XArray {
                 return Some(index);
             }
             index = index.checked_sub(1)?;
-            if slot % SLOTS > 0 {
+            if !slot.is_multiple_of(SLOTS) {
                 slot -= 1;
             } else if slot == 0 {
                 // There is no node before the first one.
