@@ -11,10 +11,11 @@ use flashwise_trace::{TraceError, TraceReader, TraceRecord};
 
 use crate::Rule;
 use crate::cost::{self, Broken};
-use crate::finding::{Audit, Finding, UncheckedRule};
+use crate::finding::{Audit, Finding, Judgement, UncheckedRule};
 use crate::picture;
 use crate::request::{Facts, FileKind, InFlight, ObservedRequest};
 use crate::rules::{Check, REGISTRY};
+use crate::system::DatabaseSystem;
 use crate::tally::Tally;
 
 /// Files whose kind is remembered.
@@ -28,6 +29,8 @@ pub struct AuditOptions {
     pub window_requests: usize,
     /// Whether the trace was taken above the page cache, as strace does: then it says nothing of queues and trims.
     pub is_above_page_cache: bool,
+    /// The database system, if known; otherwise it is recognised by the requests, where they show it.
+    pub system: Option<DatabaseSystem>,
 }
 
 impl AuditOptions {
@@ -38,7 +41,7 @@ impl AuditOptions {
 impl Default for AuditOptions {
     /// A window of [`AuditOptions::WINDOW`] requests, of a drive.
     fn default() -> Self {
-        Self { window_requests: Self::WINDOW, is_above_page_cache: false }
+        Self { window_requests: Self::WINDOW, is_above_page_cache: false, system: None }
     }
 }
 
@@ -75,7 +78,7 @@ pub struct Auditor<'a> {
     unjudged: Vec<UncheckedRule>,
     facts: Facts,
     in_flight: InFlight,
-    kinds: Vec<FileKind>,
+    kinds: Vec<(FileKind, Option<DatabaseSystem>)>,
     starts: BTreeMap<u32, u64>,
     window: Vec<ObservedRequest>,
 }
@@ -109,13 +112,14 @@ impl<'a> Auditor<'a> {
     pub fn observe(&mut self, record: &TraceRecord, files: &[String]) {
         let known = files.len().min(FILES_MAX);
         while self.kinds.len() < known {
-            self.kinds.push(FileKind::of(&files[self.kinds.len()]));
+            let name = &files[self.kinds.len()];
+            self.kinds.push((FileKind::of(name), DatabaseSystem::of_file(name)));
         }
-        let kind = record.file.and_then(|file| self.kinds.get(file as usize)).copied().unwrap_or_default();
+        let (kind, system) = record.file.and_then(|file| self.kinds.get(file as usize)).copied().unwrap_or_default();
         let in_flight = self.in_flight.submit(record);
         let file_start = record.file.and_then(|file| self.starts.get(&file)).copied();
         let seen = ObservedRequest { number: self.facts.requests, record: *record, kind, in_flight, file_start };
-        self.facts.note(&seen);
+        self.facts.note(&seen, self.options.system.or(system));
         for judge in &mut self.judges {
             judge.check.observe(&seen, &mut judge.tally);
         }
@@ -145,8 +149,11 @@ impl<'a> Auditor<'a> {
             Ok((costs, simulated)) => (costs, Some(simulated), None),
             Err(reason) => (BTreeMap::new(), None, Some(reason)),
         };
+        let shown = self.facts.shown;
+        let cost = |judge: &Judge| costs.get(&judge.rule).copied().unwrap_or_default();
         let finding = |judge: &Judge| Finding {
             rule: judge.rule,
+            judgement: Judgement::of(judge.tally.violations, &cost(judge), simulated.as_ref()),
             statement: judge.check.statement(),
             violations: judge.tally.violations,
             requests: judge.tally.requests,
@@ -154,8 +161,8 @@ impl<'a> Auditor<'a> {
             examples: judge.tally.examples(files),
             places: judge.tally.places(files),
             processes: judge.tally.processes(),
-            cost: costs.get(&judge.rule).copied().unwrap_or_default(),
-            remedy: judge.check.remedy(),
+            cost: cost(judge),
+            remedy: judge.check.remedy(&shown),
         };
         let mut findings: Vec<Finding> = self.judges.iter().map(finding).collect();
         findings.sort_by_key(order);
@@ -179,10 +186,11 @@ impl<'a> Auditor<'a> {
     }
 }
 
-/// Broken rules first, then by time and flash bytes lost, most first, then by number.
+/// Violations first, then what is better left, then rules that nothing breaks; each by time and flash bytes lost, most
+/// first, then by number.
 fn order(finding: &Finding) -> impl Ord + use<> {
     let lost = |cost: Option<i64>| std::cmp::Reverse(cost.unwrap_or(0));
-    (finding.violations == 0, lost(finding.cost.time_ns), lost(finding.cost.flash_bytes), finding.rule)
+    (finding.judgement, lost(finding.cost.time_ns), lost(finding.cost.flash_bytes), finding.rule)
 }
 
 /// Audits what a reader gives, to its end: all of it, or with `files` those requests that are of one of these or of

@@ -22,6 +22,41 @@ pub struct Cost {
     pub is_in_steady_state: bool,
 }
 
+/// What an audit concludes from the requests that break a rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Judgement {
+    /// Keeping the rule saves drive time or flash bytes; or no cost was simulated.
+    #[default]
+    Violation,
+    /// Keeping the rule costs as much as it saves, or more: the requests are better left as they are.
+    LeaveIt,
+    /// No request breaks the rule.
+    Kept,
+}
+
+impl Judgement {
+    /// Of so many requests that break the rule, and their cost.
+    ///
+    /// Time and flash bytes are compared as shares of the window's, so a remedy that loses 5 % of the drive time is
+    /// worth it if it saves more than 5 % of the flash bytes.
+    pub(crate) fn of(violations: u64, cost: &Cost, simulated: Option<&Simulated>) -> Self {
+        if violations == 0 {
+            return Self::Kept;
+        }
+        let totals = simulated.map(|simulated| simulated.window_totals(cost));
+        let (Some(time), Some(bytes), Some((time_total, bytes_total))) = (cost.time_ns, cost.flash_bytes, totals)
+        else {
+            return Self::Violation;
+        };
+        let share = |part: i64, whole: u64| part as f64 / whole.max(1) as f64;
+        match share(time, time_total) + share(bytes, bytes_total) > 0.0 {
+            true => Self::Violation,
+            false => Self::LeaveIt,
+        }
+    }
+}
+
 /// One request that violates a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -92,6 +127,9 @@ pub struct ProcessShare {
 pub struct Finding {
     /// Which rule.
     pub rule: Rule,
+    /// What is concluded.
+    #[serde(default)]
+    pub judgement: Judgement,
     /// The rule in a sentence, with the drive's own figures in it.
     pub statement: String,
     /// Requests that violate it.
@@ -217,7 +255,8 @@ pub struct Picture {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Audit {
-    /// One finding for each rule that could be checked, costliest first; rules without a violation come last.
+    /// One finding for each rule that could be checked: violations, costliest first; then rules that are better broken;
+    /// then those that no request breaks.
     pub findings: Vec<Finding>,
     /// The rules that were not checked.
     pub unjudged: Vec<UncheckedRule>,
@@ -254,6 +293,6 @@ impl Audit {
     /// Whether a rule is violated, including by a partition.
     pub fn is_violated(&self) -> bool {
         let is_off = self.partitions.as_ref().is_some_and(PartitionAudit::is_violated);
-        is_off || self.findings.iter().any(|finding| finding.violations > 0)
+        is_off || self.findings.iter().any(|finding| finding.judgement == Judgement::Violation)
     }
 }

@@ -18,6 +18,9 @@
 //! Offsets are those of the drive. In a trace of an ordinary file they are file offsets, and findings about alignment
 //! hold only if the file system preserves it.
 //!
+//! A request that breaks a rule is no fault yet: where the fixed window costs as much as the unmodified one or more, the
+//! finding says to leave it ([`Judgement::LeaveIt`]), and the rule does not count as violated.
+//!
 //! The costs are not measurements. A fixed window contains the requests that a remedy would lead to, as far as a trace
 //! shows; what the program would do with the time gained is not in it. To measure the gain of a remedy, run the work
 //! again.
@@ -40,14 +43,16 @@ mod picture;
 mod play;
 mod request;
 mod rules;
+mod system;
 mod tally;
 
 pub use auditor::{AuditOptions, Auditor, audit_trace};
 pub use finding::{
-    Audit, Band, Cost, Example, Finding, Mark, Picture, Place, PlaceShare, ProcessShare, Simulated, SteadyState,
-    UncheckedRule,
+    Audit, Band, Cost, Example, Finding, Judgement, Mark, Picture, Place, PlaceShare, ProcessShare, Simulated,
+    SteadyState, UncheckedRule,
 };
 pub use rules::Rule;
+pub use system::DatabaseSystem;
 
 pub use partitions::{AlignmentFigure, Misalignment, PartitionAlignment, PartitionAudit};
 

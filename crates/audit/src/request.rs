@@ -7,6 +7,7 @@ use flashwise_block::Operation;
 use flashwise_trace::{FileRole, TraceRecord};
 
 use crate::Place;
+use crate::system::{DatabaseSystem, Shown};
 
 /// Completions that are waited for at once, at most; deeper queues count as this deep.
 const IN_FLIGHT_MAX: usize = 1 << 12;
@@ -161,13 +162,16 @@ pub(crate) struct Facts {
     pub(crate) trims: u64,
     /// Requests whose place on the drive is unknown.
     pub(crate) unplaced: u64,
+    /// The database system, as far as the requests show it.
+    pub(crate) shown: Shown,
     /// Whether what is in files went through a page cache before the drive saw it.
     pub(crate) is_above_page_cache: bool,
 }
 
 impl Facts {
-    pub(crate) fn note(&mut self, seen: &ObservedRequest) {
+    pub(crate) fn note(&mut self, seen: &ObservedRequest, system: Option<DatabaseSystem>) {
         let record = &seen.record;
+        self.shown.note(seen, system);
         self.requests += 1;
         self.latencies += u64::from(record.latency.is_some_and(|latency| latency.0 > 0));
         self.roles += u64::from(record.role != FileRole::Unknown || seen.kind == FileKind::DoubleWrite);

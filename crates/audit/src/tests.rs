@@ -177,6 +177,43 @@ fn rule_7_wants_no_image_before_the_page() {
     assert_eq!(why_open(Rule::WriteOnce, &toshiba(), &unknown), "the trace has neither file names nor content hashes");
 }
 
+/// The remedy of a rule for a trace of these files.
+fn remedy(rule: Rule, records: &[TraceRecord], files: &[&str]) -> String {
+    let files: Vec<String> = files.iter().map(|name| (*name).to_owned()).collect();
+    let profile = toshiba();
+    let mut auditor = Auditor::new(&profile, &AuditOptions { window_requests: 0, ..AuditOptions::default() });
+    records.iter().for_each(|record| auditor.observe(record, &files));
+    auditor.finish(&files).findings.into_iter().find(|f| f.rule == rule).unwrap().remedy
+}
+
+#[test]
+fn a_database_in_wal_mode_is_not_advised_to_use_wal() {
+    let frame = |n: u64| log(32 + n * 4120, 4120);
+    let wal = remedy(Rule::WriteOnce, &[frame(0), frame(1), flush(), write(0, 4), write(4, 4)], &[]);
+    assert_eq!(wal, "SQLite: a larger wal_autocheckpoint, so that a checkpoint writes a page once for many commits");
+    let sync = remedy(Rule::SyncLessOften, &[frame(0), flush(), frame(1), flush()], &[]);
+    assert!(sync.contains("synchronous=NORMAL") && !sync.contains("journal_mode"), "{sync}");
+    let journal = record(Operation::Write, FileRole::Journal, 512, 4096);
+    let rollback = remedy(Rule::WriteOnce, &[journal, flush(), write(0, 4)], &[]);
+    assert!(rollback.starts_with("SQLite: journal_mode=WAL") && !rollback.contains("PostgreSQL"), "{rollback}");
+}
+
+#[test]
+fn a_remedy_names_the_settings_of_the_system_that_made_the_trace() {
+    let scan = |file| {
+        let reads: Vec<_> = (0..9).map(|n: u64| read(n * 4, 4)).collect();
+        let of = |record: &TraceRecord| TraceRecord { file, ..*record };
+        one_by_one(&reads.iter().map(of).collect::<Vec<_>>())
+    };
+    let of = |files: &[&str]| remedy(Rule::ReadInParallel, &scan(Some(0)), files);
+    let sqlite = of(&["/srv/shop.sqlite3"]);
+    assert!(sqlite.contains("(SQLite: the technique concurrent-read-ahead=30 of flashwise's VFS)"), "{sqlite}");
+    let mariadb = of(&["/var/lib/mysql/shop/t.ibd"]);
+    assert!(mariadb.contains("(MariaDB: innodb_read_ahead_threshold)"), "{mariadb}");
+    let any = of(&["/srv/shop.db"]);
+    assert!(["SQLite: ", "PostgreSQL: ", "MariaDB: "].iter().all(|name| any.contains(name)), "{any}");
+}
+
 #[test]
 fn a_double_write_file_of_innodb_is_known_by_its_name() {
     let files = ["/data/#ib_16384_0.dblwr".to_owned(), "/data/t.ibd".to_owned()];
@@ -219,7 +256,7 @@ fn rule_9_wants_k_r_reads_in_flight_and_tells_those_that_were_to_be_foreseen() {
 #[test]
 fn without_latencies_or_above_the_page_cache_nothing_is_said_of_queues() {
     assert_eq!(why_open(Rule::ReadInParallel, &toshiba(), &[read(0, 4)]), "the trace has no completion times");
-    let options = AuditOptions { window_requests: 0, is_above_page_cache: true };
+    let options = AuditOptions { window_requests: 0, is_above_page_cache: true, system: None };
     let profile = toshiba();
     let mut auditor = Auditor::new(&profile, &options);
     one_by_one(&[read(0, 4), read(8, 4)]).iter().for_each(|record| auditor.observe(record, &[]));

@@ -1,6 +1,6 @@
 //! Two comparisons as a run would make them: a drive with much to gain, and one with nothing.
 
-use flashwise_audit::{Cost, Example, Finding, Place, PlaceShare, Rule};
+use flashwise_audit::{Cost, Example, Finding, Judgement, Place, PlaceShare, Rule};
 use flashwise_block::{Clock, Operation, Percentiles};
 use flashwise_profile::*;
 use flashwise_trace::FileRole;
@@ -163,6 +163,7 @@ fn finding(
     let place = example.as_ref().map(|example| PlaceShare { place: Place::Role(example.role), violations, bytes });
     Finding {
         rule,
+        judgement: if violations == 0 { Judgement::Kept } else { Judgement::Violation },
         statement,
         violations,
         requests,

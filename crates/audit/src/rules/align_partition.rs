@@ -17,6 +17,7 @@ use super::{Check, known_size};
 use crate::fix::shift_down;
 use crate::play::Step;
 use crate::request::{Facts, ObservedRequest};
+use crate::system::Shown;
 use crate::tally::Tally;
 
 /// Share of the requests that must have the same remainder, in percent.
@@ -78,7 +79,7 @@ impl Check for AlignPartition {
         format!("partition and file system should start at a multiple of {}", ByteSize(self.page))
     }
 
-    fn remedy(&self) -> String {
+    fn remedy(&self, _: &Shown) -> String {
         let start = match self.found {
             0 => String::new(),
             remainder => format!("; it starts {} bytes past one", grouped(remainder)),

@@ -18,6 +18,7 @@ use super::{Check, known_size};
 use crate::fix::relocate;
 use crate::play::Step;
 use crate::request::{ObservedRequest, Space};
+use crate::system::{DatabaseSystem, Shown};
 use crate::tally::Tally;
 
 /// Files whose last write is remembered.
@@ -62,12 +63,14 @@ impl Check for AppendInFreshPages {
         format!("each flushed append should start in a fresh page of {}", ByteSize(self.page))
     }
 
-    fn remedy(&self) -> String {
+    fn remedy(&self, shown: &Shown) -> String {
         let page = ByteSize(self.page);
-        format!(
-            "pad each log commit to {page} (MariaDB: innodb_log_write_ahead_size), or group commits (PostgreSQL: \
-             commit_delay; MariaDB: binlog_commit_wait_count)"
-        )
+        let settings = shown.settings([
+            (DatabaseSystem::Sqlite, "longer transactions"),
+            (DatabaseSystem::Postgres, "commit_delay"),
+            (DatabaseSystem::MariaDb, "innodb_log_write_ahead_size, binlog_commit_wait_count"),
+        ]);
+        format!("pad each log commit to {page}, or make one commit of several ({settings})")
     }
 
     fn fix(&self, steps: &[Step]) -> Vec<Step> {

@@ -13,6 +13,7 @@ use super::{Check, Each, PerRequest, known_hot_location, known_size};
 use crate::fix::split;
 use crate::play::Step;
 use crate::request::ObservedRequest;
+use crate::system::Shown;
 
 struct KeepHotLocations {
     chunk: u64,
@@ -45,7 +46,7 @@ impl PerRequest for KeepHotLocations {
         format!("writes of {chunk} or more should start at a multiple of {chunk}: others destroy hot locations")
     }
 
-    fn remedy(&self) -> String {
+    fn remedy(&self, _: &Shown) -> String {
         let piece = ByteSize(self.piece);
         format!("write a page at a hot location in pieces of {piece}, as the technique use-hot-locations does")
     }

@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::play::Step;
 use crate::request::{Facts, ObservedRequest};
+use crate::system::Shown;
 use crate::tally::Tally;
 
 /// One rule with the drive's figures filled in, checked against a trace request by request.
@@ -49,8 +50,8 @@ pub(crate) trait Check {
     /// The rule in a sentence, with the drive's figures.
     fn statement(&self) -> String;
 
-    /// What would help, in a sentence, by the name of the knob or the technique.
-    fn remedy(&self) -> String;
+    /// What would help, in a sentence, by the name of the setting or the technique; of the system that the trace shows.
+    fn remedy(&self, shown: &Shown) -> String;
 
     /// The window with the violations fixed; steps whose requests violate the rule are marked.
     fn fix(&self, steps: &[Step]) -> Vec<Step>;
@@ -74,7 +75,7 @@ pub(crate) trait PerRequest {
     fn statement(&self) -> String;
 
     /// As [`Check::remedy`].
-    fn remedy(&self) -> String;
+    fn remedy(&self, shown: &Shown) -> String;
 
     /// As [`Check::fix`].
     fn fix(&self, steps: &[Step]) -> Vec<Step>;
@@ -98,8 +99,8 @@ impl<R: PerRequest> Check for Each<R> {
         self.0.statement()
     }
 
-    fn remedy(&self) -> String {
-        self.0.remedy()
+    fn remedy(&self, shown: &Shown) -> String {
+        self.0.remedy(shown)
     }
 
     fn fix(&self, steps: &[Step]) -> Vec<Step> {

@@ -12,6 +12,7 @@ use super::{Check, Each, PerRequest, known_size};
 use crate::fix::enlarge;
 use crate::play::Step;
 use crate::request::{Facts, ObservedRequest};
+use crate::system::{DatabaseSystem, Shown};
 use crate::tally::Tally;
 
 struct PagesOfWriteUnit {
@@ -39,8 +40,8 @@ impl Check for OfDatabases {
         self.0.statement()
     }
 
-    fn remedy(&self) -> String {
-        self.0.remedy()
+    fn remedy(&self, shown: &Shown) -> String {
+        self.0.remedy(shown)
     }
 
     fn fix(&self, steps: &[Step]) -> Vec<Step> {
@@ -61,12 +62,14 @@ impl PerRequest for PagesOfWriteUnit {
         format!("database pages should be at least {} long", ByteSize(self.unit))
     }
 
-    fn remedy(&self) -> String {
+    fn remedy(&self, shown: &Shown) -> String {
         let unit = ByteSize(self.unit);
-        format!(
-            "set a page size of {unit} or the nearest supported one (SQLite: PRAGMA page_size and VACUUM; MariaDB: \
-             innodb_page_size; PostgreSQL: --with-blocksize)"
-        )
+        let settings = shown.settings([
+            (DatabaseSystem::Sqlite, "PRAGMA page_size and VACUUM"),
+            (DatabaseSystem::Postgres, "--with-blocksize"),
+            (DatabaseSystem::MariaDb, "innodb_page_size"),
+        ]);
+        format!("set a page size of {unit} or the nearest supported one ({settings})")
     }
 
     fn fix(&self, steps: &[Step]) -> Vec<Step> {

@@ -11,6 +11,7 @@ use super::{Check, Each, PerRequest, known_hot_location, known_size, location};
 use crate::fix::place_at;
 use crate::play::Step;
 use crate::request::ObservedRequest;
+use crate::system::{DatabaseSystem, Shown};
 
 struct ReadChunksAtHotLocations {
     chunk: u64,
@@ -41,10 +42,17 @@ impl PerRequest for ReadChunksAtHotLocations {
         format!("database reads should be {chunk} long and start at {at}")
     }
 
-    fn remedy(&self) -> String {
+    fn remedy(&self, shown: &Shown) -> String {
         let chunk = ByteSize(self.chunk);
         match self.hot.offset_bytes {
-            0 => format!("set {chunk} pages (SQLite: PRAGMA page_size and VACUUM; MariaDB: innodb_page_size)"),
+            0 => {
+                let settings = shown.settings([
+                    (DatabaseSystem::Sqlite, "PRAGMA page_size and VACUUM"),
+                    (DatabaseSystem::Postgres, "--with-blocksize"),
+                    (DatabaseSystem::MariaDb, "innodb_page_size"),
+                ]);
+                format!("set {chunk} pages ({settings})")
+            }
             _ => format!(
                 "set {chunk} pages and place each one at {} with the technique use-hot-locations (flashwise sqlite \
                  import)",

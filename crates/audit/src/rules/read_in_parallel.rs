@@ -17,8 +17,11 @@ use super::{Check, known_concurrency};
 use crate::fix::deepen;
 use crate::play::Step;
 use crate::request::{Facts, ObservedRequest, Space};
+use crate::system::{DatabaseSystem, Shown};
 use crate::tally::Tally;
 
+/// Pages that flashwise's VFS reads ahead, at most.
+const VFS_AHEAD_MAX: u32 = 64;
 /// Scans that are followed at once, as many as common drives and kernels follow.
 const SCANS: usize = 16;
 
@@ -86,15 +89,25 @@ impl Check for ReadInParallel {
         format!("reads should be submitted {} at a time (k_r)", self.concurrency)
     }
 
-    fn remedy(&self) -> String {
+    fn remedy(&self, shown: &Shown) -> String {
         let others = "from more connections or threads at once";
         match self.foreseeable {
             0 => format!("submit reads {others}; none of these is sequential, so read-ahead does not help"),
-            count => format!(
-                "use read-ahead for scans, to which {} of these belong (PostgreSQL: effective_io_concurrency and \
-                 io_combine_limit; MariaDB: innodb_read_ahead_threshold); submit the others {others}",
-                grouped(count)
-            ),
+            count => {
+                let ahead = format!(
+                    "the technique concurrent-read-ahead={} of flashwise's VFS",
+                    self.concurrency.min(VFS_AHEAD_MAX)
+                );
+                let settings = shown.settings([
+                    (DatabaseSystem::Sqlite, &ahead),
+                    (DatabaseSystem::Postgres, "effective_io_concurrency and io_combine_limit"),
+                    (DatabaseSystem::MariaDb, "innodb_read_ahead_threshold"),
+                ]);
+                let count = grouped(count);
+                format!(
+                    "use read-ahead for scans, to which {count} of these belong ({settings}); submit the others {others}"
+                )
+            }
         }
     }
 

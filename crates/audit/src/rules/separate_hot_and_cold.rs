@@ -18,6 +18,7 @@ use super::{Check, about, known};
 use crate::fix::keep_apart_what_stays;
 use crate::play::Step;
 use crate::request::{ObservedRequest, Space};
+use crate::system::Shown;
 use crate::tally::Tally;
 
 /// Pages that are remembered; later ones count as cold.
@@ -89,7 +90,7 @@ impl Check for SeparateHotAndCold {
         format!("short-lived data should not share a superblock of {superblock} with long-lived data")
     }
 
-    fn remedy(&self) -> String {
+    fn remedy(&self, _: &Shown) -> String {
         "put the log and frequently updated data on a separate namespace or partition, or write them with a lifetime \
          hint (fcntl F_SET_RW_HINT) if the drive supports streams or placement handles"
             .to_owned()

@@ -12,6 +12,7 @@ use super::{Check, Each, PerRequest, known_size};
 use crate::fix::relocate;
 use crate::play::Step;
 use crate::request::ObservedRequest;
+use crate::system::Shown;
 
 struct StartWritesOnStripes {
     stripe: u64,
@@ -35,7 +36,7 @@ impl PerRequest for StartWritesOnStripes {
         format!("writes should start at a multiple of {}", ByteSize(self.stripe))
     }
 
-    fn remedy(&self) -> String {
+    fn remedy(&self, _: &Shown) -> String {
         let stripe = ByteSize(self.stripe);
         format!(
             "start the log's page images and runs of pages at multiples of {stripe} with the technique \

@@ -12,6 +12,7 @@ use super::{Check, known, known_size};
 use crate::fix::flush_by;
 use crate::play::Step;
 use crate::request::ObservedRequest;
+use crate::system::{DatabaseSystem, Shown};
 use crate::tally::Tally;
 
 struct SyncLessOften {
@@ -47,12 +48,20 @@ impl Check for SyncLessOften {
         format!("a flush (it takes {}) should follow at least {} of writes", self.flush, ByteSize(self.unit))
     }
 
-    fn remedy(&self) -> String {
-        "commit several transactions with one flush. SQLite: longer transactions, or, if a power cut may lose the \
-         last commits, journal_mode=WAL with synchronous=NORMAL; PostgreSQL: commit_delay or, on the same condition, \
-         synchronous_commit=off; MariaDB: binlog_commit_wait_count or, on the same condition, \
-         innodb_flush_log_at_trx_commit=2"
-            .to_owned()
+    fn remedy(&self, shown: &Shown) -> String {
+        let normal = match shown.is_sqlite_in_wal_mode() {
+            true => "longer transactions, or with that risk synchronous=NORMAL",
+            false => "longer transactions, or with that risk journal_mode=WAL and synchronous=NORMAL",
+        };
+        let settings = shown.settings([
+            (DatabaseSystem::Sqlite, normal),
+            (DatabaseSystem::Postgres, "commit_delay, or with that risk synchronous_commit=off"),
+            (DatabaseSystem::MariaDb, "binlog_commit_wait_count, or with that risk innodb_flush_log_at_trx_commit=2"),
+        ]);
+        format!(
+            "commit several transactions with one flush, or accept that a power cut loses the last commits \
+             ({settings})"
+        )
     }
 
     fn fix(&self, steps: &[Step]) -> Vec<Step> {

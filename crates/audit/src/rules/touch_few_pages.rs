@@ -11,6 +11,7 @@ use super::{Check, Each, PerRequest, known_size, units_touched_in_vain};
 use crate::fix::relocate;
 use crate::play::Step;
 use crate::request::ObservedRequest;
+use crate::system::Shown;
 
 struct TouchFewPages {
     page: u64,
@@ -34,7 +35,7 @@ impl PerRequest for TouchFewPages {
         format!("writes should touch as few {} pages as their length allows", ByteSize(self.page))
     }
 
-    fn remedy(&self) -> String {
+    fn remedy(&self, _: &Shown) -> String {
         let page = ByteSize(self.page);
         format!(
             "start a write that would straddle a multiple of {page} at that multiple, with the technique \

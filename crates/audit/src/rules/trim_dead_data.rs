@@ -12,6 +12,7 @@ use super::{Check, known};
 use crate::fix::trim_before_reuse;
 use crate::play::Step;
 use crate::request::{Facts, ObservedRequest};
+use crate::system::{DatabaseSystem, Shown};
 use crate::tally::Tally;
 
 /// Below this gain nothing of trim is to be seen above the noise of its own figure: 2 %.
@@ -72,10 +73,18 @@ impl Check for TrimDeadData {
         )
     }
 
-    fn remedy(&self) -> String {
-        "mount with discard, or enable fstrim.timer; in SQLite, journal_mode=DELETE or TRUNCATE frees the space in \
-         the file system, PERSIST does not"
-            .to_owned()
+    fn remedy(&self, shown: &Shown) -> String {
+        let frees = match shown.is_sqlite_in_wal_mode() {
+            true => "journal_size_limit shortens the log after a checkpoint",
+            false => "journal_mode=DELETE or TRUNCATE frees the space in the file system, PERSIST does not",
+        };
+        let settings = shown.settings([
+            (DatabaseSystem::Sqlite, frees),
+            (DatabaseSystem::Postgres, ""),
+            (DatabaseSystem::MariaDb, ""),
+        ]);
+        let settings = if settings.is_empty() { settings } else { format!(". {settings}") };
+        format!("mount with discard, or enable fstrim.timer{settings}")
     }
 
     fn fix(&self, steps: &[Step]) -> Vec<Step> {

@@ -12,6 +12,7 @@ use super::{Check, known_concurrency};
 use crate::fix::deepen;
 use crate::play::Step;
 use crate::request::{Facts, ObservedRequest};
+use crate::system::{DatabaseSystem, Shown};
 use crate::tally::Tally;
 
 struct WriteBackInParallel {
@@ -49,13 +50,15 @@ impl Check for WriteBackInParallel {
         format!("dirty pages should be written back {} at a time (k_w)", self.concurrency)
     }
 
-    fn remedy(&self) -> String {
+    fn remedy(&self, shown: &Shown) -> String {
         let count = self.concurrency;
-        format!(
-            "write back {count} pages at once (ACE in the buffer pool; MariaDB: innodb_use_native_aio=ON, \
-             innodb_flush_neighbors and innodb_write_io_threads; PostgreSQL: checkpoint_flush_after and \
-             io_method=io_uring)"
-        )
+        let back = format!("the technique concurrent-write-back={count} of flashwise's VFS");
+        let settings = shown.settings([
+            (DatabaseSystem::Sqlite, &back),
+            (DatabaseSystem::Postgres, "checkpoint_flush_after and io_method=io_uring"),
+            (DatabaseSystem::MariaDb, "innodb_use_native_aio=ON, innodb_flush_neighbors and innodb_write_io_threads"),
+        ]);
+        format!("write back {count} pages at once ({settings})")
     }
 
     fn fix(&self, steps: &[Step]) -> Vec<Step> {

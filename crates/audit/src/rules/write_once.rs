@@ -16,6 +16,7 @@ use super::Check;
 use crate::fix::drop_broken;
 use crate::play::Step;
 use crate::request::{Facts, ObservedRequest};
+use crate::system::{DatabaseSystem, Shown};
 use crate::tally::Tally;
 
 /// The smallest page of any database here; what is shorter is a record, not an image. SQLite's frames are 24 bytes
@@ -95,11 +96,19 @@ impl Check for WriteOnce {
         "pages should be written once, not first to a journal, log or double-write area and then in place".to_owned()
     }
 
-    fn remedy(&self) -> String {
-        "SQLite: journal_mode=WAL and a larger wal_autocheckpoint, so that many commits write a page to the database \
-         only once; PostgreSQL: a longer checkpoint_timeout and a larger max_wal_size, or wal_compression; MariaDB: \
-         innodb_doublewrite=OFF if drive and file system write a page atomically"
-            .to_owned()
+    fn remedy(&self, shown: &Shown) -> String {
+        let sqlite = match shown.is_sqlite_in_wal_mode() {
+            true => "a larger wal_autocheckpoint, so that a checkpoint writes a page once for many commits",
+            false => {
+                "journal_mode=WAL and a larger wal_autocheckpoint, so that many commits write a page to the database \
+                 only once"
+            }
+        };
+        shown.settings([
+            (DatabaseSystem::Sqlite, sqlite),
+            (DatabaseSystem::Postgres, "a longer checkpoint_timeout and a larger max_wal_size, or wal_compression"),
+            (DatabaseSystem::MariaDb, "innodb_doublewrite=OFF if drive and file system write a page atomically"),
+        ])
     }
 
     fn fix(&self, steps: &[Step]) -> Vec<Step> {

@@ -11,6 +11,7 @@ use super::{Check, Each, PerRequest, known_size};
 use crate::fix::gather;
 use crate::play::Step;
 use crate::request::ObservedRequest;
+use crate::system::{DatabaseSystem, Shown};
 
 struct WriteWholeUnits {
     unit: u64,
@@ -34,12 +35,14 @@ impl PerRequest for WriteWholeUnits {
         format!("writes should be a whole multiple of {} long", ByteSize(self.unit))
     }
 
-    fn remedy(&self) -> String {
+    fn remedy(&self, shown: &Shown) -> String {
         let unit = ByteSize(self.unit);
-        format!(
-            "make transactions larger, so that a commit writes {unit} at once (SQLite: BEGIN … COMMIT; PostgreSQL: \
-             commit_delay; MariaDB: binlog_commit_wait_count)"
-        )
+        let settings = shown.settings([
+            (DatabaseSystem::Sqlite, "BEGIN … COMMIT"),
+            (DatabaseSystem::Postgres, "commit_delay"),
+            (DatabaseSystem::MariaDb, "binlog_commit_wait_count"),
+        ]);
+        format!("make transactions larger, so that a commit writes {unit} at once ({settings})")
     }
 
     fn fix(&self, steps: &[Step]) -> Vec<Step> {

@@ -130,6 +130,7 @@ fn pages_below_the_unit_cost_nothing_where_longer_ones_would_cost_more() {
         &commits(|n| vec![write(n * 64, 64)]),
     );
     assert!(saved(&found).0 < 0, "point lookups of longer pages take longer: {found:?}");
+    assert_eq!(found.judgement, Judgement::LeaveIt);
 }
 
 #[test]
@@ -256,10 +257,40 @@ fn a_counter_among_rows_that_stay_is_found() {
 #[test]
 fn findings_are_in_the_order_of_what_they_cost() {
     let audit = audited(&toshiba(), &commits(|n| vec![log(n * 512, 512), write(n * 8, 4)]), AuditOptions::WINDOW);
-    let costs: Vec<i64> = audit.findings.iter().filter(|f| f.violations > 0).map(|f| f.cost.time_ns.unwrap()).collect();
+    let is_violation = |f: &&Finding| f.judgement == Judgement::Violation;
+    let costs: Vec<i64> = audit.findings.iter().filter(is_violation).map(|f| f.cost.time_ns.unwrap()).collect();
     assert!(costs.len() > 3 && costs.is_sorted_by(|a, b| a >= b), "{costs:?}");
-    let first_kept = audit.findings.iter().position(|f| f.violations == 0).unwrap();
-    assert!(audit.findings[first_kept..].iter().all(|f| f.violations == 0));
+    assert!(audit.findings.is_sorted_by_key(|f| f.judgement), "violations, rules better left broken, kept rules");
+    assert!(audit.findings.iter().all(|f| (f.violations == 0) == (f.judgement == Judgement::Kept)));
+}
+
+#[test]
+fn rules_that_are_better_left_broken_are_no_violation() {
+    // Point lookups of 4 KiB, far apart and one by one: on the Samsung, each would become a read of 64 KiB.
+    let lookups: Vec<_> = (0..400).map(|n: u64| read(n * n * 7919 % 40_001 * 4, 4)).collect();
+    let audit = audited(&samsung(), &one_by_one(&lookups), AuditOptions::WINDOW);
+    let found = audit.findings.iter().find(|f| f.rule == Rule::ReadChunksAtHotLocations).unwrap();
+    assert_eq!((found.violations, found.judgement), (400, Judgement::LeaveIt), "{found:?}");
+    let violated = audit.findings.iter().filter(|f| f.judgement == Judgement::Violation).count();
+    assert_eq!(audit.is_violated(), violated > 0);
+    // Nobody knows what is better where nothing was simulated.
+    let unknown = finding(Rule::ReadChunksAtHotLocations, &samsung(), &lookups);
+    assert_eq!(unknown.judgement, Judgement::Violation);
+}
+
+#[test]
+fn time_and_flash_bytes_are_weighed_as_shares_of_the_window() {
+    let simulated = audited(&toshiba(), &commits(|n| vec![write(n * 4, 4)]), 100).simulated.unwrap();
+    let (time, bytes) = (simulated.time_ns as i64, simulated.flash_bytes as i64);
+    let of = |time_ns: i64, flash_bytes: i64| {
+        let cost = Cost { time_ns: Some(time_ns), flash_bytes: Some(flash_bytes), is_in_steady_state: false };
+        Judgement::of(1, &cost, Some(&simulated))
+    };
+    assert_eq!(of(-time / 20, bytes / 10), Judgement::Violation);
+    assert_eq!(of(-time / 10, bytes / 20), Judgement::LeaveIt);
+    assert_eq!(of(0, 0), Judgement::LeaveIt, "nothing is gained");
+    assert_eq!(Judgement::of(0, &Cost::default(), Some(&simulated)), Judgement::Kept);
+    assert_eq!(Judgement::of(1, &Cost::default(), None), Judgement::Violation);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
 
-use flashwise_audit::{Audit, AuditOptions, Finding, PartitionAudit, Rule, audit_trace};
+use flashwise_audit::{Audit, AuditOptions, DatabaseSystem, Finding, Judgement, PartitionAudit, Rule, audit_trace};
 use flashwise_block::input::check_regular;
 use flashwise_block::temporary::TemporaryFolder;
 use flashwise_block::{Alignment, ByteSize, file_extents, partition_table};
@@ -85,7 +85,7 @@ fn partitions_of(drive: &Path, profile: &DeviceProfile) -> Result<PartitionAudit
 }
 
 fn audit_options(options: &AuditArguments, is_above_page_cache: bool) -> AuditOptions {
-    AuditOptions { window_requests: options.window, is_above_page_cache }
+    AuditOptions { window_requests: options.window, is_above_page_cache, ..AuditOptions::default() }
 }
 
 /// Audits an existing trace.
@@ -115,7 +115,8 @@ fn through_vfs(
     if let Some(path) = &options.save_trace {
         flashwise_tune::sqlite::save_trace(path, &trace)?;
     }
-    let audit = flashwise_audit::audit(&trace, profile, &audit_options(options, false));
+    let sqlite = AuditOptions { system: Some(DatabaseSystem::Sqlite), ..audit_options(options, false) };
+    let audit = flashwise_audit::audit(&trace, profile, &sqlite);
     Ok(Audited { name: format!("{} on {}", sql.display(), database.display()), remarks: Vec::new(), audit })
 }
 
@@ -197,7 +198,8 @@ fn verdict(audit: &Audit, fail_on: &[FailOn]) -> u8 {
             code = INCONCLUSIVE;
         }
         let is_meant = |finding: &&Finding| of.rule.is_none_or(|rule| rule == finding.rule);
-        for finding in audit.findings.iter().filter(|finding| finding.violations > 0).filter(is_meant) {
+        let is_violation = |finding: &&Finding| finding.judgement == Judgement::Violation;
+        for finding in audit.findings.iter().filter(is_violation).filter(is_meant) {
             match costs(audit, finding, of.cost) {
                 Some(true) => return VIOLATIONS,
                 Some(false) => {}

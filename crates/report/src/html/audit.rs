@@ -79,7 +79,7 @@ fn chart(document: &AuditDocument) -> FieldChart {
         first_row: band.first_row,
         end_row: band.end_row,
     };
-    let name = |(rule, class): &(Rule, &'static str)| (*class, format!("{} {}", rule.number(), rule.name()));
+    let name = |(rule, class): &(Rule, &'static str)| (*class, rule.name().to_owned());
     let broken = legend.iter().map(name);
     FieldChart {
         title: "Requests by time and address, coloured by the costliest rule violated".to_owned(),

@@ -97,21 +97,27 @@ pub(super) fn audit(c: &Comparison) -> Markup {
 
 /// Every rule that was broken.
 pub(super) fn finding_list(list: &[Finding], after: Option<&[Finding]>, simulated: Option<&Simulated>) -> Markup {
+    let (violations, left) = findings::broken_rules(list, after);
     html! {
-        @for finding in list {
-            @let later = after.and_then(|after| after.iter().find(|f| f.rule == finding.rule));
-            @if let Some(broken) = findings::broken_one(finding, later) {
-                (one_finding(finding, later, broken, simulated))
-            }
+        @for (index, broken) in violations.iter().enumerate() { (one_finding(index + 1, broken, simulated)) }
+        @if !left.is_empty() {
+            p.small { (findings::LEAVE_AS_IT_IS) }
+            ul.small { @for broken in &left { li { (kept_together(&findings::left_line(broken.shown, simulated))) } } }
         }
     }
 }
 
-fn one_finding(finding: &Finding, later: Option<&Finding>, broken: &Finding, simulated: Option<&Simulated>) -> Markup {
+fn one_finding(
+    number: usize,
+    &findings::BrokenRule { finding, later, shown: broken }: &findings::BrokenRule<'_>,
+    simulated: Option<&Simulated>,
+) -> Markup {
     html! {
         article.finding {
-            h3 { span.number { (finding.rule.number()) } (kept_together(&findings::sentence(&finding.statement))) }
+            h3 { span.number { (number) } (kept_together(&findings::sentence(&finding.statement))) }
             dl {
+                dt { "rule" }
+                dd { (finding.rule.name()) }
                 dt { @if later.is_some() { "before" } @else { "found" } }
                 dd class=(count_class(finding)) { (findings::frequency(finding)) }
                 @if let Some(later) = later {

@@ -135,26 +135,27 @@ fn parameter_row(row: &parameters::ParameterRow) -> Vec<Text> {
     vec![Text::plain(&*row.name), told(&row.value), told(&row.interval), told(row.verdict_text)]
 }
 
-/// The findings one below the other, with those of a second run beside them if given. Rules without a violation are
-/// left out.
+/// The violations one below the other, numbered in the order of their cost, with those of a second run beside them if
+/// given; then a line for each rule that is better left broken. Rules that no request breaks are left out.
 fn finding_list(screen: &mut Screen, list: &[Finding], after: Option<&[Finding]>, simulated: Option<&Simulated>) {
     if list.is_empty() {
         screen.paragraph("No rule could be checked with this profile.");
     }
-    for finding in list {
-        let later = after.and_then(|a| a.iter().find(|f| f.rule == finding.rule));
-        let Some(broken) = findings::broken_one(finding, later) else { continue };
+    let (violations, left) = findings::broken_rules(list, after);
+    for (index, broken) in violations.iter().enumerate() {
         screen.gap_between_items();
-        let number = format!("{}", finding.rule.number());
-        screen.item(&number, &findings::sentence(&finding.statement));
-        screen.details(finding_details(finding, later, broken, simulated));
+        screen.item(&(index + 1).to_string(), &findings::sentence(&broken.finding.statement));
+        screen.details(finding_details(broken, simulated));
+    }
+    if !left.is_empty() {
+        screen.gap();
+        screen.paragraph(findings::LEAVE_AS_IT_IS);
+        left.iter().for_each(|broken| screen.bullet(&findings::left_line(broken.shown, simulated)));
     }
 }
 
 fn finding_details(
-    finding: &Finding,
-    later: Option<&Finding>,
-    broken: &Finding,
+    &findings::BrokenRule { finding, later, shown: broken }: &findings::BrokenRule<'_>,
     simulated: Option<&Simulated>,
 ) -> Vec<(&'static str, Text)> {
     let count = |f: &Finding| {
@@ -162,7 +163,7 @@ fn finding_details(
         Text::new(findings::frequency(f), ink)
     };
     let first = if later.is_some() { "before" } else { "found" };
-    let mut details = vec![(first, count(finding))];
+    let mut details = vec![("rule", Text::plain(finding.rule.name())), (first, count(finding))];
     details.extend(later.map(|f| ("after", count(f))));
     details.extend(findings::places(broken).map(|places| ("where", Text::plain(places))));
     details.extend(findings::processes(broken).map(|processes| ("process", Text::plain(processes))));

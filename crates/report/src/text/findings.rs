@@ -1,7 +1,7 @@
 //! Audit findings in words.
 
 use flashwise_audit::{
-    Audit, Cost, Example, Finding, Misalignment, PartitionAlignment, PartitionAudit, Place, Rule, Simulated,
+    Audit, Cost, Example, Finding, Judgement, Misalignment, PartitionAlignment, PartitionAudit, Place, Rule, Simulated,
     UncheckedRule,
 };
 use flashwise_block::{Operation, TableKind};
@@ -32,7 +32,7 @@ pub(crate) fn frequency(finding: &Finding) -> String {
 
 /// The finding whose examples and cost are shown: that of the run before, or of the run after if only that one violates
 /// the rule.
-pub(crate) fn broken_one<'a>(before: &'a Finding, after: Option<&'a Finding>) -> Option<&'a Finding> {
+fn broken_one<'a>(before: &'a Finding, after: Option<&'a Finding>) -> Option<&'a Finding> {
     [Some(before), after].into_iter().flatten().find(|finding| finding.violations > 0)
 }
 
@@ -129,9 +129,38 @@ pub(crate) fn cost(cost: &Cost, simulated: Option<&Simulated>) -> String {
     if told.is_empty() { "not simulated".to_owned() } else { format!("{}{state}", told.join("; ")) }
 }
 
+/// A rule that requests break: its finding, that of a second run if there is one, and the one of the two whose examples
+/// and cost are shown.
+pub(crate) struct BrokenRule<'a> {
+    pub(crate) finding: &'a Finding,
+    pub(crate) later: Option<&'a Finding>,
+    pub(crate) shown: &'a Finding,
+}
+
+/// The violations, costliest first, and the rules that are better left broken.
+pub(crate) fn broken_rules<'a>(
+    list: &'a [Finding],
+    after: Option<&'a [Finding]>,
+) -> (Vec<BrokenRule<'a>>, Vec<BrokenRule<'a>>) {
+    let of_both = |finding: &'a Finding| {
+        let later = after.and_then(|after| after.iter().find(|f| f.rule == finding.rule));
+        Some(BrokenRule { finding, later, shown: broken_one(finding, later)? })
+    };
+    list.iter().filter_map(of_both).partition(|broken| broken.shown.judgement == Judgement::Violation)
+}
+
+/// Introduces the rules that are better left broken.
+pub(crate) const LEAVE_AS_IT_IS: &str =
+    "Measured: leave as it is. On this drive the remedy costs as much as it saves, or more:";
+
+/// A rule that is better left broken, in a line.
+pub(crate) fn left_line(finding: &Finding, simulated: Option<&Simulated>) -> String {
+    format!("{}: {}; {}", finding.rule.name(), frequency(finding), cost(&finding.cost, simulated))
+}
+
 /// The rules without a violation, in a sentence.
 pub(crate) fn kept_sentence(findings: &[Finding]) -> Option<String> {
-    let kept: Vec<_> = findings.iter().filter(|f| f.violations == 0).map(|f| named_rule(f.rule)).collect();
+    let kept: Vec<_> = findings.iter().filter(|f| f.violations == 0).map(|f| f.rule.name()).collect();
     (!kept.is_empty()).then(|| format!("Rules without a violation: {}.", kept.join(", ")))
 }
 
@@ -141,24 +170,17 @@ pub(crate) fn kept_by_both(before: &[Finding], after: &[Finding]) -> Option<Stri
     kept_sentence(&before.iter().filter(is_kept).cloned().collect::<Vec<_>>())
 }
 
-fn named_rule(rule: Rule) -> String {
-    format!("{} {}", rule.number(), rule.name())
-}
-
 /// The rules that were not checked, in a sentence; `None` if all were.
 pub(crate) fn unjudged_sentence(unjudged: &[UncheckedRule]) -> Option<String> {
-    let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut by_reason: Vec<(&str, Vec<&str>)> = Vec::new();
     for open in unjudged {
-        let number = open.rule.number().to_string();
+        let name = open.rule.name();
         match by_reason.iter_mut().find(|(reason, _)| *reason == open.reason) {
-            Some((_, numbers)) => numbers.push(number),
-            None => by_reason.push((&open.reason, vec![number])),
+            Some((_, names)) => names.push(name),
+            None => by_reason.push((&open.reason, vec![name])),
         }
     }
-    let told = |(reason, numbers): &(&str, Vec<String>)| {
-        let rules = if numbers.len() == 1 { "rule" } else { "rules" };
-        format!("{rules} {} ({reason})", numbers.join(", "))
-    };
+    let told = |(reason, names): &(&str, Vec<&str>)| format!("{} ({reason})", names.join(", "));
     let open: Vec<_> = by_reason.iter().map(told).collect();
     (!open.is_empty()).then(|| format!("Not checked: {}.", open.join("; ")))
 }
@@ -225,7 +247,7 @@ pub(crate) fn partition_sentences(audit: &PartitionAudit) -> Vec<String> {
         let (number, start) = (partition.number, grouped(partition.start_bytes));
         format!("Partition {number}, {}, starts at byte {start}{how}.", bytes(partition.length_bytes))
     };
-    let remedy = audit.is_violated().then(|| format!("Rule 13: {}", sentence(&audit.remedy)));
+    let remedy = audit.is_violated().then(|| format!("{}: {}", Rule::AlignPartition.name(), sentence(&audit.remedy)));
     std::iter::once(head).chain(audit.partitions.iter().map(place)).chain(remedy).collect()
 }
 
@@ -235,11 +257,16 @@ pub(crate) fn headline(audit: &Audit) -> String {
         let off = partitions.partitions.iter().filter(|partition| !partition.misplaced.is_empty()).count();
         return format!("{} of {} partitions are misaligned.", off, partitions.partitions.len());
     }
-    let broken = audit.findings.iter().filter(|finding| finding.violations > 0).count();
+    let count = |judgement| audit.findings.iter().filter(|finding| finding.judgement == judgement).count();
     let judged = audit.findings.len();
-    match broken {
+    let violated = match count(Judgement::Violation) {
         0 => format!("No violation found of the {judged} rules that could be checked."),
         1 => format!("1 of the {judged} rules that could be checked is violated."),
-        _ => format!("{broken} of the {judged} rules that could be checked are violated, costliest first."),
+        broken => format!("{broken} of the {judged} rules that could be checked are violated, costliest first."),
+    };
+    match count(Judgement::LeaveIt) {
+        0 => violated,
+        1 => format!("{violated} For 1 more, the remedy costs as much as it saves, or more."),
+        left => format!("{violated} For {left} more, the remedy costs as much as it saves, or more."),
     }
 }
