@@ -329,8 +329,11 @@ impl<'a> Section<'a> {
 
     /// The error for a child's value.
     pub(super) fn refused(&self, name: &'static str, value: &dyn Display, right: &str) -> ImportError {
-        let node = self.find(name).ok().flatten().unwrap_or(self.node);
-        self.error(node, format!("<{name}> is '{value}', it should be {right}"))
+        let found = self.find(name).ok().flatten();
+        // As the file has it: a number of 1e308 would take 309 digits.
+        let written = found.and_then(|node| node.text()).map(str::trim).filter(|text| !text.is_empty());
+        let value = written.map_or_else(|| value.to_string(), str::to_owned);
+        self.error(found.unwrap_or(self.node), format!("<{name}> is '{value}', it should be {right}"))
     }
 
     fn find(&self, name: &'static str) -> Result<Option<Node<'a, 'a>>, ImportError> {

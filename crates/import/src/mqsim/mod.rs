@@ -453,6 +453,8 @@ mod tests {
         for (from, to, tag) in refusals {
             let error = import(("ssd.xml", &full.replace(from, to)), None).unwrap_err().to_string();
             assert!(error.starts_with("ssd.xml: line ") && error.contains(tag), "{to}: {error}");
+            let written = to.trim_end_matches('<').rsplit('>').next().unwrap_or_default();
+            assert!(error.contains(written) && error.len() < 200, "a number as the file has it: {error}");
         }
     }
 

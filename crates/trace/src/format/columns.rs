@@ -83,6 +83,15 @@ impl Separator {
         })
     }
 
+    /// Separators that a layout has to name, with their names in it.
+    const NAMED: [(Self, &str); 3] =
+        [(Self::Byte(b';'), "semicolon"), (Self::Byte(b'|'), "pipe"), (Self::Byte(b'\t'), "tab")];
+
+    /// Where the layout does not say.
+    fn guess(line: &[u8]) -> Self {
+        if line.contains(&b',') { Self::Byte(b',') } else { Self::White }
+    }
+
     fn split(self, line: &[u8]) -> Vec<&[u8]> {
         match self {
             Self::Byte(byte) => split(line, byte),
@@ -119,6 +128,24 @@ impl Layout {
             return Err(format!("the column of the offset is missing; an example: {EXAMPLE}"));
         }
         Ok(layout)
+    }
+
+    /// Whether a line that was cut into these fields has all columns.
+    fn fits(&self, fields: &[&[u8]]) -> bool {
+        self.columns.iter().flatten().all(|column| match &column.place {
+            Place::Number(place) => *place < fields.len(),
+            Place::Name(name) => fields.contains(&name.as_bytes()),
+        })
+    }
+
+    /// What to add to the layout where a line has all columns with another separator than the guessed one.
+    fn other_separator(&self, line: &[u8]) -> Option<String> {
+        let line = line.strip_prefix(b"#").unwrap_or(line);
+        if self.separator.is_some() || self.fits(&Separator::guess(line).split(line)) {
+            return None;
+        }
+        let (_, name) = Separator::NAMED.iter().find(|(separator, _)| self.fits(&separator.split(line)))?;
+        Some(format!("the columns of this line are separated by another character: add separator={name} to the layout"))
     }
 
     fn has_names(&self) -> bool {
@@ -185,8 +212,7 @@ pub(super) fn open(input: Input, units: &Units<'_>) -> Result<Box<dyn RecordSour
 impl Parser {
     /// Finds out where the columns are, at the first line; whether that line is of names.
     fn start(&mut self, line: &[u8]) -> Result<bool, String> {
-        let default = if line.contains(&b',') { Separator::Byte(b',') } else { Separator::White };
-        let separator = *self.layout.separator.get_or_insert(default);
+        let separator = *self.layout.separator.get_or_insert(Separator::guess(line));
         let names = separator.split(line.strip_prefix(b"#").unwrap_or(line));
         let mut places = [None; KEYS.len()];
         for (index, column) in self.layout.columns.iter().enumerate() {
@@ -268,8 +294,13 @@ impl LineParser for Parser {
         if line.trim_ascii().is_empty() {
             return Ok(Line::Silent);
         }
-        if self.places.is_none() && self.start(line)? {
-            self.names = Some(line.trim_ascii().to_vec());
+        if self.places.is_none() {
+            if let Some(reason) = self.layout.other_separator(line) {
+                return Ok(Line::Wrong(reason));
+            }
+            if self.start(line)? {
+                self.names = Some(line.trim_ascii().to_vec());
+            }
         }
         if self.names.as_deref() == Some(line.trim_ascii()) {
             return Ok(Line::Silent);
@@ -326,6 +357,35 @@ impl LineParser for Parser {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What reading a text by a layout ends in.
+    fn end(layout: &str, text: &'static str) -> String {
+        let options = crate::ReadOptions {
+            format: crate::TraceFormat::Columns,
+            layout: Some(layout.into()),
+            ..crate::ReadOptions::default()
+        };
+        let mut reader = crate::TraceReader::read(text.as_bytes(), "t.txt", &options).unwrap();
+        loop {
+            match reader.next_record() {
+                Ok(Some(_)) => {}
+                Ok(None) => return "read".to_owned(),
+                Err(error) => return error.to_string(),
+            }
+        }
+    }
+
+    #[test]
+    fn another_separator_is_suggested_where_the_first_line_has_all_columns_with_it() {
+        let text = "time;op;offset;length\n1;R;4096;512\n";
+        for layout in ["offset=3:bytes,length=4:bytes,op=2", "offset=offset:bytes,length=length:bytes,op=op"] {
+            let error = end(layout, text);
+            assert!(error.contains("line 1") && error.contains("add separator=semicolon to the layout"), "{error}");
+            assert_eq!(end(&format!("{layout},separator=semicolon"), text), "read");
+        }
+        let decimal = end("offset=3:bytes,time=1:s", "1,5;R;4096\n2,5;R;512\n");
+        assert!(decimal.contains("line 1") && decimal.contains("separator=semicolon"), "{decimal}");
+    }
 
     #[test]
     fn a_layout_that_makes_no_sense_is_told_with_its_key() {

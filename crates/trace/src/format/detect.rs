@@ -74,7 +74,7 @@ impl<'a> Head<'a> {
                 }
                 Ok(Line::Silent | Line::Chatter(_)) => {}
                 Err(_) if common.kind(line).is_some() => {}
-                Err(_) => bad += 1,
+                Ok(Line::Wrong(_)) | Err(_) => bad += 1,
             }
         }
         good > 0 && good >= 3 * bad

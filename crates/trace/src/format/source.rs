@@ -90,6 +90,8 @@ pub(crate) enum Line<T> {
     Silent,
     /// A known kind of line that is no request, under the name that it is reported by.
     Chatter(Cow<'static, str>),
+    /// A line that cannot be read, although it may look like a line of names.
+    Wrong(String),
 }
 
 impl<T> Line<T> {
@@ -166,6 +168,7 @@ impl Text {
                 }
                 Ok(Line::Silent) => {}
                 Ok(Line::Chatter(kind)) => self.chatter.note(kind),
+                Ok(Line::Wrong(reason)) => return Err(Failure::Bad { text: shown_line(line), reason }),
                 Err(reason) => match self.common.kind(line) {
                     Some(None) => {}
                     Some(Some(kind)) => self.chatter.note(Cow::Borrowed(kind)),
