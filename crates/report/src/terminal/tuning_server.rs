@@ -23,6 +23,13 @@ pub(super) fn notes(screen: &mut Screen, notes: &[String]) {
 }
 
 fn headline(t: &ServerTuning) -> String {
+    if let Some(measured) = t.measured.as_ref().filter(|measured| measured.verdict != "pays") {
+        let rest = match t.proposals.len() {
+            0 => "Keep the current settings",
+            _ => "Keep the current settings of the server",
+        };
+        return format!("{rest}: the ones that this drive's figures suggest brought no gain. {}", verdict(measured));
+    }
     let count = match t.proposals.len() {
         0 => return "Keep the current settings: this drive's figures suggest no change.".to_owned(),
         1 => "Change one setting".to_owned(),
@@ -102,6 +109,7 @@ fn left_alone(screen: &mut Screen, left_alone: &[LeftAlone]) {
     for left in left_alone {
         let verdict = match left.verdict.as_str() {
             "cannot-tell" => "inconclusive: ",
+            "not-confirmed" => "not confirmed: ",
             _ => "",
         };
         screen.bullet(&format!("{} = {}: {verdict}{}", left.name, left.value, left.reason));

@@ -91,7 +91,18 @@ pub fn tune_mariadb(options: &MariadbOptions, progress: &mut dyn Progress) -> Re
     let mut measure =
         options.measure.as_ref().map(|with| |proposals: &[_]| measure::measure(with, proposals, progress));
     let mut apply = server.as_mut().filter(|_| options.apply).map(|server| |proposals: &[_]| apply(server, proposals));
-    tuning.concluded(is_startable, measure.as_mut().map(|measure| measure as _), apply.as_mut().map(|apply| apply as _))
+    tuning.concluded(
+        is_startable,
+        restate,
+        measure.as_mut().map(|measure| measure as _),
+        apply.as_mut().map(|apply| apply as _),
+    )
+}
+
+/// Writes the statements and the option file of the proposals anew.
+fn restate(tuning: &mut ServerTuning) {
+    [tuning.sql, tuning.undo_sql] = statements(&tuning.proposals);
+    tuning.option_file = Some(option_file(&tuning.proposals));
 }
 
 /// Whether a server can be started with it, on the instance that there is.

@@ -98,6 +98,7 @@ pub fn tune_postgres(options: &PostgresOptions, progress: &mut dyn Progress) -> 
     let mut apply = server.as_mut().filter(|_| options.apply).map(|server| |proposals: &[_]| apply(server, proposals));
     tuning.concluded(
         SettingProposal::is_of_server,
+        |tuning| [tuning.sql, tuning.undo_sql] = statements(&tuning.proposals),
         measure.as_mut().map(|measure| measure as _),
         apply.as_mut().map(|apply| apply as _),
     )

@@ -25,19 +25,15 @@ fn names(tuning: &ServerTuning) -> Vec<&str> {
 #[test]
 fn what_follows_from_the_figures_is_proposed_and_all_else_is_told() {
     let tuning = tune_postgres(&options(Bench::new().profile), &mut Silent).unwrap();
-    let expected = [
-        "random_page_cost",
-        "effective_io_concurrency",
-        "maintenance_io_concurrency",
-        "backend_flush_after",
-        "commit_delay",
-    ];
+    let expected = ["random_page_cost", "effective_io_concurrency", "maintenance_io_concurrency", "commit_delay"];
     assert_eq!(names(&tuning), expected);
     assert_eq!(tuning.proposals.len() + tuning.left_alone.len(), RULES.len(), "nothing is passed over");
-    let backend = &tuning.proposals[3];
-    assert_eq!((backend.old_value.as_str(), backend.new_value.as_str()), ("0", "64kB"));
-    assert_eq!(backend.apply, "ALTER SYSTEM SET backend_flush_after = '64kB';");
-    assert_eq!(backend.undo, "ALTER SYSTEM RESET backend_flush_after;");
+    let ahead = &tuning.proposals[1];
+    assert_eq!((ahead.old_value.as_str(), ahead.new_value.as_str()), ("1", "16"));
+    assert_eq!(ahead.apply, "ALTER SYSTEM SET effective_io_concurrency = 16;");
+    assert_eq!(ahead.undo, "ALTER SYSTEM RESET effective_io_concurrency;");
+    let backend = tuning.left_alone.iter().find(|left| left.name == "backend_flush_after").unwrap();
+    assert_eq!((backend.value.as_str(), backend.verdict.as_str()), ("0", "cannot-tell"));
     assert_eq!(tuning.sql.last().unwrap(), "SELECT pg_reload_conf();");
     assert!(tuning.notes[0].contains("documented defaults of PostgreSQL 15"));
 }
@@ -105,4 +101,44 @@ fn the_old_value_of_what_was_altered_comes_back_with_undo() {
     assert_eq!(judged.proposals[0].undo, "ALTER SYSTEM SET random_page_cost = 4;");
     let delay = judged.left_alone.iter().find(|left| left.name == "commit_delay").unwrap();
     assert_eq!(delay.verdict, "overridden");
+}
+
+#[test]
+fn what_a_measurement_does_not_confirm_is_no_statement_to_run() {
+    let options = options(Bench::new().profile);
+    let gain = |low: f64, high: f64| crate::Gain {
+        metric: "transactions_per_s".to_owned(),
+        from: "before".to_owned(),
+        to: "after".to_owned(),
+        ratio: (low + high) / 2.0,
+        low,
+        high,
+    };
+    let concluded = |low: f64, high: f64| {
+        let mut measure = |proposals: &[SettingProposal]| {
+            let rate = crate::Rate { per_s: 100.0, low: 99.0, high: 101.0 };
+            let gain = gain(low, high);
+            Ok(crate::servers::MeasuredSettings {
+                program: "PostgreSQL 15".to_owned(),
+                directory: "/tmp".to_owned(),
+                workload: "pgbench".to_owned(),
+                rounds: 5,
+                settings: proposals.iter().map(|proposal| proposal.name.clone()).collect(),
+                before: rate.clone(),
+                after: rate,
+                verdict: crate::servers::verdict(&gain).to_owned(),
+                gain,
+            })
+        };
+        let tuning = tune_postgres(&options, &mut Silent).unwrap();
+        let restate = |tuning: &mut ServerTuning| [tuning.sql, tuning.undo_sql] = statements(&tuning.proposals);
+        tuning.concluded(SettingProposal::is_of_server, restate, Some(&mut measure), None).unwrap()
+    };
+    let confirmed = concluded(1.05, 1.2);
+    assert_eq!((confirmed.proposals.len(), confirmed.sql.len()), (4, 5));
+    let neither = concluded(0.9, 1.2);
+    assert!(neither.proposals.is_empty() && neither.sql.is_empty() && neither.undo_sql.is_empty(), "{neither:?}");
+    assert_eq!(neither.left_alone.len(), RULES.len());
+    let first = &neither.left_alone[0];
+    assert_eq!((first.name.as_str(), first.verdict.as_str()), ("random_page_cost", "not-confirmed"));
 }

@@ -109,7 +109,7 @@ pub struct LeftAlone {
     /// The current value.
     pub value: String,
     /// Whether it is right for the drive (`fits`), the profile allows no decision (`cannot-tell`), the user excluded it
-    /// (`skipped`), or it is set elsewhere (`overridden`).
+    /// (`skipped`), it is set elsewhere (`overridden`), or another value was measured without a gain (`not-confirmed`).
     pub verdict: String,
     /// Why.
     pub reason: String,

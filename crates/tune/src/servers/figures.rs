@@ -1,6 +1,6 @@
 //! Figures of a profile as evidence: those that are certain, and points of its throughput curves.
 
-use flashwise_block::Operation;
+use flashwise_block::{ByteSize, Operation};
 use flashwise_profile::{DeviceProfile, Figure, ThroughputCurve, ThroughputPoint, Verdict};
 
 use super::EvidenceFigure;
@@ -82,6 +82,31 @@ pub(crate) fn saturated_iops(profile: &DeviceProfile, operation: Operation, byte
     Some(Measure { value: best.iops, low: best.low, high: best.high })
 }
 
+/// Shares of the most requests a second from which on a deeper queue is mentioned: nearly all, and all but noise.
+const MENTIONED_SHARES: [f64; 2] = [0.9, 0.98];
+
+/// What depths reach of the drive's requests a second: `depth 2 reaches 14 % of the drive's random reads of 8 KiB, 16
+/// 91 %, 32 100 %`. Beside the given depths, those are mentioned with which the drive is nearly busy. `None` where the
+/// profile has no curve for them.
+pub(crate) fn reach(profile: &DeviceProfile, operation: Operation, bytes: u64, depths: &[f64]) -> Option<String> {
+    let curve = profile.curves.throughput.iter().find(|c| c.operation == operation && c.request_bytes == bytes)?;
+    let most = saturated_iops(profile, operation, bytes)?.value;
+    let nearly = |share: f64| {
+        let reaching = curve.points.iter().filter(|point| point.iops >= share * most);
+        reaching.map(|point| f64::from(point.in_flight)).fold(f64::INFINITY, f64::min)
+    };
+    let mut depths: Vec<f64> = depths.iter().copied().chain(MENTIONED_SHARES.map(nearly)).collect();
+    depths.sort_by(f64::total_cmp);
+    depths.dedup();
+    let reached = depths.into_iter().filter_map(|depth| Some((depth, at(curve, depth)?.value / most)));
+    let mut words = reached.map(|(depth, share)| format!("{depth} {:.0} %", share * 100.0));
+    let (first, rest) = (words.next()?, words.collect::<Vec<_>>());
+    let what = if operation == Operation::Write { "writes" } else { "reads" };
+    let (depth, share) = first.split_once(' ')?;
+    let rest: String = rest.iter().map(|words| format!(", {words}")).collect();
+    Some(format!("depth {depth} reaches {share} of the drive's random {what} of {}{rest}", ByteSize(bytes)))
+}
+
 /// Single reads a second of a length, one at a time, wherever they start.
 pub(crate) fn single_reads(profile: &DeviceProfile, bytes: u64) -> Option<Measure> {
     let curve = profile.curves.location.iter().find(|curve| curve.read_bytes == bytes)?;
@@ -110,6 +135,23 @@ mod tests {
         assert_eq!(at(&curve, 4.0).unwrap().value, 400.0);
         assert_eq!(at(&curve, 6.0).unwrap(), Measure { value: 450.0, low: 449.0, high: 452.0 });
         assert_eq!((at(&curve, 9.0), at(&curve, 0.5)), (None, None));
+    }
+
+    #[test]
+    fn what_depths_reach_is_told_with_those_that_nearly_fill_the_drive() {
+        let mut profile = crate::servers::tests::profile();
+        let told = |profile: &DeviceProfile, depths: &[f64]| reach(profile, Operation::Read, 8192, depths);
+        assert_eq!(
+            told(&profile, &[2.0, 16.0]).unwrap(),
+            "depth 2 reaches 14 % of the drive's random reads of 8 KiB, 16 91 %, 32 100 %"
+        );
+        assert_eq!(
+            told(&profile, &[500.0]).unwrap(),
+            "depth 16 reaches 91 % of the drive's random reads of 8 KiB, 32 100 %",
+            "nothing is known of depths beyond the curve"
+        );
+        profile.curves.throughput.clear();
+        assert_eq!(told(&profile, &[2.0]), None);
     }
 
     #[test]

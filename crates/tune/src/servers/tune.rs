@@ -5,6 +5,9 @@ use flashwise_profile::DeviceProfile;
 use super::{AppliedSettings, Change, LeftAlone, MeasuredSettings, Ruling, ServerTuning, SettingProposal};
 use crate::TuneError;
 
+/// Verdict of a setting that was proposed, measured, and brought no gain.
+const NOT_CONFIRMED: &str = "not-confirmed";
+
 /// The decisions of the rules.
 #[derive(Default)]
 pub(crate) struct Judged {
@@ -102,30 +105,51 @@ type Act<'a, T> = &'a mut dyn FnMut(&[SettingProposal]) -> Result<T, TuneError>;
 
 impl ServerTuning {
     /// Measures the proposals that a private server can be started with, and applies all of them, as far as requested.
-    /// Measured proposals are applied only if there is a gain.
+    /// Without a measured gain nothing is applied, and what was measured is no proposal any more: `restate` writes the
+    /// statements of those that are left.
     ///
     /// # Errors
     /// When the measurement fails, or the server refuses a statement.
     pub(crate) fn concluded(
         mut self,
         startable: fn(&SettingProposal) -> bool,
+        restate: fn(&mut Self),
         measure: Option<Act<'_, MeasuredSettings>>,
         apply: Option<Act<'_, AppliedSettings>>,
     ) -> Result<Self, TuneError> {
         let mut pays = true;
+        let has_proposals = !self.proposals.is_empty();
         if let Some(measure) = measure {
             let startable: Vec<SettingProposal> = self.proposals.iter().filter(|p| startable(p)).cloned().collect();
             pays = !startable.is_empty() && self.measure(measure, &startable)?;
+            if !pays && !startable.is_empty() {
+                self.withdraw(&startable);
+                restate(&mut self);
+            }
             if startable.is_empty() {
                 self.notes.push("Nothing was measured: no change of a server setting is proposed.".to_owned());
             }
         }
-        match apply.filter(|_| !self.proposals.is_empty()) {
+        match apply.filter(|_| has_proposals) {
             Some(apply) if pays => self.applied = Some(apply(&self.proposals)?),
             Some(_) => self.notes.push("Nothing was applied: no gain was measured.".to_owned()),
             None => {}
         }
         Ok(self)
+    }
+
+    /// Moves what was measured without a gain to the settings that stay.
+    fn withdraw(&mut self, measured: &[SettingProposal]) {
+        self.proposals.retain(|proposal| !measured.contains(proposal));
+        let withdrawn = measured.iter().map(|SettingProposal { name, old_value, new_value, reason, .. }| LeftAlone {
+            name: name.clone(),
+            value: old_value.clone(),
+            verdict: NOT_CONFIRMED.to_owned(),
+            reason: format!(
+                "{new_value} was measured with the others, and no gain was seen; proposed because {reason}"
+            ),
+        });
+        self.left_alone.splice(0..0, withdrawn);
     }
 
     /// Gives whether it pays.

@@ -8,11 +8,12 @@
 //! Source: MariaDB documentation, "InnoDB System Variables": up to 256 requests of a thread with native AIO; 2 to 64
 //! threads of reads, and of writes.
 
+use flashwise_block::Operation;
 use flashwise_profile::Figure;
 
 use super::super::settings::Variable;
 use super::{Facts, Ruling};
-use crate::servers::figures::certain;
+use crate::servers::figures::{certain, reach};
 use crate::servers::{Change, UNKNOWN};
 
 /// Requests of a thread with native AIO.
@@ -44,7 +45,11 @@ fn judge(
     };
     let present: f64 = now.value.parse().map_err(|_| format!("{} is not a number", now.value))?;
     let threads = |count: f64| (count / each).ceil().clamp(FEWEST, MOST);
-    let reason = format!("the drive serves {name} = {} {what} concurrently ({} to {}); {how}", k.value, k.low, k.high);
+    let operation = if what == "writes" { Operation::Write } else { Operation::Read };
+    let depths = [present, threads(k.value)].map(|threads| threads * each);
+    let reach = reach(facts.profile, operation, 8192, &depths).map_or_else(String::new, |words| format!("; {words}"));
+    let reason =
+        format!("the drive serves {name} = {} {what} concurrently ({} to {}); {how}{reach}", k.value, k.low, k.high);
     if present >= threads(k.low) {
         return Ok(Ruling::Fits(reason));
     }
@@ -73,7 +78,10 @@ mod tests {
     fn without_it_each_request_takes_a_thread() {
         let mut bench = Bench::new();
         bench.set("innodb_use_native_aio", "OFF");
-        assert_eq!(changed(bench.judge(of_reads, "innodb_read_io_threads")).value, "16");
+        bench.profile.curves = crate::servers::tests::profile().curves;
+        let change = changed(bench.judge(of_reads, "innodb_read_io_threads"));
+        assert_eq!(change.value, "16");
+        assert!(change.reason.contains("depth 4 reaches 25 % of the drive's random reads"), "{}", change.reason);
         assert!(fits(bench.judge(of_writes, "innodb_write_io_threads")).contains("k_w = 2"));
         bench.set("innodb_read_io_threads", "15");
         fits(bench.judge(of_reads, "innodb_read_io_threads"));

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Scattered pages need k_w of them at once to keep the drive busy; adjacent ones become large writes, which waste
-//! nothing if they are whole stripes. A present value of 0 was disabled on purpose and is kept; only that of backends
-//! is 0 by default.
+//! nothing if they are whole stripes. A present value of 0 is kept: that of the first two was disabled on purpose. That
+//! of backends is 0 by default, and no figure of a drive shows whether another one pays.
 //!
 //! Source: PostgreSQL documentation, "Background Writer", "Checkpoints", "Asynchronous Behavior": 0 to 2 MB, in pages.
 //! Of `backend_flush_after` it says that performance can degrade if the work fits the system's page cache but not
@@ -29,13 +29,14 @@ pub(super) fn judge(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> 
 }
 
 pub(super) fn of_backends(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
-    let mut ruling = proposal(facts, now)?;
-    if let Ruling::Change(change) = &mut ruling {
-        change.expected_gain =
-            "unknown, and a loss if the data fits the system's page cache but not shared_buffers; --measure measures it"
-                .to_owned();
+    if now.value == "0" {
+        return Err(
+            "it is off by default, and a loss if the data fits the system's page cache but not shared_buffers: \
+                    change it only if your own measurement shows a gain"
+                .to_owned(),
+        );
     }
-    Ok(ruling)
+    proposal(facts, now)
 }
 
 fn proposal(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
@@ -98,20 +99,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_off_stays_off_but_for_backends() {
+    fn what_is_off_stays_off() {
         let mut bench = Bench::new();
         assert!(fits(judge(&bench.facts(), bench.setting("bgwriter_flush_after"))).contains("64 KiB"));
         bench.set("bgwriter_flush_after", "0");
         assert!(fits(judge(&bench.facts(), bench.setting("bgwriter_flush_after"))).contains("disabled"));
+        let left = untold(of_backends(&bench.facts(), bench.setting("backend_flush_after")));
+        assert!(left.contains("a loss"), "{left}");
+        bench.set("backend_flush_after", "3");
         let change = changed(of_backends(&bench.facts(), bench.setting("backend_flush_after")));
-        assert_eq!(change.value, "8");
-        assert!(change.expected_gain.contains("a loss") && change.evidence[1].figure == "stripe_bytes");
+        assert_eq!((change.value.as_str(), change.evidence[1].figure.as_str()), ("8", "stripe_bytes"));
     }
 
     #[test]
     fn the_write_unit_stands_in_for_a_stripe() {
         let mut bench = Bench::new();
         bench.profile.parameters.stripe_bytes = flashwise_profile::Figure::absent();
+        bench.set("backend_flush_after", "3");
         assert_eq!(changed(of_backends(&bench.facts(), bench.setting("backend_flush_after"))).value, "4");
         bench.profile.parameters.doubt("write_unit_bytes");
         assert!(untold(of_backends(&bench.facts(), bench.setting("backend_flush_after"))).contains("neither"));
