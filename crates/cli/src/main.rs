@@ -17,7 +17,7 @@ mod verbs;
 use std::process::ExitCode;
 
 use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use arguments::{Arguments, Verb};
 use failure::Failure;
@@ -28,15 +28,17 @@ fn main() -> ExitCode {
         let printed = Output::new(Format::Text).print(&(), |_| start::screen());
         return if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(failure::ERROR) };
     }
+    // The watchdog of a mounted drive must outlive the drive's process, however that ends.
+    if verbs::attach_watchdog::is_requested() {
+        let output = Output::new(Format::Text);
+        return verbs::attach_watchdog::run().unwrap_or_else(|failure| output.fail(&failure));
+    }
     let arguments = match Arguments::try_parse_from(arguments::command_line()) {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
     };
     let output = Output::new(arguments.output);
-    // The watchdog of a mounted drive must outlive the drive's process, however that ends.
-    if !matches!(arguments.verb, Verb::AttachWatchdog) {
-        interrupt::listen(output);
-    }
+    interrupt::listen(output);
     match run(arguments, &output) {
         Ok(code) => code,
         // An error caused by the interruption is reported as the interruption.
@@ -62,8 +64,24 @@ fn usage(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::from(failure::USAGE);
     }
-    let message = if lacks_command { "give a command; see --help".into() } else { one_line(&error.to_string()) };
+    let message = match lacks_command {
+        true => "give a command; see --help".into(),
+        false => meant(error).unwrap_or_else(|| one_line(&error.to_string())),
+    };
     Output::new(format).fail(&Failure::usage(message))
+}
+
+/// The error for a database under a name that the command line has another one for; clap would suggest the name that
+/// looks most like it, such as sqlite for mysql.
+fn meant(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let known = match name.to_ascii_lowercase().as_str() {
+        "mysql" | "innodb" | "maria" => "mariadb",
+        "postgresql" | "pg" | "psql" => "postgres",
+        "sqlite3" => "sqlite",
+        _ => return None,
+    };
+    Some(format!("unrecognized subcommand '{name}'; use '{known}': flashwise tune {known}"))
 }
 
 /// What is wrong and what to do, without the usage that clap prints after it.
@@ -87,7 +105,6 @@ fn run(arguments: Arguments, output: &Output) -> Result<ExitCode, Failure> {
         Verb::Audit(options) => verbs::audit::run(&options, output),
         Verb::Simulate(options) => verbs::simulate::run(&options, output),
         Verb::Attach(options) => verbs::attach::run(&options, output),
-        Verb::AttachWatchdog => verbs::attach_watchdog::run(),
         Verb::Sweep(options) => verbs::sweep::run(&options, output),
         Verb::Pool(options) => verbs::pool::run(&options, output),
         Verb::Study(options) => verbs::study::run(&options, output),

@@ -43,10 +43,13 @@ impl Drop for SharedBar {
     }
 }
 
+/// One line of any terminal: what is done has the columns that the rest leaves, and is cut there. A line that wraps is
+/// printed again and again.
+const TEMPLATE: &str = "{elapsed_precise} [{bar:20}] {percent:>3} % ETA {eta:<4} {wide_msg}";
+
 fn new_bar() -> ProgressBar {
     let bar = if std::io::stderr().is_terminal() { ProgressBar::new(TICKS) } else { ProgressBar::hidden() };
-    let template = "{elapsed_precise} [{bar:30}] {percent:>3} % {msg} (ETA {eta})";
-    if let Ok(style) = ProgressStyle::with_template(template) {
+    if let Ok(style) = ProgressStyle::with_template(TEMPLATE) {
         bar.set_style(style.progress_chars("=> "));
     }
     bar
@@ -68,5 +71,62 @@ impl Progress for Bar {
         }
         self.bar.set_position((fraction.clamp(0.0, 1.0) * TICKS as f64) as u64);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use indicatif::{ProgressDrawTarget, TermLike};
+
+    use super::*;
+
+    /// A terminal of 80 columns that keeps its longest line.
+    #[derive(Clone, Debug, Default)]
+    struct Terminal(Arc<Mutex<usize>>);
+
+    impl TermLike for Terminal {
+        fn width(&self) -> u16 {
+            80
+        }
+        fn move_cursor_up(&self, _: usize) -> std::io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_down(&self, _: usize) -> std::io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_right(&self, _: usize) -> std::io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_left(&self, _: usize) -> std::io::Result<()> {
+            Ok(())
+        }
+        fn write_line(&self, text: &str) -> std::io::Result<()> {
+            self.write_str(text)
+        }
+        fn write_str(&self, text: &str) -> std::io::Result<()> {
+            let mut longest = self.0.lock().unwrap();
+            *longest = text.lines().map(|line| line.chars().count()).fold(*longest, usize::max);
+            Ok(())
+        }
+        fn clear_line(&self) -> std::io::Result<()> {
+            Ok(())
+        }
+        fn flush(&self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_long_stage_does_not_wrap_at_80_columns() {
+        let terminal = Terminal::default();
+        let bar = ProgressBar::with_draw_target(Some(TICKS), ProgressDrawTarget::term_like(Box::new(terminal.clone())));
+        bar.set_style(ProgressStyle::with_template(TEMPLATE).unwrap());
+        bar.set_message("latency of writes, the second time on a drive that is full of data from end to end");
+        bar.set_position(TICKS / 2);
+        bar.tick();
+        let longest = *terminal.0.lock().unwrap();
+        assert!((60..=80).contains(&longest), "{longest} columns");
     }
 }

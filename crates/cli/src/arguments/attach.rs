@@ -24,7 +24,7 @@ Examples:
   flashwise attach intel-p4510 --fuse /run/ssd     # as the file /run/ssd/disk
   flashwise attach intel-p4510 --mount /mnt/ssd    # as root: with ext4
   flashwise attach intel-p4510 --mount /mnt/ssd --fs xfs \\
-    -- sh -c 'pgbench -i -D $FLASHWISE_MOUNT/db'
+    -- sh -c 'sqlite3 $FLASHWISE_MOUNT/app.db < queries.sql'
   flashwise attach intel-p4510 --mount /mnt/ssd --data d.img    # in a file
 
 With the first one running, in another terminal:
@@ -136,7 +136,7 @@ pub struct ServeArguments {
     /// The drive: a preset (`flashwise device list`), sim:PRESET, or a TOML file
     pub device: String,
     /// Serve the drive at this Unix socket over NBD, the network block device protocol
-    #[arg(long, value_name = "unix:PATH", value_parser = socket_path, required_unless_present_any = ["fuse", "mount"])]
+    #[arg(long, value_name = "unix:PATH", value_parser = socket_path)]
     pub nbd: Option<PathBuf>,
     /// Show the drive in this empty directory, as the file `disk`
     #[arg(long, value_name = "DIR", conflicts_with = "mount")]

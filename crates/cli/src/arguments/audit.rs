@@ -8,7 +8,7 @@ use flashwise_audit::{AuditOptions, Rule};
 use flashwise_block::names::choices;
 use flashwise_block::{ByteSize, Nanos};
 
-use super::{TraceReading, positive_size};
+use super::{TraceReading, cache_size};
 
 /// Options of `audit`.
 #[derive(Debug, Args)]
@@ -36,7 +36,7 @@ pub struct AuditArguments {
     #[arg(long, value_name = "FILE", requires = "db")]
     pub sql: Option<PathBuf>,
     /// Size of SQLite's page cache for --sql
-    #[arg(long, value_name = "SIZE", default_value = "2M", value_parser = positive_size, requires = "db")]
+    #[arg(long, value_name = "SIZE", default_value = "2M", value_parser = cache_size, requires = "db")]
     pub page_cache: ByteSize,
     /// With --db, the drive for the copy; without, a drive whose partitions are audited
     ///

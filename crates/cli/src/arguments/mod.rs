@@ -101,9 +101,6 @@ pub enum Verb {
     /// The drive is served at a Unix socket (NBD), as a file (FUSE), or as a mounted file system, until Ctrl-C, the end
     /// of --runtime or the end of COMMAND.
     Attach(Box<AttachArguments>),
-    /// Watchdog process, started by `attach --mount`
-    #[command(hide = true)]
-    AttachWatchdog,
     /// Run many simulations: every combination of some values
     Sweep(SweepArguments),
     /// Compare buffer-pool policies on a trace
@@ -208,6 +205,14 @@ fn with_directory(mut arguments: Vec<OsString>) -> Vec<OsString> {
         arguments[place] = option.into();
     }
     arguments
+}
+
+/// The size of a page cache: with a unit, as a number alone may be meant as pages or as MiB.
+fn cache_size(text: &str) -> Result<ByteSize, String> {
+    match text.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => Err(format!("give a unit, such as {text}k or {text}m")),
+        false => positive_size(text),
+    }
 }
 
 /// A size of at least one byte.

@@ -38,6 +38,12 @@ const DEVICE: &str = "FLASHWISE_DEVICE";
 const CONTROL: &str = "FLASHWISE_CONTROL";
 /// And where Prometheus finds it.
 const METRICS: &str = "FLASHWISE_METRICS";
+/// The error if nothing says how the drive is to be reached.
+const NO_PLACE: &str = "say where the drive is to appear: --mount DIR (a file system, as root), --fuse DIR (a file) or \
+                        --nbd unix:PATH (a socket)";
+/// What an empty drive means for whoever measures it as a block device. A file system reads only what it wrote.
+const EMPTY: &str = "the drive is empty: reads of pages that were never written do not reach the flash and are faster \
+                     than on a drive with data; --precondition fill writes every page first";
 /// How often it is looked whether a command has ended.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -52,10 +58,15 @@ pub fn run(arguments: &AttachArguments, output: &Output) -> Result<ExitCode, Fai
 
 /// Serves a drive until the user, the clock or the command ends it.
 fn serve(options: &ServeArguments, output: &Output) -> Result<ExitCode, Failure> {
+    if options.nbd.is_none() && options.fuse.is_none() && options.mount.is_none() {
+        return Err(Failure::usage(NO_PLACE));
+    }
     let config = read_device(&options.device)?;
     let pace = pace(options)?;
     let listener = Listener::start();
     let (mut drive, data) = drive(options, &config)?;
+    let is_new = data.as_ref().is_none_or(DataFile::is_new);
+    let is_empty = is_new && options.precondition == PreconditionName::Empty;
     if options.power_cuts {
         execute(&mut drive, Request::flush())?;
         drive.allow_power_cuts()?;
@@ -81,6 +92,10 @@ fn serve(options: &ServeArguments, output: &Output) -> Result<ExitCode, Failure>
     let stop = server.stop();
     listener.attached(stop.clone(), places.disk.clone());
     if options.command.is_empty() {
+        // For a command, the report says how many such reads there were.
+        if is_empty && options.mount.is_none() {
+            note(EMPTY);
+        }
         let until = options.runtime.map_or_else(|| "Ctrl-C detaches it".to_owned(), |runtime| format!("for {runtime}"));
         note(&format!("{} is at {places}; {until}", config.name));
     }

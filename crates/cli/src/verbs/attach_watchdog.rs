@@ -1,5 +1,6 @@
 //! The process that watches over a mounted drive. Its standard input are the drive's signs of life, its standard output
-//! is the file that ends the kernel's connection to the drive; nothing else may be written there.
+//! is the file that ends the kernel's connection to the drive; nothing else may be written there. It is no command of
+//! the command line: nobody else starts it, and it has neither help nor a man page.
 
 use std::io;
 use std::process::{Command, ExitCode};
@@ -9,11 +10,20 @@ use flashwise_attach::{WatchdogEnd, watch};
 use crate::failure::Failure;
 use crate::output::note;
 
+/// The only argument of such a process.
+const ARGUMENT: &str = "attach-watchdog";
+
+/// Whether this process was started as one.
+pub fn is_requested() -> bool {
+    let mut arguments = std::env::args_os().skip(1);
+    arguments.next().is_some_and(|first| first == ARGUMENT) && arguments.next().is_none()
+}
+
 /// The command that starts it: this program again.
 pub fn command() -> Command {
     use std::os::unix::process::CommandExt;
     let mut command = Command::new("/proc/self/exe");
-    command.arg0("flashwise").arg("attach-watchdog");
+    command.arg0("flashwise").arg(ARGUMENT);
     command
 }
 

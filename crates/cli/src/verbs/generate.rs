@@ -3,9 +3,12 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::CommandFactory;
+use clap::builder::PossibleValuesParser;
+use clap::{Command, CommandFactory};
 use flashwise_block::output::{Access, OutputFile, Replaceable, create_directories};
 use flashwise_report::Printed;
+use flashwise_ssd::PRESETS;
+use flashwise_studies::STUDIES;
 use serde::Serialize;
 
 use crate::arguments::{Arguments, Generated};
@@ -34,7 +37,7 @@ pub fn run(what: &Generated, output: &Output) -> Result<ExitCode, Failure> {
     match what {
         Generated::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut Arguments::command(), "flashwise", &mut script);
+            clap_complete::generate(*shell, &mut with_names(Arguments::command()), "flashwise", &mut script);
             let script = String::from_utf8(script).map_err(Failure::error)?;
             let shell = shell.to_string();
             let document = Completions { schema: "flashwise.completions", schema_version: 1, shell, script };
@@ -47,6 +50,31 @@ pub fn run(what: &Generated, output: &Output) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The command with the values that completions offer for presets and studies. Other values of these arguments, such as
+/// files and directories, are completed by the shell where none of these fits.
+fn with_names(command: Command) -> Command {
+    let verbs: Vec<String> = command.get_subcommands().map(|verb| verb.get_name().to_owned()).collect();
+    let command = verbs.iter().fold(command, |command, verb| command.mut_subcommand(verb, with_names));
+    let verb = command.get_name().to_owned();
+    command.mut_args(|argument| match names_of(&verb, argument.get_id().as_str()) {
+        Some(names) => argument.value_parser(PossibleValuesParser::new(names)),
+        None => argument,
+    })
+}
+
+/// The names that an argument of a command takes, if it takes any.
+fn names_of(verb: &str, argument: &str) -> Option<Vec<&'static str>> {
+    let presets = || PRESETS.iter().map(|preset| preset.name);
+    // One leaked text for each preset, in a process that ends after printing them.
+    let targets = || presets().map(|name| &*Box::leak(format!("sim:{name}").into_boxed_str()));
+    match (verb, argument) {
+        ("study", "name") => Some(STUDIES.iter().map(|study| study.name).collect()),
+        (_, "preset" | "device" | "drive") => Some(presets().collect()),
+        (_, "target" | "target_option") => Some(targets().collect()),
+        _ => None,
+    }
 }
 
 /// Writes a page for each verb; their names, sorted.
@@ -89,4 +117,28 @@ fn write_man_pages(command: &clap::Command, directory: &Path, files: &mut Vec<St
     place(&directory.join(&name), &text)?;
     files.push(name);
     command.get_subcommands().try_for_each(|verb| write_man_pages(verb, directory, files))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn completions_offer_presets_and_studies() {
+        let mut script = Vec::new();
+        let mut command = with_names(Arguments::command());
+        clap_complete::generate(clap_complete::Shell::Bash, &mut command, "flashwise", &mut script);
+        let script = String::from_utf8(script).unwrap();
+        for name in [PRESETS[0].name, STUDIES[0].name, &format!("sim:{}", PRESETS[0].name)] {
+            assert!(script.contains(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn no_internal_command_has_a_man_page() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = man_pages(directory.path()).unwrap();
+        assert!(files.contains(&"flashwise-attach-cut.1".to_owned()), "{files:?}");
+        assert!(files.iter().all(|name| !name.contains("watchdog")), "{files:?}");
+    }
 }

@@ -69,6 +69,14 @@ pub(crate) fn remarks(report: &AttachReport) -> Vec<String> {
         ),
         Some(pacing) => remarks.extend(pacing_remark(pacing, "could not")),
     }
+    let unwritten = report.counters.flash.map_or(0, |flash| flash.unwritten_pages_read);
+    if unwritten > 0 {
+        remarks.push(format!(
+            "{} of the logical pages read had never been written: such reads do not reach the flash, and are faster. \
+             --precondition fill writes every page first.",
+            grouped(unwritten)
+        ));
+    }
     remarks.extend(report.capture.as_ref().map(captured_sentence));
     remarks
 }
