@@ -388,6 +388,8 @@ fn a_rule_without_its_figure_is_not_judged_and_says_why() {
     p.parameters.stripe_bytes = Figure::inconclusive(64 * KIB, 32 * KIB, 64 * KIB);
     assert_eq!(why_open(Rule::StartWritesOnStripes, &p, &[]), "the drive's stripe is inconclusive");
     assert_eq!(why_open(Rule::TouchFewPages, &p, &[]), "the drive has no flash page");
+    p.parameters.flush_ns = Figure::unknown();
+    assert_eq!(why_open(Rule::SyncLessOften, &p, &[]), "the profile has no time of a flush");
     assert_eq!(
         why_open(Rule::KeepHotLocations, &p, &[]),
         "the hot locations of this drive are at chunk starts, so writes cannot destroy them"

@@ -16,6 +16,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]
 
 mod buffer;
+mod conditions;
 mod device;
 mod error;
 mod extents;
@@ -35,6 +36,7 @@ pub mod temporary;
 mod units;
 
 pub use buffer::IoBuffer;
+pub use conditions::DiskConditions;
 pub use device::{BlockDevice, Clock, DeviceCounters, DeviceInfo, FlashCounters, execute};
 pub use error::BlockError;
 pub use extents::{Alignment, Extent, ExtentMap, PlacementUnknown};

@@ -88,6 +88,85 @@ pub struct PoolResult {
     pub drive_cost: Option<DriveCost>,
 }
 
+impl PoolResult {
+    /// Bytes that the write-backs programmed on flash; `None` without a drive whose write amplification is known.
+    fn flash_bytes(&self, page_bytes: u64) -> Option<f64> {
+        let amplification = match self.pages_written {
+            0 => 1.0,
+            _ => self.drive_cost.as_ref()?.write_amplification?,
+        };
+        self.drive_cost.as_ref()?;
+        Some(self.pages_written as f64 * page_bytes as f64 * amplification)
+    }
+}
+
+/// What a pool can be best by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PoolMeasure {
+    /// Accesses to pages without a frame.
+    Misses,
+    /// Time on the simulated drive, ns.
+    DriveTime,
+    /// Cost by the parametric model, page reads.
+    ModelCost,
+    /// Bytes programmed on the simulated drive's flash.
+    FlashBytes,
+    /// Pages written back.
+    PagesWritten,
+}
+
+impl PoolMeasure {
+    const ALL: [Self; 5] = [Self::Misses, Self::DriveTime, Self::ModelCost, Self::FlashBytes, Self::PagesWritten];
+
+    fn of(self, result: &PoolResult, page_bytes: u64) -> Option<f64> {
+        match self {
+            Self::Misses => Some(result.misses as f64),
+            Self::DriveTime => result.drive_cost.as_ref().map(|cost| cost.elapsed_ns as f64),
+            Self::ModelCost => result.model_cost.as_ref().map(|cost| cost.total_reads),
+            Self::FlashBytes => result.flash_bytes(page_bytes),
+            Self::PagesWritten => Some(result.pages_written as f64),
+        }
+    }
+}
+
+/// The best pool of one size by one measure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BestPool {
+    /// Frames of the pool.
+    pub frames: u64,
+    /// By what.
+    pub by: PoolMeasure,
+    /// The policy; of several that are as good, the first of the results.
+    pub policy: String,
+    /// How it writes back; `None` for the classic way.
+    pub variant: Option<String>,
+    /// Its value.
+    pub value: f64,
+    /// The highest value of a pool of this size.
+    pub worst: f64,
+    /// Whether pools of other policies are as good.
+    pub is_shared: bool,
+}
+
+/// The best pool of each size by each measure in which pools of that size differ.
+fn best(results: &[PoolResult], page_bytes: u64) -> Vec<BestPool> {
+    let mut frames: Vec<u64> = results.iter().map(|result| result.frames).collect();
+    frames.sort_unstable();
+    frames.dedup();
+    let of = |(frames, by): (u64, PoolMeasure)| {
+        let of_size = results.iter().filter(|result| result.frames == frames);
+        let valued = of_size.filter_map(|result| Some((result, by.of(result, page_bytes)?)));
+        let valued: Vec<(&PoolResult, f64)> = valued.collect();
+        let &(first, value) = valued.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+        let worst = valued.iter().map(|(_, value)| *value).fold(value, f64::max);
+        let is_shared = valued.iter().any(|(result, other)| *other == value && result.policy != first.policy);
+        let (policy, variant) = (first.policy.clone(), first.variant.clone());
+        (worst > value).then_some(BestPool { frames, by, policy, variant, value, worst, is_shared })
+    };
+    frames.into_iter().flat_map(|frames| PoolMeasure::ALL.map(|by| (frames, by))).filter_map(of).collect()
+}
+
 /// All runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PoolReport {
@@ -117,6 +196,8 @@ pub struct PoolReport {
     pub accesses_per_s: f64,
     /// A pool each: by policy, then frames, then the way to write back.
     pub results: Vec<PoolResult>,
+    /// The best pools of each size.
+    pub best: Vec<BestPool>,
 }
 
 /// Accesses between two reports of progress.
@@ -163,6 +244,7 @@ pub fn simulate(
         model: plan.model,
         drive: plan.drive.as_ref().map(|drive| drive.name.clone()),
         accesses_per_s: (accesses * results.len() as u64) as f64 / seconds,
+        best: best(&results, trace.page_bytes()),
         results,
     })
 }

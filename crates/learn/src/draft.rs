@@ -72,6 +72,7 @@ impl ProfileDraft {
             recipe: because.recipe.to_owned(),
             reason: because.reason,
             left_out: false,
+            not_tried: false,
             curve: because.curve.map(str::to_owned),
         });
     }
@@ -93,6 +94,7 @@ impl ProfileDraft {
         self.because(key, Because { recipe: probe, reason: why.to_owned(), curve: None });
         if let Some(evidence) = self.evidence.last_mut() {
             evidence.left_out = unasked;
+            evidence.not_tried = true;
         }
     }
 

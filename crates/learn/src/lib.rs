@@ -87,6 +87,8 @@ pub struct LearnOptions {
     pub max_write: Option<ByteSize>,
     /// Start nothing after this time on the device's clock.
     pub time_budget: Option<Nanos>,
+    /// Which of the two limits come with [`Effort::Quick`], and were given by nobody.
+    pub quick_limits: QuickLimits,
     /// How many samples.
     pub effort: Effort,
     /// Which figures.
@@ -104,9 +106,20 @@ pub struct LearnOptions {
     pub keep_raw: bool,
 }
 
+/// Limits that come with a quick run, for messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QuickLimits {
+    /// [`LearnOptions::max_write`].
+    pub write: bool,
+    /// [`LearnOptions::time_budget`].
+    pub time: bool,
+}
+
 /// Which figures are learned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
+    /// What durability costs: flush, durable write, protection.
+    Durability,
     /// What decides how a database is laid out: lengths, places, α and k.
     Layout,
     /// Everything.
@@ -156,6 +169,7 @@ impl LearnOptions {
             region: ByteSize::mib(256),
             max_write: None,
             time_budget: None,
+            quick_limits: QuickLimits::default(),
             effort: Effort::Thorough,
             scope: Scope::Layout,
             request_sizes: Vec::new(),
@@ -199,8 +213,13 @@ pub enum LearnError {
         longest: ByteSize,
     },
     /// The next probe would write more than allowed.
-    #[error("stopped by --max-write {limit}: {written} were written in all, and the next probe needed {next} more")]
+    #[error(
+        "stopped by {} {limit}: {written} were written in all, and the next probe needed {next} more",
+        write_limit(*.is_quick)
+    )]
     WriteLimit {
+        /// Whether the limit is that of a quick run.
+        is_quick: bool,
         /// The limit.
         limit: ByteSize,
         /// Written so far.
@@ -211,6 +230,9 @@ pub enum LearnError {
     /// The time is up.
     #[error("stopped at the end of --time-budget")]
     TimeBudget,
+    /// The time of a quick run is up.
+    #[error("stopped at the end of the time of a quick run; --time-budget gives more")]
+    QuickTime,
     /// The profile to continue from is of something else.
     #[error("cannot continue from this profile: it is of {theirs}, but the target is {ours}")]
     OtherDrive {
@@ -223,13 +245,18 @@ pub enum LearnError {
 
 impl LearnError {
     fn is_spent_budget(&self) -> bool {
-        matches!(self, Self::WriteLimit { .. } | Self::TimeBudget)
+        matches!(self, Self::WriteLimit { .. } | Self::TimeBudget | Self::QuickTime)
     }
 
     /// Whether a drive took less than it offers: a thin one, or one that counts on data that can be compressed.
     fn is_out_of_space(&self) -> bool {
         matches!(self, Self::Device(BlockError::NoSpace | BlockError::Os { errno: ENOSPC, .. }))
     }
+}
+
+/// The name of a write limit.
+fn write_limit(is_quick: bool) -> &'static str {
+    if is_quick { "the write limit of a quick run (--max-write sets another)," } else { "--max-write" }
 }
 
 /// What Linux answers where there is no space.

@@ -4,6 +4,9 @@
 //! here. What is read, and the buffer, come first: small writes that are forced to flash leave pages that are half
 //! full, and from then on what belongs together may are on two of them. What small writes program is measured while the
 //! drive may still be new, before garbage collection runs.
+//!
+//! A real drive is never new, and its budgets may end the run early. There the cost of durability comes first: it takes
+//! a few megabytes, and a database needs it more than any other figure.
 
 use crate::probes::{
     buffer, cache, collection, content, latency, location, page, request_size, small_writes, throughput, units, volumes,
@@ -15,6 +18,9 @@ use crate::session::{Ended, Session};
 /// # Errors
 /// When learning ends early.
 pub(crate) fn run(session: &mut Session<'_, '_>) -> Result<(), Ended> {
+    if session.is_on_real_drive() {
+        session.step(&latency::DURABILITY, latency::probe_durability)?;
+    }
     let sizes = session.sizes_to_measure();
     let mut reads = session
         .step(&throughput::READS, |prober, draft, progress| throughput::probe_reads(prober, &sizes, draft, progress))?;

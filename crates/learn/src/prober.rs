@@ -11,7 +11,7 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::place::Sections;
 pub(crate) use crate::place::{Origin, SECTION};
-use crate::{Effort, LearnError, LearnOptions};
+use crate::{Effort, LearnError, LearnOptions, QuickLimits};
 
 /// What Linux answers of a drive or file system that does not know a request.
 const EOPNOTSUPP: i32 = 95;
@@ -49,6 +49,7 @@ pub(crate) struct Prober<'a> {
     sections: Sections,
     state: Region,
     max_write: Option<ByteSize>,
+    quick_limits: QuickLimits,
     deadline: Option<Nanos>,
     written: ByteSize,
     read: ByteSize,
@@ -77,6 +78,7 @@ impl<'a> Prober<'a> {
             sections,
             state: Region::Scattered,
             max_write: options.max_write,
+            quick_limits: options.quick_limits,
             deadline,
             written: ByteSize(0),
             read: ByteSize(0),
@@ -170,7 +172,7 @@ impl<'a> Prober<'a> {
     pub(crate) fn advance(&self, progress: &mut dyn Progress, stage: &str, fraction: f64) -> Result<(), LearnError> {
         progress.advance(stage, fraction)?;
         match self.deadline {
-            Some(deadline) if self.now() > deadline => Err(LearnError::TimeBudget),
+            Some(deadline) if self.now() > deadline => Err(self.out_of_time()),
             _ => Ok(()),
         }
     }
@@ -218,11 +220,20 @@ impl<'a> Prober<'a> {
         items
     }
 
+    fn out_of_time(&self) -> LearnError {
+        if self.quick_limits.time { LearnError::QuickTime } else { LearnError::TimeBudget }
+    }
+
     /// Counts a write against the limit.
     fn spend(&mut self, length: ByteSize) -> Result<(), LearnError> {
         let after = self.written + length;
         if let Some(limit) = self.max_write.filter(|&limit| after > limit) {
-            return Err(LearnError::WriteLimit { limit, written: self.written, next: length });
+            return Err(LearnError::WriteLimit {
+                is_quick: self.quick_limits.write,
+                limit,
+                written: self.written,
+                next: length,
+            });
         }
         self.written = after;
         self.state = Region::Scattered;
@@ -232,9 +243,12 @@ impl<'a> Prober<'a> {
     /// Fails before anything is done where `bytes` more are not allowed.
     pub(crate) fn afford(&self, bytes: ByteSize) -> Result<(), LearnError> {
         match self.max_write {
-            Some(limit) if self.written + bytes > limit => {
-                Err(LearnError::WriteLimit { limit, written: self.written, next: bytes })
-            }
+            Some(limit) if self.written + bytes > limit => Err(LearnError::WriteLimit {
+                is_quick: self.quick_limits.write,
+                limit,
+                written: self.written,
+                next: bytes,
+            }),
             _ => Ok(()),
         }
     }
@@ -300,7 +314,7 @@ impl<'a> Prober<'a> {
         let duration = if self.clock() == Clock::Virtual { AT_REST.0 } else { AT_REST.1 };
         self.flush()?;
         match self.deadline {
-            Some(deadline) if self.now().0.saturating_add(duration.0) > deadline.0 => Err(LearnError::TimeBudget),
+            Some(deadline) if self.now().0.saturating_add(duration.0) > deadline.0 => Err(self.out_of_time()),
             _ => self.rest(duration),
         }
     }
@@ -311,8 +325,16 @@ impl<'a> Prober<'a> {
         if self.state == Region::InOrder || !self.may_write {
             return Ok(());
         }
+        self.fill(self.region, progress)?;
+        self.state = Region::InOrder;
+        Ok(())
+    }
+
+    /// Writes at least the first `bytes` of the region in order, in large writes, flushes, and lets the data come to rest.
+    pub(crate) fn fill(&mut self, bytes: ByteSize, progress: &mut dyn Progress) -> Result<(), LearnError> {
         let longest = self.longest();
-        let pieces = self.sections.in_order(self.region);
+        let pieces: Vec<(ByteSize, ByteSize)> =
+            self.sections.in_order(self.region).into_iter().filter(|&(at, _)| at < bytes).collect();
         for (n, &(at, length)) in pieces.iter().enumerate() {
             if n.is_multiple_of(16) {
                 self.advance(progress, "filling the region", n as f64 / pieces.len() as f64)?;
@@ -323,9 +345,7 @@ impl<'a> Prober<'a> {
                 execute(self.device, Request::write(at + part, part_length))?;
             }
         }
-        self.come_to_rest()?;
-        self.state = Region::InOrder;
-        Ok(())
+        self.come_to_rest()
     }
 
     /// Writes the region in order, over and over, until the drive must have used all of its flash: from then on it

@@ -8,7 +8,7 @@
 
 use std::ops::ControlFlow;
 
-use flashwise_block::{ByteSize, Nanos, Progress};
+use flashwise_block::{ByteSize, Clock, Nanos, Progress};
 use flashwise_profile::{
     DeviceIdentity, DeviceProfile, Entry, Evidence as Noted, Recipe, SCHEMA, SCHEMA_VERSION, Verdict,
 };
@@ -17,6 +17,7 @@ use crate::draft::ProfileDraft;
 use crate::evidence::Evidence;
 use crate::prober::{Prober, RawSample};
 use crate::probes::collection;
+use crate::probes::latency::DURABILITY;
 use crate::step::Step;
 use crate::{LearnError, LearnOptions, Learned, Scope};
 
@@ -144,7 +145,12 @@ impl<'s, 'd> Session<'s, 'd> {
     ) -> Result<Outcome<E>, LearnError> {
         let options = self.options;
         let has_sizes = !step.at_sizes || !self.sizes_to_measure().is_empty();
-        let is_requested = has_sizes && (step.layout || options.scope == Scope::Complete);
+        let is_of_scope = match options.scope {
+            Scope::Complete => true,
+            Scope::Layout => step.layout,
+            Scope::Durability => step.name == DURABILITY.name,
+        };
+        let is_requested = has_sizes && is_of_scope;
         let is_done = self.done.iter().any(|name| name == step.name);
         if !is_requested || (is_done && !step.at_sizes) {
             return Ok(Outcome::LeftOut);
@@ -192,6 +198,11 @@ impl<'s, 'd> Session<'s, 'd> {
         Ok(Outcome::Ran(evidence.of_reads_alone()))
     }
 
+    /// Whether the drive is a real one, which has been written before: no probe finds it new.
+    pub(crate) fn is_on_real_drive(&self) -> bool {
+        self.prober.clock() == Clock::Wall
+    }
+
     /// Sizes that were requested, and of which nothing is known yet.
     pub(crate) fn sizes_to_measure(&self) -> Vec<ByteSize> {
         let known = |size: &ByteSize| self.draft.at_sizes.iter().any(|at| at.request_bytes == size.bytes());
@@ -219,7 +230,9 @@ impl<'s, 'd> Session<'s, 'd> {
             // too.
             let written = self.prober.written();
             let spent = self.spent.take().map(|why| match why {
-                LearnError::WriteLimit { limit, next, .. } => LearnError::WriteLimit { limit, written, next },
+                LearnError::WriteLimit { is_quick, limit, next, .. } => {
+                    LearnError::WriteLimit { is_quick, limit, written, next }
+                }
                 other => other,
             });
             self.stopped = self.stopped.take().or(spent);

@@ -118,6 +118,10 @@ pub struct Evidence {
     /// Whether the probe was not started because this kind of drive is not written so much unasked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left_out: bool,
+    /// Whether no probe for the figure ran to its end: a budget was spent, or the drive may not be written so much. If
+    /// the figure has no value, its verdict is "not tried".
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub not_tried: bool,
     /// Name of the curve in [`Curves::probes`] that it was read from; `None` where another list of [`Curves`] holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curve: Option<String>,

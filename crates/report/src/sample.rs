@@ -88,6 +88,7 @@ fn samsung_profile() -> DeviceProfile {
             recipe: "random 8 KiB writes, 1 to 256 in flight".to_owned(),
             reason: "throughput still grew at the largest depth".to_owned(),
             left_out: false,
+            not_tried: false,
             curve: None,
         }],
         curves: Curves {

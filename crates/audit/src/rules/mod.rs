@@ -186,6 +186,7 @@ impl Rule {
 fn known<T: Copy>(figure: &Figure<T>, what: &str) -> Result<T, String> {
     match figure.verdict {
         Verdict::Absent => Err(format!("the drive has no {what}")),
+        Verdict::Inconclusive if figure.value.is_none() => Err(format!("the profile has no {what}")),
         _ => figure.known().ok_or_else(|| format!("the drive's {what} is inconclusive")),
     }
 }

@@ -9,14 +9,15 @@ use std::sync::Arc;
 use flashwise_audit::{Audit, AuditOptions, DatabaseSystem, Finding, Judgement, PartitionAudit, Rule, audit_trace};
 use flashwise_block::input::check_regular;
 use flashwise_block::temporary::TemporaryFolder;
-use flashwise_block::{Alignment, ByteSize, file_extents, partition_table};
-use flashwise_profile::DeviceProfile;
+use flashwise_block::{Alignment, ByteSize, Nanos, file_extents, partition_table};
+use flashwise_learn::{Effort, LearnError, LearnOptions, Scope, learn};
+use flashwise_profile::{DeviceProfile, Verdict};
 use flashwise_report::audit::AuditDocument;
 use flashwise_report::{OwnFile, audit_page, render_audit};
 use flashwise_trace::capture::{self, CaptureError, TracedCommand};
 use flashwise_trace::{IoTrace, ReadOptions, TraceFormat, TraceReader};
-use flashwise_tune::sqlite::{Statements, UserWorkload, Workload};
-use flashwise_tune::{DEFAULT_TARGET, Target};
+use flashwise_tune::sqlite::{LEARN_REGION, Statements, UserWorkload, Workload, learn_options};
+use flashwise_tune::{DEFAULT_TARGET, Target, TuneError};
 
 use super::read_profile;
 use crate::arguments::{AuditArguments, FailOn, LeastCost};
@@ -106,6 +107,11 @@ fn through_vfs(
     profile: &DeviceProfile,
 ) -> Result<Audited, Failure> {
     let target = Target::parse(options.target.as_deref().unwrap_or(DEFAULT_TARGET))?;
+    let measured = with_flush(&target, profile)?;
+    let profile = measured.as_ref().unwrap_or(profile);
+    let remark = measured.as_ref().and_then(|measured| measured.parameters.flush_ns.value);
+    let remark =
+        remark.map(|ns| format!("the profile had no time of a flush; it was measured on the target: {}", Nanos(ns)));
     let workload = UserWorkload {
         database: database.to_owned(),
         sql: Statements::File(sql.to_owned()),
@@ -117,7 +123,28 @@ fn through_vfs(
     }
     let sqlite = AuditOptions { system: Some(DatabaseSystem::Sqlite), ..audit_options(options, false) };
     let audit = flashwise_audit::audit(&trace, profile, &sqlite);
-    Ok(Audited { name: format!("{} on {}", sql.display(), database.display()), remarks: Vec::new(), audit })
+    let remarks = remark.into_iter().collect();
+    Ok(Audited { name: format!("{} on {}", sql.display(), database.display()), remarks, audit })
+}
+
+/// The profile with the time of a flush, which the rule on flushes needs, if the profile has none and the target is its
+/// drive.
+fn with_flush(target: &Target, profile: &DeviceProfile) -> Result<Option<DeviceProfile>, Failure> {
+    let flush = &profile.parameters.flush_ns;
+    let is_missing = flush.verdict == Verdict::Inconclusive && flush.value.is_none();
+    if !is_missing || profile.parameters.write_unit_bytes.known().is_none() {
+        return Ok(None);
+    }
+    let mut device = target.open(1, LEARN_REGION)?;
+    let clock = device.info().clock;
+    let resume = Some(Box::new(profile.clone()));
+    let usual = learn_options(target, 1, clock);
+    let options = LearnOptions { scope: Scope::Durability, effort: Effort::Quick, resume, ..usual };
+    match learn(&mut *device, &options, &mut Bar::new()) {
+        Ok(measured) => Ok(Some(measured)),
+        Err(LearnError::OtherDrive { .. } | LearnError::TooSmall { .. }) => Ok(None),
+        Err(error) => Err(TuneError::from(error).into()),
+    }
 }
 
 /// Of a command that is run.

@@ -6,10 +6,11 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
 
+use flashwise_block::DiskConditions;
 use flashwise_block::output::OutputFolder;
 use flashwise_learn::fio::job_files;
 use flashwise_learn::score::{Score, score};
-use flashwise_learn::{Effort, LearnOptions, Learned, RawSample, Scope, learn_step_by_step};
+use flashwise_learn::{Effort, LearnOptions, Learned, QuickLimits, RawSample, Scope, learn_step_by_step};
 use flashwise_profile::{DeviceProfile, Entry, Parameters, Verdict};
 use flashwise_report::{OwnFile, profile_page, render_profile, render_score};
 use flashwise_truth::truth;
@@ -44,6 +45,9 @@ pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failur
     if let Some(warning) = plan.warning() {
         note(&warning);
     }
+    if let Some(conditions) = conditions(&target) {
+        note(&conditions);
+    }
     let learned = learn(&target, options, &files)?;
     files.write(&learned)?;
     if let Some(why) = learned.stopped {
@@ -60,6 +64,16 @@ pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failur
         None => output.print(&profile, |style| render_profile(&profile, style))?,
     }
     Ok(if profile.is_conclusive() { ExitCode::SUCCESS } else { ExitCode::from(INCONCLUSIVE) })
+}
+
+/// What blurs the latencies of a real drive, in a line.
+fn conditions(target: &Target) -> Option<String> {
+    let path = match target {
+        Target::Simulated { .. } => return None,
+        Target::Directory(path) => path.as_path(),
+        Target::Raw(raw) => raw.path(),
+    };
+    Some(DiskConditions::of(path).to_string()).filter(|line| !line.is_empty())
 }
 
 /// Job files that were written.
@@ -124,11 +138,17 @@ fn learn(target: &Target, options: &LearnArguments, files: &Files) -> Result<Lea
     };
     let quick = if options.quick { target.quick_limits(device.info().capacity) } else { None };
     let (quick_write, quick_time) = quick.unzip();
+    let quick_limits = QuickLimits {
+        write: options.max_write.is_none()
+            && quick_write.is_some_and(|quick| target.write_limit().is_none_or(|limit| quick <= limit)),
+        time: options.time_budget.is_none() && quick_time.is_some(),
+    };
     let learn_options = LearnOptions {
         scope: Scope::Complete,
         effort,
         max_write: options.max_write.or(quick_write).into_iter().chain(target.write_limit()).min(),
         time_budget: options.time_budget.or(quick_time),
+        quick_limits,
         request_sizes: options.request_size.clone(),
         resume: resume.map(Box::new),
         keep_raw: options.raw.is_some(),

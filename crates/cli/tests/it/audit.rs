@@ -313,6 +313,42 @@ fn sql_is_audited_through_the_vfs_while_it_runs_on_a_copy() {
 }
 
 #[test]
+fn a_time_of_a_flush_that_the_profile_lacks_is_measured_on_its_drive() {
+    let place = Place::new();
+    place.run(&["learn", "sim:samsung-960-evo", "--quick", "--max-write", "3g", "--profile", "p.toml"]);
+    let profile = place.read("p.toml");
+    let (before, rest) = profile.split_once("[parameters.flush_ns]").unwrap();
+    let (_, after) = rest.split_once("\n[").unwrap();
+    place.write("p.toml", &format!("{before}[{after}").replace(", \"durability\"", ""));
+    place.database("a.db");
+    place.write("q.sql", "UPDATE t SET v = v || 'x' WHERE k = 1;\nUPDATE t SET v = v || 'y' WHERE k = 2;\n");
+    let document = audit(&place, &["--db", "a.db", "--sql", "q.sql", "-o", "json"]).document();
+    assert!(document["remarks"].to_string().contains("the profile had no time of a flush"), "{document}");
+    assert!(finding(&document, "sync-less-often")["statement"].as_str().unwrap().starts_with("a flush (it takes "));
+    // Without a target it is named as missing.
+    place.write("t.csv", "at_ns,operation,role,offset_bytes,length_bytes,latency_ns\n0,write,database,0,65536,20000\n");
+    let document = audit(&place, &["t.csv", "-o", "json"]).document();
+    let unjudged = document["unjudged"].to_string();
+    assert!(unjudged.contains("the profile has no time of a flush"), "{unjudged}");
+}
+
+#[test]
+fn a_rule_that_is_better_left_broken_is_no_violation_and_no_exit_code() {
+    let place = Place::with_profile();
+    let header = "at_ns,operation,role,offset_bytes,length_bytes,latency_ns\n";
+    // Point lookups of 4 KiB: pages of a chunk at hot locations would only make them longer.
+    let lookups =
+        (0..400_u64).map(|n| format!("{},read,database,{},4096,80000\n", n * 200_000, n * n * 7919 % 40_001 * 4096));
+    place.write("t.csv", &(header.to_owned() + &lookups.collect::<String>()));
+    let document = audit(&place, &["t.csv", "-o", "json"]).expect(0).document();
+    let reads = finding(&document, "read-chunks-at-hot-locations");
+    assert_eq!((reads["violations"].as_u64(), &reads["judgement"]), (Some(400), &"leave-it".into()), "{document}");
+    let text = audit(&place, &["t.csv"]).expect(0).stdout;
+    assert!(text.contains("Measured: leave as it is."), "{text}");
+    assert_eq!(audit(&place, &["t.csv", "--fail-on", "any,0"]).code, 0);
+}
+
+#[test]
 fn an_audit_fails_only_from_the_cost_on_that_was_asked_for() {
     let place = Place::with_profile();
     let header = "at_ns,operation,role,offset_bytes,length_bytes,latency_ns\n";

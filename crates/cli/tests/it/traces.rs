@@ -216,7 +216,7 @@ fn the_files_of_blktrace_are_one_trace_for_every_verb() {
         place.run(&["trace", "convert", name, "a.csv"]).expect(0);
         assert!(place.read("a.csv").contains(",write,unknown,4096,4096,80000"), "{}", place.read("a.csv"));
         std::fs::remove_file(place.path("a.csv")).unwrap();
-        let told = place.run(&["audit", name, "--profile", "p.toml"]).expect(3).stderr;
+        let told = place.run(&["audit", name, "--profile", "p.toml"]).expect(0).stderr;
         assert!(told.contains("read as blktrace: blktrace files, one per CPU, merged by time"), "{told}");
     }
     for name in ["t", "t/sda.blktrace.1"] {

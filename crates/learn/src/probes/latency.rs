@@ -20,7 +20,7 @@ use crate::stats::graded::{INTERVAL_SHARE_MAX, both, measured, whole};
 use crate::stats::{interval95, median, rank};
 use crate::step::Step;
 use crate::verdict::{Doubt, Wording, applying, doubt};
-use crate::{Effort, LearnError};
+use crate::{Effort, LearnError, REGION_BYTES_MIN};
 
 use super::buffer::WriteBuffer;
 use super::throughput::Reads;
@@ -237,8 +237,18 @@ pub(crate) fn probe_durability(
     draft: &mut ProfileDraft,
     progress: &mut dyn Progress,
 ) -> Result<Durability, LearnError> {
-    prober.fill_region(progress)?;
-    let samples = cases(prober, prober.region(), repetitions(prober.effort), progress)?;
+    let area = match prober.clock() {
+        Clock::Virtual => {
+            prober.fill_region(progress)?;
+            prober.region()
+        }
+        // The first step of a real drive; the whole region may be more than a budget allows.
+        Clock::Wall => {
+            prober.fill(REGION_BYTES_MIN, progress)?;
+            REGION_BYTES_MIN
+        }
+    };
+    let samples = cases(prober, area, repetitions(prober.effort), progress)?;
     let durability = Durability::of(&samples, &mut prober.random);
     let [write, durable, empty, one] = &samples;
     let ns = |values: &[f64]| format!("{}", Nanos(median(values.to_vec()) as u64));

@@ -4,8 +4,10 @@
 use crate::support;
 use std::sync::OnceLock;
 
-use flashwise_block::{BlockDevice, ByteSize, Nanos, Silent};
-use flashwise_learn::{LearnError, LearnOptions, Learned, learn};
+use flashwise_block::{
+    BlockDevice, BlockError, ByteSize, Clock, Completion, DeviceCounters, DeviceInfo, Nanos, Request, Silent,
+};
+use flashwise_learn::{Effort, LearnError, LearnOptions, Learned, QuickLimits, Scope, learn};
 use flashwise_profile::{DeviceProfile, Verdict};
 use support::{Counting, complete, is_told, layout, learn_with_checkpoints, reason, small_drive, through_toml};
 
@@ -115,6 +117,73 @@ fn a_time_that_allows_nothing_is_an_error_that_names_it() {
         assert_eq!(learned.stopped, Some(LearnError::TimeBudget));
         assert!(LearnError::TimeBudget.to_string().contains("--time-budget"));
     }
+}
+
+/// A drive that counts as a real one.
+struct Real<D> {
+    drive: D,
+    info: DeviceInfo,
+}
+
+impl<D: BlockDevice> Real<D> {
+    fn new(drive: D) -> Self {
+        let info = DeviceInfo { clock: Clock::Wall, ..drive.info().clone() };
+        Self { drive, info }
+    }
+}
+
+impl<D: BlockDevice> BlockDevice for Real<D> {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+    fn now(&self) -> Nanos {
+        self.drive.now()
+    }
+    fn submit(&mut self, request: Request) -> Result<(), BlockError> {
+        self.drive.submit(request)
+    }
+    fn wait(&mut self) -> Result<Option<Completion>, BlockError> {
+        self.drive.wait()
+    }
+    fn outstanding(&self) -> usize {
+        self.drive.outstanding()
+    }
+    fn pause(&mut self, duration: Nanos) -> Result<(), BlockError> {
+        self.drive.pause(duration)
+    }
+    fn counters(&self) -> DeviceCounters {
+        self.drive.counters()
+    }
+    fn writable(&self) -> ByteSize {
+        self.drive.writable()
+    }
+}
+
+#[test]
+fn on_a_real_drive_the_flush_is_measured_first_and_what_a_quick_run_does_not_reach_was_not_tried() {
+    let mut drive = Real::new(small_drive());
+    let quick_limits = QuickLimits { write: true, time: true };
+    let limit = Some(ByteSize::mib(70));
+    let options =
+        LearnOptions { max_write: limit, quick_limits, effort: Effort::Quick, whole_drive: false, ..complete() };
+    let (learned, _) = learn_with_checkpoints(&mut drive, &options, &mut Silent);
+    let profile = learned.unwrap().profile;
+    assert_eq!(profile.recipe.probes.first().map(String::as_str), Some("durability"));
+    assert_eq!(profile.parameters.flush_ns.verdict, Verdict::Certain, "{:?}", profile.parameters.flush_ns);
+    let unit = profile.evidence.iter().find(|evidence| evidence.figure == "write_unit_bytes").unwrap();
+    assert!(unit.not_tried && unit.reason.contains("the write limit of a quick run"), "{unit:?}");
+    assert!(!unit.reason.contains("by --max-write"), "a limit that nobody gave: {unit:?}");
+    let flush = profile.evidence.iter().find(|evidence| evidence.figure == "flush_ns").unwrap();
+    assert!(!flush.not_tried);
+    assert_eq!(through_toml(&profile), profile);
+}
+
+#[test]
+fn the_cost_of_durability_alone_is_a_scope() {
+    let options = LearnOptions { scope: Scope::Durability, ..complete() };
+    let (learned, ..) = within(&options);
+    assert_eq!(learned.profile.recipe.probes, ["durability"]);
+    assert_eq!(learned.profile.parameters.flush_ns.verdict, Verdict::Certain);
 }
 
 #[test]

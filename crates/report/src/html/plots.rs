@@ -24,10 +24,17 @@ pub(super) fn tick(value: f64) -> String {
     }
 }
 
-/// An axis of latencies from zero, in µs or ms, with the factor from ns.
-fn latency_axis(what: &str, highest_ns: u64) -> (Axis, f64) {
-    let (unit, factor) = if highest_ns >= 10_000_000 { ("ms", 1e-6) } else { ("µs", 1e-3) };
-    (Axis::from_zero(format!("{what}, {unit}"), highest_ns as f64 * factor, tick), factor)
+/// The unit of latencies up to `highest_ns`, and the factor from ns: ms where µs would need five digits.
+pub(super) fn latency_unit(highest_ns: f64) -> (&'static str, f64) {
+    if highest_ns >= 1e7 { ("ms", 1e-6) } else { ("µs", 1e-3) }
+}
+
+/// An axis of these latencies, in µs or ms, with the factor from ns.
+fn latency_axis<'a>(what: &str, latencies: impl Iterator<Item = &'a MedianNs> + Clone) -> (Axis, f64) {
+    let highest = latencies.clone().map(|latency| latency.high).max().unwrap_or(0) as f64;
+    let lowest = latencies.map(|latency| latency.low).min().unwrap_or(0) as f64;
+    let (unit, factor) = latency_unit(highest);
+    (Axis::around(format!("{what}, {unit}"), lowest * factor, highest * factor, tick), factor)
 }
 
 fn latency_point(x: f64, latency: &MedianNs, factor: f64, where_: &str) -> Point {
@@ -60,7 +67,7 @@ fn size_chart(
     let all = || series.iter().flat_map(|(_, points)| points);
     let sizes = || all().map(|(size, _)| *size);
     let (low, high) = (sizes().min()? as f64, sizes().max()? as f64);
-    let (y, factor) = latency_axis(y, all().map(|(_, latency)| latency.high).max()?);
+    let (y, factor) = latency_axis(y, series.iter().flat_map(|(_, points)| points).map(|(_, latency)| latency));
     let draw = |(i, (name, points)): (usize, (String, Vec<(u64, MedianNs)>))| Series {
         name,
         class: CLASSES[i % CLASSES.len()],
@@ -109,8 +116,7 @@ fn window(curve: &LocationCurve) -> u64 {
 
 /// The same without marks.
 pub(super) fn unmarked_location(curve: &LocationCurve) -> LineChart {
-    let highest = curve.latency_ns.iter().map(|l| l.high).max().unwrap_or(0);
-    let (y, factor) = latency_axis("median latency", highest);
+    let (y, factor) = latency_axis("median latency", curve.latency_ns.iter());
     let point = |(i, latency): (usize, &MedianNs)| {
         let offset = (i as u64).saturating_mul(curve.step_bytes);
         latency_point(offset as f64, latency, factor, &format!("offset {}", bytes(offset)))

@@ -50,6 +50,8 @@ pub(super) fn chart(curve: &ProbeCurve, figures: &[Entry]) -> Option<LineChart> 
     let fit: Vec<_> = curve.fit.iter().copied().filter(|&(x, y)| can_be(x) && can_be(y)).collect();
     let highest_fit = fit.iter().map(|&(_, y)| y).fold(0.0, f64::max);
     let highest = points.iter().map(|p| p.high.max(p.y)).fold(highest_fit, f64::max);
+    let lowest_fit = fit.iter().map(|&(_, y)| y).fold(f64::INFINITY, f64::min);
+    let lowest = points.iter().map(|p| p.low.min(p.y)).fold(lowest_fit, f64::min);
     let (mut x, y) = (Scale::new(&curve.x, last), Scale::new(&curve.y, highest));
     let (low, high) = fit.iter().fold((first, last), |(low, high), &(x, _)| (low.min(x), high.max(x)));
     let axis = if doubles(&points) { x.logarithmic(first, high) } else { x.linear(low, high) };
@@ -57,7 +59,7 @@ pub(super) fn chart(curve: &ProbeCurve, figures: &[Entry]) -> Option<LineChart> 
     Some(LineChart {
         title: capital(&curve.name),
         x: axis,
-        y: Axis::from_zero(y.label(), highest * y.factor, tick),
+        y: Axis::around(y.label(), lowest * y.factor, highest * y.factor, tick),
         series: vec![Series { name: "measured".to_owned(), class: "s1", points: line }],
         fit: fit.into_iter().map(|(a, b)| (a * x.factor, b * y.factor)).collect(),
         marks: figures.iter().flat_map(|figure| marks(figure, &x)).collect(),
@@ -153,6 +155,7 @@ impl<'a> Scale<'a> {
                 self.factor = of;
                 Axis::log2(self.what, low * of, high * of, |v| bytes(v.round() as u64))
             }
+            Kind::Time(_) => Axis::log10(self.label(), low * self.factor, high * self.factor, tick),
             _ => Axis::log2(self.label(), low * self.factor, high * self.factor, tick),
         }
     }

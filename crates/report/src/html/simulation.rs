@@ -3,7 +3,7 @@
 use flashwise_sim::{Interval, Responses, Simulation};
 use maud::{Markup, html};
 
-use super::plots::tick;
+use super::plots::{latency_unit, tick};
 use super::{shell, tables};
 use crate::svg::{Axis, Bar, BarChart, BarGroup, LineChart, Point, Series};
 use crate::text::numbers::{bytes, grouped, significant, time, two_decimals};
@@ -109,8 +109,9 @@ fn distribution(s: &Simulation) -> LineChart {
         .collect();
     const CLASSES: [&str; 4] = ["s1", "s2", "s3", "s4"];
     let told = &kinds[..kinds.len().min(CLASSES.len())];
-    let times = || told.iter().flat_map(|(_, r)| &r.distribution).map(|p| p.response_ns.max(1) as f64 / 1e3);
-    let (low, high) = times().fold((f64::INFINITY, 0.0_f64), |(low, high), us| (low.min(us), high.max(us)));
+    let times = || told.iter().flat_map(|(_, r)| &r.distribution).map(|p| p.response_ns.max(1) as f64);
+    let (low, high) = times().fold((f64::INFINITY, 0.0_f64), |(low, high), ns| (low.min(ns), high.max(ns)));
+    let (unit, factor) = latency_unit(high);
     let series = |(i, (name, responses)): (usize, &(String, &Responses))| Series {
         name: name.clone(),
         class: CLASSES[i],
@@ -119,13 +120,18 @@ fn distribution(s: &Simulation) -> LineChart {
             .iter()
             .map(|p| {
                 let words = format!("{} % within {}", p.percent, time(p.response_ns));
-                point(p.response_ns.max(1) as f64 / 1e3, p.percent, words)
+                point(p.response_ns.max(1) as f64 * factor, p.percent, words)
             })
             .collect(),
     };
     LineChart {
         title: "Response time distribution".to_owned(),
-        x: Axis::log2("response time, µs", if low.is_finite() { low } else { 1.0 }, high, significant),
+        x: Axis::log10(
+            format!("response time, {unit}"),
+            if low.is_finite() { low * factor } else { 1.0 },
+            high * factor,
+            tick,
+        ),
         y: Axis::from_zero("percent of requests", 100.0, |v| v.to_string()),
         series: told.iter().enumerate().map(series).collect(),
         fit: Vec::new(),
@@ -135,33 +141,32 @@ fn distribution(s: &Simulation) -> LineChart {
 
 /// IOPS, bytes, response time and write amplification by time; of those, what there is.
 fn over_time(s: &Simulation) -> Vec<LineChart> {
-    let chart = |title: &str, y: &str, value: fn(&Interval) -> Option<f64>, words: fn(f64) -> String| {
+    let slowest = s.time_series.intervals.iter().filter_map(|i| i.mean_response_ns).fold(0.0, f64::max);
+    let (latency_unit, latency_factor) = latency_unit(slowest);
+    let mean = format!("mean, {latency_unit}");
+    let chart = |title: &str, y: &str, scale: f64, value: fn(&Interval) -> Option<f64>, words: fn(f64) -> String| {
         let points: Vec<_> = s.time_series.intervals.iter().filter_map(|i| Some((i.start_ns, value(i)?))).collect();
         if points.is_empty() {
             return None;
         }
         let (unit, factor) = time_unit(s.elapsed_ns);
         let highest = points.iter().map(|&(_, y)| y).fold(0.0, f64::max);
-        let draw = |&(at, y): &(u64, f64)| point(at as f64 * factor, y, format!("{}: {}", time(at), words(y)));
+        let lowest = points.iter().map(|&(_, y)| y).fold(f64::INFINITY, f64::min);
+        let draw = |&(at, y): &(u64, f64)| point(at as f64 * factor, y * scale, format!("{}: {}", time(at), words(y)));
         Some(LineChart {
             title: title.to_owned(),
-            x: Axis::from_zero(format!("time, {unit}"), s.elapsed_ns as f64 * factor, significant),
-            y: Axis::from_zero(y, highest, tick),
+            x: Axis::between(format!("time, {unit}"), 0.0, s.elapsed_ns as f64 * factor, significant),
+            y: Axis::around(y, lowest * scale, highest * scale, tick),
             series: vec![Series { name: title.to_owned(), class: "s1", points: points.iter().map(draw).collect() }],
             fit: Vec::new(),
             marks: Vec::new(),
         })
     };
     let charts = [
-        chart("Requests a second", "requests a second", |i| Some(i.iops), significant),
-        chart("MiB a second", "MiB a second", |i| Some(i.bytes_per_s / f64::from(1 << 20)), significant),
-        chart(
-            "Mean response time",
-            "mean, µs",
-            |i| i.mean_response_ns.map(|ns| ns / 1e3),
-            |us| time((us * 1e3) as u64),
-        ),
-        chart("Write amplification", "programmed ÷ written", |i| i.write_amplification, two_decimals),
+        chart("Requests a second", "requests a second", 1.0, |i| Some(i.iops), significant),
+        chart("MiB a second", "MiB a second", 1.0, |i| Some(i.bytes_per_s / f64::from(1 << 20)), significant),
+        chart("Mean response time", &mean, latency_factor, |i| i.mean_response_ns, |ns| time(ns as u64)),
+        chart("Write amplification", "programmed ÷ written", 1.0, |i| i.write_amplification, two_decimals),
     ];
     charts.into_iter().flatten().collect()
 }

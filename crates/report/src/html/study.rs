@@ -81,6 +81,7 @@ fn line_chart(chart: &StudyChart) -> LineChart {
     let low = points().map(|point| point.x).fold(f64::INFINITY, f64::min);
     let high = points().map(|point| point.x).fold(0.0, f64::max);
     let top = points().map(|point| point.y.high).fold(0.0, f64::max);
+    let bottom = points().map(|point| point.y.low).fold(f64::INFINITY, f64::min);
     let x_write = if chart.x_is_bytes { short_bytes } else { short_count };
     let series = chart.series.iter().zip(LINES).map(|(series, class)| Series {
         name: series.name.clone(),
@@ -97,7 +98,7 @@ fn line_chart(chart: &StudyChart) -> LineChart {
     LineChart {
         title: chart.title.clone(),
         x: Axis::log2(chart.x_label.clone(), low, high, x_write),
-        y: Axis::from_zero(chart.y_label.clone(), top, significant),
+        y: Axis::around(chart.y_label.clone(), bottom, top, significant),
         series: series.collect(),
         fit: Vec::new(),
         marks: Vec::new(),

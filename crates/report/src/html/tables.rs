@@ -102,7 +102,7 @@ pub(super) fn finding_list(list: &[Finding], after: Option<&[Finding]>, simulate
         @for (index, broken) in violations.iter().enumerate() { (one_finding(index + 1, broken, simulated)) }
         @if !left.is_empty() {
             p.small { (findings::LEAVE_AS_IT_IS) }
-            ul.small { @for broken in &left { li { (kept_together(&findings::left_line(broken.shown, simulated))) } } }
+            ul.small { @for broken in &left { li { (kept_together(&findings::left_line(broken.shown))) } } }
         }
     }
 }

@@ -95,6 +95,7 @@ fn probed() -> DeviceProfile {
         recipe: recipe.to_owned(),
         reason: reason.to_owned(),
         left_out: false,
+        not_tried: false,
         curve: curve.map(str::to_owned),
     };
     profile.evidence.extend([
@@ -163,7 +164,7 @@ fn the_page_of_an_audit_draws_the_requests_in_the_colours_of_the_rules() {
     assert!(page.contains("…g/path/to/a/file/of/the/log"), "a long name keeps its end: {page}");
     let page = words(&page);
     assert!(page.contains("3 of the 4 rules that could be checked are violated, costliest first."), "{page}");
-    assert!(page.contains("1 write-whole-units") && page.contains("no violation"), "{page}");
+    assert!(page.contains("write-whole-units") && page.contains("no violation"), "{page}");
 }
 
 #[test]

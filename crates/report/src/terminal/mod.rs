@@ -127,6 +127,7 @@ fn parameter_table(screen: &mut Screen, profile: &DeviceProfile) {
 
 fn parameter_row(row: &parameters::ParameterRow) -> Vec<Text> {
     let ink = match row.verdict {
+        Verdict::Inconclusive if row.verdict_text == parameters::NOT_TRIED => Ink::Faint,
         Verdict::Certain => Ink::Plain,
         Verdict::Inconclusive => Ink::Doubtful,
         Verdict::Absent => Ink::Faint,
@@ -150,7 +151,7 @@ fn finding_list(screen: &mut Screen, list: &[Finding], after: Option<&[Finding]>
     if !left.is_empty() {
         screen.gap();
         screen.paragraph(findings::LEAVE_AS_IT_IS);
-        left.iter().for_each(|broken| screen.bullet(&findings::left_line(broken.shown, simulated)));
+        left.iter().for_each(|broken| screen.bullet(&findings::left_line(broken.shown)));
     }
 }
 

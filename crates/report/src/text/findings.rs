@@ -12,10 +12,15 @@ use super::numbers::{bytes, grouped, share, time};
 /// Places and processes that are named in a line.
 const NAMED: usize = 3;
 
-/// The text as a sentence of its own.
+/// The text as a sentence of its own. A name at its start keeps its letters: of a file, a setting or an option.
 pub(crate) fn sentence(text: &str) -> String {
+    let first_word = text.split_whitespace().next().unwrap_or_default().trim_end_matches(['.', ',', ':', ';']);
+    let is_name = first_word.contains(|c: char| "./_=<".contains(c) || c.is_ascii_digit());
     let mut chars = text.chars();
-    let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
+    let first: String = match is_name {
+        true => chars.next().into_iter().collect(),
+        false => chars.next().into_iter().flat_map(char::to_uppercase).collect(),
+    };
     let end = if text.ends_with(['.', '!', '?']) { "" } else { "." };
     format!("{first}{}{end}", chars.as_str())
 }
@@ -154,8 +159,24 @@ pub(crate) const LEAVE_AS_IT_IS: &str =
     "Measured: leave as it is. On this drive the remedy costs as much as it saves, or more:";
 
 /// A rule that is better left broken, in a line.
-pub(crate) fn left_line(finding: &Finding, simulated: Option<&Simulated>) -> String {
-    format!("{}: {}; {}", finding.rule.name(), frequency(finding), cost(&finding.cost, simulated))
+pub(crate) fn left_line(finding: &Finding) -> String {
+    format!("{}: {}; {}", finding.rule.name(), frequency(finding), effect_of_remedy(&finding.cost))
+}
+
+/// What a remedy that does not pay would cost and save: `fixed, they take 9.1 µs of drive time more and 4 KiB of flash
+/// bytes less`.
+fn effect_of_remedy(cost: &Cost) -> String {
+    let one = |saved: Option<i64>, words: &dyn Fn(u64) -> String, what: &str| {
+        let saved = saved.filter(|&saved| saved != 0)?;
+        let direction = if saved < 0 { "more" } else { "less" };
+        Some(format!("{} of {what} {direction}", words(saved.unsigned_abs())))
+    };
+    let told = [one(cost.time_ns, &time, "drive time"), one(cost.flash_bytes, &bytes, "flash bytes")];
+    let told: Vec<String> = told.into_iter().flatten().collect();
+    match told.is_empty() {
+        true => "fixed, they take the same".to_owned(),
+        false => format!("fixed, they take {}", told.join(" and ")),
+    }
 }
 
 /// The rules without a violation, in a sentence.
@@ -268,5 +289,31 @@ pub(crate) fn headline(audit: &Audit) -> String {
         0 => violated,
         1 => format!("{violated} For 1 more, the remedy costs as much as it saves, or more."),
         left => format!("{violated} For {left} more, the remedy costs as much as it saves, or more."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_remedy_that_does_not_pay_would_do_is_told() {
+        let of = |time_ns, flash_bytes| {
+            effect_of_remedy(&Cost {
+                time_ns: Some(time_ns),
+                flash_bytes: Some(flash_bytes),
+                is_in_steady_state: false,
+            })
+        };
+        assert_eq!(of(-9_100, 4096), "fixed, they take 9.1 µs of drive time more and 4 KiB of flash bytes less");
+        assert_eq!(of(0, 0), "fixed, they take the same");
+    }
+
+    #[test]
+    fn a_sentence_starts_with_a_capital_unless_a_name_is_there() {
+        assert_eq!(sentence("commit several transactions"), "Commit several transactions.");
+        assert_eq!(sentence("queries.sql has no writes."), "queries.sql has no writes.");
+        assert_eq!(sentence("innodb_doublewrite=OFF saves a write"), "innodb_doublewrite=OFF saves a write.");
+        assert_eq!(sentence("nothing"), "Nothing.");
     }
 }

@@ -47,9 +47,14 @@ pub(crate) fn change(ratio: f64) -> String {
     }
 }
 
-/// The two ends of an interval of ratios: `+27.3…+30.8 %`.
+/// The two ends of an interval of ratios, in one unit: `+27.3…+30.8 %`, or `×2.05…×3.19` where the upper end is a
+/// multiple.
 pub(crate) fn change_interval(low: f64, high: f64) -> String {
-    let (low, high) = (change(low), change(high));
+    let (low_text, high_text) = (change(low), change(high));
+    if high_text.starts_with('×') && low_text.ends_with('%') {
+        return format!("×{}…{high_text}", significant(low));
+    }
+    let (low, high) = (low_text, high_text);
     match low.strip_suffix(" %") {
         Some(number) if high.ends_with('%') => format!("{number}…{high}"),
         _ => format!("{low}…{high}"),
@@ -117,6 +122,14 @@ mod tests {
     fn ratios_are_told_as_changes() {
         let changes = [1.291, 0.5, 1.0, 0.9999, 3.5, 0.0, f64::INFINITY].map(change);
         assert_eq!(changes, ["+29.1 %", "−50.0 %", "0.0 %", "0.0 %", "×3.50", "−100.0 %", "–"]);
+    }
+
+    #[test]
+    fn both_ends_of_an_interval_have_one_unit() {
+        assert_eq!(change_interval(1.273, 1.308), "+27.3…+30.8 %");
+        assert_eq!(change_interval(0.9, 1.05), "−10.0…+5.0 %");
+        assert_eq!(change_interval(2.049, 3.19), "×2.05…×3.19");
+        assert_eq!(change_interval(3.5, 4.25), "×3.50…×4.25");
     }
 
     #[test]

@@ -7,6 +7,9 @@ use flashwise_profile::{AtSize, DeviceProfile, Entry, Evidence, Figure, HotLocat
 use super::groups::{ASYMMETRY, GROUPS, Group, OTHER_SIZES};
 use super::numbers::{bytes, grouped, percentage, time, two_decimals};
 
+/// Verdict of a figure that no probe examined.
+pub(crate) const NOT_TRIED: &str = "not tried";
+
 /// A figure in words.
 pub(crate) struct ParameterRow {
     pub(crate) key: &'static str,
@@ -27,14 +30,16 @@ impl ParameterRow {
     }
 
     fn of(key: &'static str, figure: &Figure<Quantity>, name: Cow<'static, str>, evidence: Option<&Evidence>) -> Self {
-        let is_left_out = evidence.is_some_and(|evidence| evidence.left_out);
+        let is_not_tried = figure.verdict == Verdict::Inconclusive
+            && figure.value.is_none()
+            && evidence.is_some_and(|evidence| evidence.left_out || evidence.not_tried);
         let reason = evidence.map_or_else(String::new, |evidence| evidence.reason.clone());
         let interval = match (figure.low, figure.high) {
             (Some(low), Some(high)) => interval(low, high),
             _ => "–".to_owned(),
         };
         let value = value_in_words(figure.verdict, figure.value);
-        let verdict_text = if is_left_out { "not measured" } else { verdict_in_words(figure.verdict, figure.value) };
+        let verdict_text = if is_not_tried { NOT_TRIED } else { verdict_in_words(figure.verdict, figure.value) };
         Self { key, name, value, interval, verdict: figure.verdict, verdict_text, reason }
     }
 
@@ -168,7 +173,7 @@ fn rows_at_size(at: &AtSize) -> [ParameterRow; 4] {
 pub(crate) fn verdict_counts(groups: &[(&Group, Vec<ParameterRow>)]) -> String {
     let verdicts: Vec<_> = groups.iter().flat_map(|(_, rows)| rows).map(|row| row.verdict_text).collect();
     let count = |verdict: &str| verdicts.iter().filter(|other| **other == verdict).count();
-    let order = ["certain", "absent", "best guess", "inconclusive", "not measured"];
+    let order = ["certain", "absent", "best guess", "inconclusive", NOT_TRIED];
     let counts = order.into_iter().map(|verdict| (count(verdict), verdict)).filter(|(n, _)| *n > 0);
     counts.map(|(n, verdict)| format!("{n} {verdict}")).collect::<Vec<_>>().join(", ")
 }
@@ -252,6 +257,7 @@ mod tests {
             recipe: "collection".to_owned(),
             reason: "too many writes".to_owned(),
             left_out: true,
+            not_tried: true,
             curve: None,
         };
         profile.evidence.extend(["superblock_bytes", "trim_gain", "collection_cost"].map(left_out));
@@ -260,7 +266,7 @@ mod tests {
         assert_eq!(
             told,
             [
-                ("not measured", "Layout: superblock. Garbage collection: all.", "too many writes"),
+                ("not tried", "Layout: superblock. Garbage collection: all.", "too many writes"),
                 (
                     "inconclusive",
                     "Asymmetry and concurrency: k_w, 8 KiB.",

@@ -1,8 +1,8 @@
 //! Buffer pools in words and numbers.
 
-use flashwise_bufferpool::simulate::{PoolReport, PoolResult};
+use flashwise_bufferpool::simulate::{BestPool, PoolMeasure, PoolReport, PoolResult};
 
-use super::numbers::{grouped, percentage, significant, time, two_decimals};
+use super::numbers::{bytes, grouped, percentage, significant, time, two_decimals};
 
 /// A column of the table.
 pub(crate) struct PoolColumn {
@@ -43,6 +43,57 @@ pub(crate) fn columns(report: &PoolReport) -> Vec<PoolColumn> {
         }));
     }
     columns
+}
+
+/// All pools: by size, then those with the lowest time, cost or misses first.
+pub(crate) fn sorted(report: &PoolReport) -> Vec<&PoolResult> {
+    let key = |result: &PoolResult| {
+        let time = result.drive_cost.as_ref().map(|cost| cost.elapsed_ns as f64);
+        let cost = result.model_cost.as_ref().map(|cost| cost.total_reads);
+        time.or(cost).unwrap_or(result.misses as f64)
+    };
+    let mut sorted: Vec<&PoolResult> = report.results.iter().collect();
+    let order = |a: &PoolResult, b: &PoolResult| {
+        let same_size = key(a).total_cmp(&key(b)).then(a.misses.cmp(&b.misses));
+        a.frames.cmp(&b.frames).then(same_size)
+    };
+    sorted.sort_by(|a, b| order(a, b));
+    sorted
+}
+
+/// The best pools, a sentence for each size; none where there is nothing to compare.
+pub(crate) fn verdicts(report: &PoolReport) -> Vec<String> {
+    let mut sizes: Vec<u64> = report.best.iter().map(|best| best.frames).collect();
+    sizes.dedup();
+    let of_size = |frames: u64| {
+        // Pages written are a stand-in for flash bytes, which only a drive shows.
+        let has_flash = report.best.iter().any(|best| best.by == PoolMeasure::FlashBytes);
+        let is_told = |best: &&BestPool| !(has_flash && best.by == PoolMeasure::PagesWritten);
+        let of_size = report.best.iter().filter(|best| best.frames == frames).filter(is_told);
+        let told: Vec<String> = of_size.map(best_in_words).collect();
+        format!("With {} frames: {}.", grouped(frames), told.join("; "))
+    };
+    sizes.into_iter().map(of_size).collect()
+}
+
+/// `fewest misses arc (1,234; at most 5,678)`.
+fn best_in_words(best: &BestPool) -> String {
+    let what = match best.by {
+        PoolMeasure::Misses => "fewest misses",
+        PoolMeasure::DriveTime => "least time on the drive",
+        PoolMeasure::ModelCost => "lowest cost",
+        PoolMeasure::FlashBytes => "fewest flash bytes",
+        PoolMeasure::PagesWritten => "fewest pages written",
+    };
+    let words = |value: f64| match best.by {
+        PoolMeasure::Misses | PoolMeasure::PagesWritten => grouped(value as u64),
+        PoolMeasure::DriveTime => time(value as u64),
+        PoolMeasure::ModelCost => significant(value),
+        PoolMeasure::FlashBytes => bytes(value as u64),
+    };
+    let variant = best.variant.as_ref().map_or_else(String::new, |variant| format!(", {variant}"));
+    let others = if best.is_shared { " and others" } else { "" };
+    format!("{what} {}{variant}{others} ({}, worst {})", best.policy, words(best.value), words(best.worst))
 }
 
 pub(crate) fn counts(report: &PoolReport) -> String {

@@ -2,6 +2,7 @@
 
 use flashwise_trace::{TraceClock, TraceSummary};
 
+pub(crate) use super::findings::sentence;
 use super::numbers::{bytes, grouped, significant, time};
 use crate::trace::{TraceConversion, TraceOrigin, TraceReplayed, TraceTpcc};
 
@@ -83,12 +84,6 @@ pub(crate) fn remarks(origin: &TraceOrigin) -> Vec<String> {
         remarks.push("Its times have an unknown origin: the first request is taken as time 0.".to_owned());
     }
     remarks
-}
-
-pub(crate) fn sentence(text: &str) -> String {
-    let mut characters = text.chars();
-    let first: String = characters.next().into_iter().flat_map(char::to_uppercase).collect();
-    format!("{first}{}.", characters.as_str())
 }
 
 /// What was written.
