@@ -18,8 +18,8 @@
 //! Offsets are those of the drive. In a trace of an ordinary file they are file offsets, and findings about alignment
 //! hold only if the file system preserves it.
 //!
-//! A request that breaks a rule is no fault yet: where the fixed window costs as much as the unmodified one or more, the
-//! finding says to leave it ([`Judgement::LeaveIt`]), and the rule does not count as violated.
+//! A request that breaks a rule is no fault yet: where the fixed window costs as much as the unmodified one, or more,
+//! the finding says to leave it ([`Judgement::LeaveIt`]), and the rule does not count as violated.
 //!
 //! The costs are not measurements. A fixed window contains the requests that a remedy would lead to, as far as a trace
 //! shows; what the program would do with the time gained is not in it. To measure the gain of a remedy, run the work

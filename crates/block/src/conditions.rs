@@ -34,8 +34,8 @@ pub struct DiskConditions {
 }
 
 impl DiskConditions {
-    /// Of the disk of a directory, a file or a block device; takes 0.3 s. Nothing is said of a disk that the kernel does
-    /// not describe.
+    /// Of the disk of a directory, a file or a block device; takes 0.3 s. A disk that the kernel does not describe has
+    /// no conditions.
     pub fn of(path: &Path) -> Self {
         disk_of(path).map_or_else(Self::default, |disk| Self::of_disk(&disk, WATCHED))
     }

@@ -330,7 +330,8 @@ impl<'a> Prober<'a> {
         Ok(())
     }
 
-    /// Writes at least the first `bytes` of the region in order, in large writes, flushes, and lets the data come to rest.
+    /// Writes at least the first `bytes` of the region in order, in large writes, flushes, and lets the data come to
+    /// rest.
     pub(crate) fn fill(&mut self, bytes: ByteSize, progress: &mut dyn Progress) -> Result<(), LearnError> {
         let longest = self.longest();
         let pieces: Vec<(ByteSize, ByteSize)> =
