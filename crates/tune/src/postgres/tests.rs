@@ -124,7 +124,7 @@ fn what_a_measurement_does_not_confirm_is_no_statement_to_run() {
                 workload: "pgbench".to_owned(),
                 rounds: 5,
                 settings: proposals.iter().map(|proposal| proposal.name.clone()).collect(),
-                before: rate.clone(),
+                before: rate,
                 after: rate,
                 verdict: crate::servers::verdict(&gain).to_owned(),
                 gain,
