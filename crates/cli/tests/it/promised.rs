@@ -105,7 +105,7 @@ fn promised(folder: &Path, (database, statements, journal, cache): Row) -> f64 {
     let setup = format!("pragma journal_mode={journal}; pragma synchronous=full; pragma cache_size={cache};");
     db.execute_batch(&setup).unwrap();
     let text = fs::read_to_string(folder.join(statements).with_extension("sql")).unwrap();
-    let began = vfs.now();
+    let (began, before) = (vfs.now(), vfs.counters());
     let mut count = 0;
     for line in text.lines() {
         let mut statement = db.prepare(line).unwrap();
@@ -115,7 +115,13 @@ fn promised(folder: &Path, (database, statements, journal, cache): Row) -> f64 {
         program.ended(&statement);
         count += 1;
     }
-    f64::from(count) / (vfs.now().since(began).0 as f64 / 1e9)
+    let rate = f64::from(count) / (vfs.now().since(began).0 as f64 / 1e9);
+    let counters = vfs.counters().since(&before);
+    println!(
+        "{database} {journal} {cache}: {rate:.1}/s, {} reads, {} writes, {} flushes",
+        counters.host_reads, counters.host_writes, counters.flushes
+    );
+    rate
 }
 
 /// Statements a second that Python sees on the attached drive: of three runs of each row, the median.
