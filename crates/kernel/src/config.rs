@@ -17,6 +17,19 @@ pub enum FileSystemKind {
     Xfs,
 }
 
+impl FileSystemKind {
+    /// Every one, with its name.
+    pub const ALL: [(&str, Self); 2] = [("ext4", Self::Ext4), ("xfs", Self::Xfs)];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ext4 => "ext4",
+            Self::Xfs => "xfs",
+        }
+    }
+}
+
 /// The limits of the drive's queue, `/sys/block/DISK/queue`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueLimits {

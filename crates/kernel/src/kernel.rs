@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use flashwise_block::{BlockDevice, BlockError, ByteSize, DeviceCounters, Nanos, Operation};
+use serde::{Deserialize, Serialize};
 
 use crate::block::{Bio, Done, Purpose, Queue};
 use crate::config::{FileSystemKind, KernelConfig, PAGE};
@@ -33,7 +34,7 @@ pub(crate) struct Ticket {
 }
 
 /// What the kernel has counted since it came up; the drive's own counters are in [`Kernel::device_counters`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelCounters {
     /// Pages that a read or a fault found cached.
     pub hits: u64,
@@ -52,7 +53,25 @@ pub struct KernelCounters {
     /// Metadata buffers that were read.
     pub buffers_read: u64,
     /// Time that writers were held back for having too many dirty pages.
+    #[serde(rename = "throttled_ns")]
     pub throttled: Nanos,
+}
+
+impl KernelCounters {
+    /// The difference since `earlier`.
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            hits: self.hits - earlier.hits,
+            misses: self.misses - earlier.misses,
+            pages_read: self.pages_read - earlier.pages_read,
+            pages_written: self.pages_written - earlier.pages_written,
+            evicted: self.evicted - earlier.evicted,
+            refaults: self.refaults - earlier.refaults,
+            commits: self.commits - earlier.commits,
+            buffers_read: self.buffers_read - earlier.buffers_read,
+            throttled: self.throttled.since(earlier.throttled),
+        }
+    }
 }
 
 /// What `stat` says of a file.

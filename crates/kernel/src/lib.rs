@@ -55,6 +55,7 @@ mod config;
 mod costs;
 mod error;
 mod fs;
+pub mod job;
 mod kernel;
 mod mm;
 

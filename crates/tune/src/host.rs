@@ -49,8 +49,8 @@ impl ProgramTime {
     }
 }
 
-/// Names of file systems on the command line.
-pub const FILE_SYSTEMS: [&str; 3] = ["ext4", "xfs", "none"];
+/// The bare drive, where a file system is asked for.
+const NO_FILE_SYSTEM: &str = "none";
 
 impl Host {
     /// A machine with a file system of that name and so much memory for the page cache; `none` is the bare drive.
@@ -58,15 +58,10 @@ impl Host {
     /// # Errors
     /// When there is no file system of that name.
     pub fn named(file_system: &str, memory: ByteSize, program: ProgramTime) -> Result<Self, TuneError> {
-        let file_system = match file_system {
-            "none" => return Ok(Self::Bare),
-            "ext4" => FileSystemKind::Ext4,
-            "xfs" => FileSystemKind::Xfs,
-            other => {
-                let known = flashwise_block::names::choices(other, FILE_SYSTEMS);
-                return Err(TuneError::Options(format!("--file-system {other}: unknown file system; {known}")));
-            }
-        };
+        if file_system == NO_FILE_SYSTEM {
+            return Ok(Self::Bare);
+        }
+        let file_system = file_system_named(file_system)?;
         let kernel = Box::new(KernelConfig { file_system, memory, ..KernelConfig::default() });
         Ok(Self::Linux { kernel, program })
     }
@@ -101,14 +96,21 @@ impl Host {
         match self {
             Self::Bare => "the bare drive".to_owned(),
             Self::Linux { kernel, .. } => {
-                let name = match kernel.file_system {
-                    FileSystemKind::Ext4 => "ext4",
-                    FileSystemKind::Xfs => "XFS",
-                };
+                let name = kernel.file_system.name();
                 format!("{name} under a page cache of {}", kernel.memory)
             }
         }
     }
+}
+
+/// A file system by its name.
+fn file_system_named(name: &str) -> Result<FileSystemKind, TuneError> {
+    let known = || FileSystemKind::ALL.iter().map(|&(known, _)| known).chain([NO_FILE_SYSTEM]);
+    let found = FileSystemKind::ALL.iter().find(|(known, _)| *known == name).map(|&(_, kind)| kind);
+    found.ok_or_else(|| {
+        let known = flashwise_block::names::choices(name, known());
+        TuneError::Options(format!("--file-system {name}: unknown file system; {known}"))
+    })
 }
 
 /// Memory of this machine that is free for a page cache; 4 GiB where that cannot be known.

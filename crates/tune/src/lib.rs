@@ -36,7 +36,7 @@ pub use comparison::{
     WorkloadDescription,
 };
 pub use error::TuneError;
-pub use host::{FILE_SYSTEMS, Host, PROGRAM_TIMES, ProgramTime, free_memory};
+pub use host::{Host, PROGRAM_TIMES, ProgramTime, free_memory};
 pub use plan::{PLAN_SCHEMA, PLAN_SCHEMA_VERSION, TargetPlan};
 pub use servers::{
     AppliedSettings, DirectoryGuard, EvidenceFigure, LeftAlone, MARIADB_TUNING_SCHEMA, MARIADB_TUNING_SCHEMA_VERSION,

@@ -63,6 +63,8 @@ impl From<PreconditionName> for Precondition {
 
 /// Heading of the options that are named as in fio.
 const FIO: &str = "Workload in fio's terms";
+/// Heading of the options of a workload on a file.
+const FILE: &str = "On a file";
 
 /// Options of `simulate`.
 #[derive(Debug, Args)]
@@ -75,6 +77,8 @@ Examples:
   flashwise simulate mine.toml tpcc.csv --precondition fill
   flashwise simulate samsung-960-evo --rw randread --bs 4k --iodepth 32 \\
     --runtime 1s
+  flashwise simulate samsung-960-evo --rw randwrite --size 64m --requests 1000 \\
+    --file-system ext4 --fdatasync 1
 
 docs/formats/workload.md describes the TOML file of a workload.")]
 pub struct SimulateArguments {
@@ -151,6 +155,27 @@ pub struct SimulateArguments {
     /// Content of each drive before the workload
     #[arg(long, value_enum, default_value_t = PreconditionName::Empty)]
     pub precondition: PreconditionName,
+    /// Run the workload on a file of this file system, ext4 or xfs, under the operating system's page cache, one call
+    /// at a time
+    #[arg(long, value_name = "NAME", help_heading = FILE, conflicts_with_all = ["fail", "interval", "html", "report", "csv", "parquet"])]
+    pub file_system: Option<String>,
+    /// Memory of the page cache [default: what is free on this machine]
+    #[arg(long, value_name = "SIZE", requires = "file_system", help_heading = FILE)]
+    pub memory: Option<ByteSize>,
+    /// Size of the file [default: --size]
+    #[arg(long, alias = "filesize", value_name = "SIZE", requires = "file_system", help_heading = FILE)]
+    pub file_size: Option<ByteSize>,
+    /// Read and write around the page cache (O_DIRECT)
+    #[arg(long, requires = "file_system", help_heading = FILE)]
+    pub direct: bool,
+    /// fsync after every so many writes
+    #[arg(long, value_name = "N", requires = "file_system", conflicts_with = "fdatasync", help_heading = FILE)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub fsync: Option<u32>,
+    /// fdatasync after every so many writes
+    #[arg(long, value_name = "N", requires = "file_system", help_heading = FILE)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub fdatasync: Option<u32>,
     /// Fail a drive of the array at this time, such as 2@500ms; members count from 0; can be
     /// repeated
     #[arg(long, value_name = "MEMBER@TIME", value_parser = parse_failure)]

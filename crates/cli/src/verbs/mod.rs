@@ -13,6 +13,7 @@ pub mod kernel;
 pub mod learn;
 pub mod pool;
 pub mod simulate;
+mod simulate_file;
 pub mod sqlite;
 pub mod study;
 pub mod sweep;

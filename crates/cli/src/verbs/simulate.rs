@@ -16,7 +16,7 @@ use flashwise_trace::workload::{
 };
 use flashwise_trace::{ReadOptions, TraceReader};
 
-use super::read_machine;
+use super::{read_machine, simulate_file};
 use crate::arguments::{RateProcess, Rw, SimulateArguments};
 use crate::failure::Failure;
 use crate::files::Wanted;
@@ -33,6 +33,11 @@ pub fn run(options: &SimulateArguments, output: &Output) -> Result<ExitCode, Fai
     let name = options.device.as_deref().unwrap_or_default();
     let machine = with_failures(read_machine(name)?, name, &options.fail)?;
     let Asked { workload, base, note } = workload(options, &machine)?;
+    if options.file_system.is_some() {
+        let ended = simulate_file::run(options, (&machine, &workload, &base), output);
+        print_note(note);
+        return ended;
+    }
     let reports = Reports::prepare(options)?;
     let how = SimulationOptions { precondition: options.precondition.into(), interval: options.interval };
     let simulation = machine.simulate(&workload, &base, &how, &mut Bar::new())?;

@@ -186,10 +186,29 @@ fn what_cannot_be_simulated_gets_one_line_with_the_way_out() {
         (2, &["simulate", "samsung-960-evo", "mix.toml", "--interval", "1ns"], "use a longer interval"),
         (1, &["simulate", "samsung-960-evo", "--rw", "read", "--requests", "1", "--bs", "4m"], "2 MiB at once"),
         (1, &["simulate", "samsung-960-evo", "mix.toml", "--report", "/proc/none"], "/proc/none"),
+        (2, &["simulate", "samsung-960-evo", "mix.toml", "--file-system", "ext4"], "a workload of one flow"),
+        (2, &["simulate", "samsung-960-evo", "ycsb-a", "--file-system", "ext4"], "give --size or --file-size"),
+        (2, &["simulate", "samsung-960-evo", "ycsb-a", "--file-system", "ext3"], "did you mean 'ext4'"),
+        (2, &["simulate", "samsung-960-evo", "ycsb-a", "--fsync", "1"], "--file-system"),
     ] {
         let line = place.fails(code, arguments);
         assert!(line.contains(words), "{arguments:?}: {line}");
     }
+}
+
+#[test]
+fn a_workload_on_a_file_shows_what_the_program_sees_and_what_the_drive_gets() {
+    let place = place();
+    let options = ["simulate", "samsung-960-evo", "--rw", "randwrite", "--size", "16m", "--requests", "200"];
+    let file = ["--file-system", "ext4", "--memory", "64m", "--fdatasync", "2"];
+    let arguments = [&options[..], &file].concat();
+    let document = place.run(&[&arguments[..], &["-o", "json"]].concat()).expect(0).document();
+    assert_eq!(document["schema"], "flashwise.file-run");
+    assert_eq!((&document["writes"]["count"], &document["syncs"]["count"]), (&200.into(), &100.into()));
+    assert_eq!((&document["drive"]["flushes"], &document["bytes_written"]), (&100.into(), &819_200.into()));
+    let text = place.run(&arguments).expect(0).stdout;
+    assert!(text.contains("A file of 16 MiB on ext4, under a page cache of 64 MiB"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 
 #[test]

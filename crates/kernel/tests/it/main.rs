@@ -4,6 +4,7 @@
 mod crash;
 mod file_interface;
 mod hostile;
+mod job;
 mod naive;
 mod recorded;
 mod simulated_drive;
