@@ -92,12 +92,12 @@ fn serve(options: &ServeArguments, output: &Output) -> Result<ExitCode, Failure>
     let stop = server.stop();
     listener.attached(stop.clone(), places.disk.clone());
     if options.command.is_empty() {
+        let until = options.runtime.map_or_else(|| "Ctrl-C detaches it".to_owned(), |runtime| format!("for {runtime}"));
+        note(&format!("{} is at {places}; {until}", config.name));
         // For a command, the report says how many such reads there were.
         if is_empty && options.mount.is_none() {
             note(EMPTY);
         }
-        let until = options.runtime.map_or_else(|| "Ctrl-C detaches it".to_owned(), |runtime| format!("for {runtime}"));
-        note(&format!("{} is at {places}; {until}", config.name));
     }
     if let Some(runtime) = options.runtime {
         let stop = stop.clone();

@@ -299,8 +299,23 @@ fn ctrl_c_ends_the_drive_with_its_report_and_no_socket_left() {
 }
 
 #[test]
+fn a_drive_that_is_attached_empty_says_what_its_reads_are_worth() {
+    let place = Place::new();
+    let attached = |more: &[&str]| {
+        let at = ["attach", "samsung-960-evo", "--nbd", "unix:s", "--runtime", "50ms", "--time", "none"];
+        place.run(&[&at[..], more].concat()).expect(0).stderr
+    };
+    let empty = attached(&[]);
+    assert!(empty.contains("the drive is empty") && empty.contains("--precondition fill"), "{empty}");
+    let full = attached(&["--precondition", "fill"]);
+    assert!(!full.contains("the drive is empty"), "{full}");
+}
+
+#[test]
 fn mistakes_are_told_before_anything_is_attached() {
     let place = Place::new();
+    let nowhere = place.run(&["attach", "samsung-960-evo"]).expect(2).stderr;
+    assert!(["--mount DIR", "--fuse DIR", "--nbd unix:PATH"].iter().all(|way| nowhere.contains(way)), "{nowhere}");
     place.write("mine.csv", "at_ns\n");
     let at = ["attach", "samsung-960-evo", "--nbd"];
     let told = |more: &[&str]| {

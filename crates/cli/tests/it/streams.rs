@@ -176,7 +176,9 @@ fn ctrl_c_while_a_drive_is_learned_ends_with_130_and_an_empty_directory() {
     if ended.code == 5 {
         return eprintln!("skipped: no scratch file is possible here: {}", ended.stderr);
     }
-    assert_eq!((ended.code, &*ended.stderr, &*ended.stdout), (130, "flashwise: interrupted\n", ""));
+    // A line before it says whether the disk of this machine is virtual or busy.
+    let lines: Vec<&str> = ended.stderr.lines().filter(|line| !line.starts_with("flashwise: the disk is ")).collect();
+    assert_eq!((ended.code, &*lines, &*ended.stdout), (130, &["flashwise: interrupted"][..], ""));
     assert!(is_empty(&path) && place.names().is_empty() && place.has_no_temporary_files());
 }
 
