@@ -1,8 +1,9 @@
 //! The kernel: its parts, what happens when a request completes, and what happens beside the task.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use flashwise_block::{BlockDevice, BlockError, ByteSize, DeviceCounters, Nanos, Operation};
+use rustc_hash::FxBuildHasher;
 use serde::{Deserialize, Serialize};
 
 use crate::block::{Bio, Done, Purpose, Queue};
@@ -105,7 +106,7 @@ pub struct Kernel<D> {
     pub(crate) buffers: Buffers,
     pub(crate) flusher: Flusher,
     pub(crate) inodegc: InodeGc,
-    pub(crate) tickets: BTreeMap<u64, Ticket>,
+    pub(crate) tickets: HashMap<u64, Ticket, FxBuildHasher>,
     pub(crate) next_ticket: u64,
     /// Blocks that dirty pages will need.
     pub(crate) delayed: u64,
@@ -157,7 +158,7 @@ impl<D: BlockDevice> Kernel<D> {
             buffers: Buffers::default(),
             flusher: Flusher::new(now, &config),
             inodegc: InodeGc::default(),
-            tickets: BTreeMap::new(),
+            tickets: HashMap::default(),
             next_ticket: 0,
             delayed: 0,
             discards: 0,

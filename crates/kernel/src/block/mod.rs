@@ -49,6 +49,36 @@ pub(crate) struct Part {
     pub(crate) bytes: u64,
 }
 
+/// The pieces of a request, in the order of the drive's bytes; most have one.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    first: Part,
+    more: VecDeque<Part>,
+}
+
+impl Parts {
+    fn one(part: Part) -> Self {
+        Self { first: part, more: VecDeque::new() }
+    }
+
+    fn push_back(&mut self, part: Part) {
+        self.more.push_back(part);
+    }
+
+    fn push_front(&mut self, part: Part) {
+        self.more.push_front(std::mem::replace(&mut self.first, part));
+    }
+}
+
+impl IntoIterator for Parts {
+    type Item = Part;
+    type IntoIter = std::iter::Chain<std::iter::Once<Part>, std::collections::vec_deque::IntoIter<Part>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        std::iter::once(self.first).chain(self.more)
+    }
+}
+
 /// What is handed to the block layer.
 #[derive(Debug)]
 pub(crate) struct Bio {
@@ -82,7 +112,7 @@ struct Pending {
     bytes: u64,
     fua: bool,
     segments: u32,
-    parts: VecDeque<Part>,
+    parts: Parts,
     data: Option<Vec<u8>>,
 }
 
@@ -90,8 +120,7 @@ struct Pending {
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) operation: Operation,
-    /// In the order of the drive's bytes.
-    pub(crate) parts: VecDeque<Part>,
+    pub(crate) parts: Parts,
     pub(crate) result: Result<(), BlockError>,
     pub(crate) data: Option<IoBuffer>,
 }
@@ -105,7 +134,7 @@ pub(crate) struct Queue<D> {
     plugged: u32,
     plug: Vec<Pending>,
     /// By tag.
-    in_flight: Vec<Option<VecDeque<Part>>>,
+    in_flight: Vec<Option<Parts>>,
     free_tags: Vec<usize>,
     /// Completed while someone waited for a tag.
     done: VecDeque<Done>,
@@ -185,10 +214,11 @@ impl<D: BlockDevice> Queue<D> {
 
     /// Sends what is plugged, as a task does before it sleeps.
     fn flush_plug(&mut self) -> Result<(), BlockError> {
-        for pending in std::mem::take(&mut self.plug) {
-            self.dispatch(pending)?;
-        }
-        Ok(())
+        let mut plug = std::mem::take(&mut self.plug);
+        let sent = plug.drain(..).try_for_each(|pending| self.dispatch(pending));
+        // It keeps its memory.
+        self.plug = plug;
+        sent
     }
 
     /// `submit_bio`
@@ -197,7 +227,7 @@ impl<D: BlockDevice> Queue<D> {
             self.flush_plug()?;
             let part = Part { purpose: bio.purpose, bytes: bio.bytes };
             let Bio { operation, offset, bytes, .. } = bio;
-            let parts = VecDeque::from([part]);
+            let parts = Parts::one(part);
             return self.dispatch(Pending { operation, offset, bytes, fua: false, segments: 0, parts, data: None });
         }
         let mut rest = bio;
@@ -274,7 +304,7 @@ impl<D: BlockDevice> Queue<D> {
                 self.flush_plug()?;
             }
         }
-        let parts = VecDeque::from([Part { purpose, bytes }]);
+        let parts = Parts::one(Part { purpose, bytes });
         let pending = Pending { operation, offset, bytes, fua, segments, parts, data };
         if self.plugged > 0 {
             self.plug.push(pending);

@@ -71,7 +71,7 @@ impl<D: BlockDevice> Kernel<D> {
     }
 
     pub(crate) fn over_background_threshold(&self) -> bool {
-        self.cache.dirty() > self.dirty_limits().0
+        self.cache.dirty() > 0 && self.cache.dirty() > self.dirty_limits().0
     }
 
     /// After a write that made `pages` dirty.

@@ -1,10 +1,13 @@
 //! The pages of one file by their index, with the marks that writing back looks for.
 //!
 //! Linux 6.18: `lib/xarray.c`, `include/linux/xarray.h`: nodes of 64 slots with a bitmap for each mark; a slot holds a
-//! folio or a shadow entry of one that was evicted (`mm/workingset.c`). Here the nodes are in one ordered map instead
-//! of a tree of nodes.
+//! folio or a shadow entry of one that was evicted (`mm/workingset.c`). Here the nodes are found by a hash of their
+//! number instead of through a tree; the numbers of those that exist, and of those with a mark, are kept in order
+//! beside them, as a tree's upper nodes have the marks of all below.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use rustc_hash::FxBuildHasher;
 
 const SLOTS: u64 = 64;
 const SHADOW: u32 = 1 << 31;
@@ -36,10 +39,53 @@ struct Node {
     marks: [u64; 2],
 }
 
+impl Node {
+    fn has_folio(&self, slot: u64) -> bool {
+        let value = self.slots[slot as usize];
+        value != 0 && value & SHADOW == 0
+    }
+}
+
+/// `xas_load`: the slot of its node that holds a page. In a folio of several pages that is the first one's, and
+/// `xas_next` and `xas_prev` go on from there while they count from the page: until they leave the node they lag behind.
+fn head_slot(node: Option<&Node>, index: u64) -> u64 {
+    let slot = index % SLOTS;
+    let Some(node) = node.filter(|node| node.has_folio(slot)) else { return slot };
+    let folio = node.slots[slot as usize];
+    (0..slot).rev().take_while(|&at| node.slots[at as usize] == folio).last().unwrap_or(slot)
+}
+
+/// Numbers in order. Marks come and go with each write: behind the last one, from the first one on, or one alone; so a
+/// queue that keeps its memory takes half the time of a tree.
+#[derive(Debug, Default)]
+struct Numbers(VecDeque<u64>);
+
+impl Numbers {
+    fn insert(&mut self, number: u64) {
+        if let Err(at) = self.0.binary_search(&number) {
+            self.0.insert(at, number);
+        }
+    }
+
+    fn remove(&mut self, number: u64) {
+        if let Ok(at) = self.0.binary_search(&number) {
+            self.0.remove(at);
+        }
+    }
+
+    fn from(&self, first: u64) -> impl Iterator<Item = u64> {
+        let at = self.0.partition_point(|&number| number < first);
+        self.0.range(at..).copied()
+    }
+}
+
 /// One file's pages.
 #[derive(Debug, Default)]
 pub(crate) struct XArray {
-    nodes: BTreeMap<u64, Box<Node>>,
+    nodes: HashMap<u64, Box<Node>, FxBuildHasher>,
+    numbers: BTreeSet<u64>,
+    /// Numbers of the nodes that have a mark.
+    with_mark: [Numbers; 2],
     marked: [u64; 2],
 }
 
@@ -67,13 +113,27 @@ impl XArray {
         if value == 0 && !self.nodes.contains_key(&(index / SLOTS)) {
             return;
         }
-        let empty = || Box::new(Node { slots: [0; SLOTS as usize], used: 0, marks: [0; 2] });
-        let node = self.nodes.entry(index / SLOTS).or_insert_with(empty);
+        let numbers = &mut self.numbers;
+        let node = self.nodes.entry(index / SLOTS).or_insert_with(|| {
+            numbers.insert(index / SLOTS);
+            Box::new(Node { slots: [0; SLOTS as usize], used: 0, marks: [0; 2] })
+        });
         let slot = &mut node.slots[(index % SLOTS) as usize];
         node.used = node.used + u32::from(value != 0) - u32::from(*slot != 0);
         *slot = value;
         if node.used == 0 {
-            self.nodes.remove(&(index / SLOTS));
+            let marks = node.marks;
+            self.forget_node(index / SLOTS, marks);
+        }
+    }
+
+    fn forget_node(&mut self, number: u64, marks: [u64; 2]) {
+        self.nodes.remove(&number);
+        self.numbers.remove(&number);
+        for (numbers, marks) in self.with_mark.iter_mut().zip(marks) {
+            if marks != 0 {
+                numbers.remove(number);
+            }
         }
     }
 
@@ -84,7 +144,12 @@ impl XArray {
         let marks = &mut node.marks[mark as usize];
         let changes = (*marks & bit != 0) != on;
         if changes {
-            *marks ^= bit;
+            let before = std::mem::replace(marks, *marks ^ bit);
+            if before == 0 {
+                self.with_mark[mark as usize].insert(index / SLOTS);
+            } else if before == bit {
+                self.with_mark[mark as usize].remove(index / SLOTS);
+            }
             let count = &mut self.marked[mark as usize];
             *count = if on { *count + 1 } else { *count - 1 };
         }
@@ -105,9 +170,9 @@ impl XArray {
         if self.marked[mark as usize] == 0 {
             return None;
         }
-        for (&number, node) in self.nodes.range(from / SLOTS..) {
+        for number in self.with_mark[mark as usize].from(from / SLOTS) {
             let skip = if number == from / SLOTS { from % SLOTS } else { 0 };
-            let marks = node.marks[mark as usize] >> skip << skip;
+            let marks = self.nodes.get(&number).map_or(0, |node| node.marks[mark as usize] >> skip << skip);
             if marks != 0 {
                 return Some(number * SLOTS + u64::from(marks.trailing_zeros()));
             }
@@ -117,7 +182,8 @@ impl XArray {
 
     /// The first index at or behind `from` that holds a folio.
     pub(crate) fn next_folio(&self, from: u64) -> Option<(u64, FolioId)> {
-        for (&number, node) in self.nodes.range(from / SLOTS..) {
+        for &number in self.numbers.range(from / SLOTS..) {
+            let Some(node) = self.nodes.get(&number) else { continue };
             let skip = if number == from / SLOTS { from % SLOTS } else { 0 };
             let slots = node.slots.iter().enumerate().skip(skip as usize);
             for (slot, &value) in slots {
@@ -129,44 +195,45 @@ impl XArray {
         None
     }
 
-    /// `xas_load`: the slot that holds a page. In a folio of several pages that is the first one's, and `xas_next` and
-    /// `xas_prev` go on from there while they count from the page: until they leave the node they lag behind.
-    fn head_slot(&self, index: u64) -> u64 {
-        let Some(folio) = self.folio(index) else { return index };
-        let first = index / SLOTS * SLOTS;
-        (first..index).rev().take_while(|&at| self.folio(at) == Some(folio)).last().unwrap_or(index)
-    }
-
     /// `page_cache_next_miss`: the first index from `from` on without a folio; `from + most` where there is none. It is
     /// too large by as much as `from` lies behind the start of its folio, as Linux's is.
     pub(crate) fn next_miss(&self, from: u64, most: u64) -> u64 {
-        let mut slot = self.head_slot(from);
+        let mut node = self.nodes.get(&(from / SLOTS));
+        let mut slot = head_slot(node.map(Box::as_ref), from);
         for index in from..from.saturating_add(most) {
-            if self.folio(slot).is_none() {
+            if !node.is_some_and(|node| node.has_folio(slot)) {
                 return index;
             }
-            slot = if slot % SLOTS == SLOTS - 1 { index + 1 } else { slot + 1 };
+            slot += 1;
+            if slot == SLOTS {
+                slot = (index + 1) % SLOTS;
+                node = self.nodes.get(&((index + 1) / SLOTS));
+            }
         }
         from.saturating_add(most)
     }
 
-    /// `page_cache_prev_miss`: going down from `from`, the first index without a folio, with the lag of
-    /// [`Self::head_slot`]. `None` where the file is cached from its beginning.
+    /// `page_cache_prev_miss`: going down from `from`, the first index without a folio, with the lag of [`head_slot`].
+    /// `None` where the file is cached from its beginning.
     pub(crate) fn prev_miss(&self, from: u64, most: u64) -> Option<u64> {
-        let mut slot = self.head_slot(from);
+        let mut number = from / SLOTS;
+        let mut node = self.nodes.get(&number);
+        let mut slot = head_slot(node.map(Box::as_ref), from);
         let mut index = from;
         for _ in 0..most {
-            if self.folio(slot).is_none() {
+            if !node.is_some_and(|node| node.has_folio(slot)) {
                 return Some(index);
             }
             index = index.checked_sub(1)?;
-            if !slot.is_multiple_of(SLOTS) {
+            if slot > 0 {
                 slot -= 1;
-            } else if slot == 0 {
+            } else if number == 0 {
                 // There is no node before the first one.
                 return Some(index);
             } else {
-                slot = (slot / SLOTS - 1) * SLOTS + index % SLOTS;
+                number -= 1;
+                node = self.nodes.get(&number);
+                slot = index % SLOTS;
             }
         }
         Some(index)
@@ -174,16 +241,19 @@ impl XArray {
 
     /// Forgets shadow entries at or behind `from`.
     pub(crate) fn forget_shadows(&mut self, from: u64) {
-        self.nodes.retain(|&number, node| {
-            for slot in 0..SLOTS {
-                let value = &mut node.slots[slot as usize];
-                if number * SLOTS + slot >= from && *value & SHADOW != 0 {
-                    *value = 0;
-                    node.used -= 1;
-                }
+        let behind: Vec<u64> = self.numbers.range(from / SLOTS..).copied().collect();
+        for number in behind {
+            let Some(node) = self.nodes.get_mut(&number) else { continue };
+            let skip = if number == from / SLOTS { from % SLOTS } else { 0 };
+            for value in node.slots.iter_mut().skip(skip as usize).filter(|value| **value & SHADOW != 0) {
+                *value = 0;
+                node.used -= 1;
             }
-            node.used > 0
-        });
+            if node.used == 0 {
+                let marks = node.marks;
+                self.forget_node(number, marks);
+            }
+        }
     }
 }
 

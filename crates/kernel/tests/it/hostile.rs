@@ -223,3 +223,31 @@ fn a_configuration_that_makes_no_sense_is_refused_with_its_key() {
     assert!(text(base(), ByteSize::mib(1)).contains("32 MiB"));
     assert!(text(config(KINDS[1]), ByteSize::mib(64)).contains("300 MiB"));
 }
+
+/// The short form is the test of 60,000 files above.
+#[test]
+#[ignore = "takes a minute"]
+fn a_million_files_are_made_synced_and_removed() {
+    const FILES: u32 = 1_000_000;
+    for kind in KINDS {
+        let drive = TestDrive::new(ByteSize::gib(512));
+        let mut kernel = Kernel::new(drive, KernelConfig { memory: ByteSize::gib(1), ..config(kind) }).unwrap();
+        for number in 0..FILES {
+            let file = kernel.open(&format!("f{number}"), OpenOptions::read_write().create(true)).unwrap();
+            if number % 64 == 0 {
+                kernel.pwrite(file, ByteSize(0), ByteSize::kib(8)).unwrap();
+            }
+            kernel.close(file).unwrap();
+        }
+        kernel.sync().unwrap();
+        assert_eq!(kernel.list().count(), FILES as usize);
+        for number in 0..FILES {
+            kernel.unlink(&format!("f{number}")).unwrap();
+        }
+        kernel.sync().unwrap();
+        kernel.pause(Nanos::secs(1)).unwrap();
+        kernel.check_invariants().unwrap();
+        assert_eq!(kernel.list().count(), 0);
+        kernel.open("again", OpenOptions::read_write().create(true)).unwrap();
+    }
+}

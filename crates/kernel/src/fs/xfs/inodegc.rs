@@ -52,6 +52,9 @@ impl<D: BlockDevice> Kernel<D> {
 
     /// `xfs_inodegc_worker`, where the tick has come.
     pub(crate) fn inodegc_tick(&mut self) -> Result<()> {
+        if self.inodegc.lists.is_empty() {
+            return Ok(());
+        }
         let now = self.now();
         let is_due = |list: &Waiting| list.due.is_some_and(|due| due <= now);
         while let Some((&processor, _)) = self.inodegc.lists.iter().find(|(_, list)| is_due(list)) {

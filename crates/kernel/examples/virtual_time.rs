@@ -1,0 +1,188 @@
+//! What virtual time costs: processor time of a run through the kernel's model, beside that of the drive alone with the
+//! same requests at the same times. `cargo run --release -p flashwise-kernel --example virtual_time`
+
+#![allow(clippy::expect_used, reason = "a call that fails ends the run")]
+
+use std::time::{Duration, Instant};
+
+use flashwise_block::{
+    BlockDevice, BlockError, ByteSize, Completion, DeviceCounters, DeviceInfo, Nanos, Operation, Request,
+};
+use flashwise_kernel::{FileHandle, Kernel, KernelConfig, OpenOptions};
+use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+
+/// Runs of which the fastest counts.
+const ROUNDS: usize = 5;
+
+/// What was asked of the drive.
+enum Asked {
+    Submit { operation: Operation, offset: ByteSize, length: ByteSize, fua: bool },
+    Wait,
+    Poll,
+    Pause(Nanos),
+}
+
+/// A drive that notes what it is asked.
+struct Noting {
+    drive: SimulatedSsd,
+    asked: Option<Vec<Asked>>,
+}
+
+impl Noting {
+    fn note(&mut self, what: impl FnOnce() -> Asked) {
+        if let Some(asked) = &mut self.asked {
+            asked.push(what());
+        }
+    }
+}
+
+impl BlockDevice for Noting {
+    fn info(&self) -> &DeviceInfo {
+        self.drive.info()
+    }
+    fn now(&self) -> Nanos {
+        self.drive.now()
+    }
+    fn submit(&mut self, request: Request) -> Result<(), BlockError> {
+        let Request { operation, offset, length, fua, .. } = request;
+        self.note(|| Asked::Submit { operation, offset, length, fua });
+        self.drive.submit(request)
+    }
+    fn wait(&mut self) -> Result<Option<Completion>, BlockError> {
+        self.note(|| Asked::Wait);
+        self.drive.wait()
+    }
+    fn poll(&mut self) -> Result<Option<Completion>, BlockError> {
+        let polled = self.drive.poll()?;
+        if polled.is_some() {
+            self.note(|| Asked::Poll);
+        }
+        Ok(polled)
+    }
+    fn outstanding(&self) -> usize {
+        self.drive.outstanding()
+    }
+    fn pause(&mut self, duration: Nanos) -> Result<(), BlockError> {
+        self.note(|| Asked::Pause(duration));
+        self.drive.pause(duration)
+    }
+    fn counters(&self) -> DeviceCounters {
+        self.drive.counters()
+    }
+}
+
+type Machine = Kernel<Noting>;
+type Workload = (&'static str, fn(&mut Machine, FileHandle));
+
+const PAGE: u64 = 4096;
+/// Pages of the file.
+const PAGES: u64 = 65536;
+
+fn pages(count: u64) -> impl Iterator<Item = ByteSize> {
+    let mut state = 7u64;
+    (0..count).map(move |_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        ByteSize((state >> 33) % PAGES * PAGE)
+    })
+}
+
+const WORKLOADS: [Workload; 5] = [
+    ("random reads of 4 KiB", |kernel, file| {
+        pages(20_000).for_each(|at| {
+            kernel.pread(file, at, ByteSize(PAGE)).expect("pread");
+        });
+    }),
+    ("sequential reads of 64 KiB", |kernel, file| {
+        (0..PAGES / 16).for_each(|number| {
+            kernel.pread(file, ByteSize(number << 16), ByteSize::kib(64)).expect("pread");
+        });
+    }),
+    ("overwrites of 4 KiB with fdatasync", |kernel, file| {
+        pages(10_000).for_each(|at| {
+            kernel.pwrite(file, at, ByteSize(PAGE)).expect("pwrite");
+            kernel.fdatasync(file).expect("fdatasync");
+        });
+    }),
+    ("overwrites of 4 KiB with fsync", |kernel, file| {
+        pages(10_000).for_each(|at| {
+            kernel.pwrite(file, at, ByteSize(PAGE)).expect("pwrite");
+            kernel.fsync(file).expect("fsync");
+        });
+    }),
+    ("appends of 4 KiB with fdatasync", |kernel, file| {
+        for number in 0..5_000 {
+            kernel.pwrite(file, ByteSize((PAGES + number) * PAGE), ByteSize(PAGE)).expect("pwrite");
+            kernel.fdatasync(file).expect("fdatasync");
+        }
+    }),
+];
+
+fn drive() -> SimulatedSsd {
+    SimulatedSsd::new(DeviceConfig::preset("samsung-960-evo").expect("a preset"), 1).expect("a drive")
+}
+
+/// A file of 256 MiB that is on the drive and not in memory.
+fn prepared(notes: bool) -> (Machine, FileHandle) {
+    let noting = Noting { drive: drive(), asked: notes.then(Vec::new) };
+    let mut kernel = Kernel::new(noting, KernelConfig::default()).expect("a file system");
+    let file = kernel.open("f", OpenOptions::read_write().create(true)).expect("open");
+    for number in 0..PAGES / 256 {
+        kernel.pwrite(file, ByteSize(number << 20), ByteSize::mib(1)).expect("pwrite");
+    }
+    kernel.sync().expect("sync");
+    kernel.drop_caches().expect("drop_caches");
+    kernel.pause(Nanos::secs(1)).expect("a pause");
+    (kernel, file)
+}
+
+fn fastest(mut one: impl FnMut() -> Duration) -> Duration {
+    (0..ROUNDS).map(|_| one()).min().unwrap_or_default()
+}
+
+fn main() {
+    println!("{:<38}{:>10}{:>14}{:>14}{:>8}", "", "requests", "drive, µs", "kernel, µs", "ratio");
+    for (name, workload) in WORKLOADS {
+        let (mut kernel, file) = prepared(true);
+        let prefix = kernel.device().asked.as_ref().map_or(0, Vec::len);
+        workload(&mut kernel, file);
+        let asked = kernel.into_device().asked.unwrap_or_default();
+        let (before, during) = asked.split_at(prefix);
+        let requests = during.iter().filter(|asked| matches!(asked, Asked::Submit { .. })).count();
+        let play = |drive: &mut SimulatedSsd, asked: &[Asked]| {
+            for asked in asked {
+                match asked {
+                    Asked::Submit { operation, offset, length, fua } => {
+                        let mut request = match operation {
+                            Operation::Read => Request::read(*offset, *length),
+                            Operation::Write => Request::write(*offset, *length),
+                            Operation::Trim => Request::trim(*offset, *length),
+                            Operation::WriteZeroes => Request::write_zeroes(*offset, *length),
+                            Operation::Flush => Request::flush(),
+                        };
+                        request.fua = *fua;
+                        drive.submit(request).expect("submit");
+                    }
+                    Asked::Wait => drop(drive.wait().expect("wait")),
+                    Asked::Poll => drop(drive.poll().expect("poll")),
+                    Asked::Pause(time) => drive.pause(*time).expect("pause"),
+                }
+            }
+        };
+        let alone = fastest(|| {
+            let mut drive = drive();
+            play(&mut drive, before);
+            let began = Instant::now();
+            play(&mut drive, during);
+            began.elapsed()
+        });
+        let through = fastest(|| {
+            let (mut kernel, file) = prepared(false);
+            let began = Instant::now();
+            workload(&mut kernel, file);
+            began.elapsed()
+        });
+        let each = |time: Duration| time.as_secs_f64() * 1e6 / requests.max(1) as f64;
+        let ratio = through.as_secs_f64() / alone.as_secs_f64();
+        println!("{name:<38}{requests:>10}{:>14.2}{:>14.2}{ratio:>8.2}", each(alone), each(through));
+    }
+}
