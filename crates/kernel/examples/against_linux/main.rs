@@ -133,13 +133,15 @@ struct Setup {
 fn is_known(file_system: FileSystemKind, workload: &str, column: &str) -> bool {
     match (workload, column) {
         // Which blocks XFS takes again before their trim is sent is a race of two threads.
-        ("sqlite_delete_300_commits" | "rename_replace_16k_fsync", "trims") => file_system == FileSystemKind::Xfs,
+        (name, "trims") if file_system == FileSystemKind::Xfs => {
+            name.starts_with("sqlite_delete") || name == "rename_replace_16k_fsync"
+        }
         // ext4 sends trims in a worker, whenever that runs.
         (_, "trims") => file_system == FileSystemKind::Ext4,
         // Where a task wakes decides which run of blocks a small file grows in, and so how many bitmaps are logged.
         ("append_4k_fsync" | "append_4k_fdatasync", "bytes written") => file_system == FileSystemKind::Ext4,
         // Commits come with the clock's tick: how many depends on the machine's pace.
-        ("overwrite_4k_fsync" | "sqlite_wal_normal_2500_commits", _) => true,
+        ("overwrite_4k_fsync" | "sqlite_wal_normal_2500_commits" | "sqlite_persist_full_4096_150_commits", _) => true,
         // How pages lie in memory decides where a request ends.
         ("write_stream_4k_fdatasync" | "create_1000_files_sync", "writes") => true,
         _ => false,

@@ -494,5 +494,14 @@ pub(crate) fn all() -> Vec<Workload> {
     add("wal_segment_8k_fdatasync", 500, cold, |c| wal_segment(c, PLAIN, Sync::Data));
     add("wal_segment_8k_odsync", 500, cold, |c| wal_segment(c, DSYNC, Sync::None));
     add("doublewrite_16k", 1280, cold, doublewrite);
+    add("sqlite_persist_full_4096_150_commits", 150, cold, |c| recorded!(c, "sqlite_persist_full_4096"));
+    add("sqlite_memory_full_4096_150_commits", 150, cold, |c| recorded!(c, "sqlite_memory_full_4096"));
+    add("sqlite_off_off_4096_150_commits", 150, cold, |c| recorded!(c, "sqlite_off_off_4096"));
+    add("sqlite_delete_full_1024_150_commits", 150, cold, |c| recorded!(c, "sqlite_delete_full_1024"));
+    add("sqlite_delete_full_16384_150_commits", 150, cold, |c| recorded!(c, "sqlite_delete_full_16384"));
+    add("sqlite_wal_full_1024_150_commits", 150, cold, |c| recorded!(c, "sqlite_wal_full_1024"));
+    add("sqlite_wal_full_65536_150_commits", 150, cold, |c| recorded!(c, "sqlite_wal_full_65536"));
+    add("sqlite_truncate_full_65536_150_commits", 150, cold, |c| recorded!(c, "sqlite_truncate_full_65536"));
+    add("sqlite_delete_extra_4096_150_commits", 150, cold, |c| recorded!(c, "sqlite_delete_extra_4096"));
     all
 }

@@ -47,7 +47,7 @@ impl Node {
 }
 
 /// `xas_load`: the slot of its node that holds a page. In a folio of several pages that is the first one's, and
-/// `xas_next` and `xas_prev` go on from there while they count from the page: until they leave the node they lag behind.
+/// `xas_next` and `xas_prev` go on from there while they count from the page: they lag until they leave the node.
 fn head_slot(node: Option<&Node>, index: u64) -> u64 {
     let slot = index % SLOTS;
     let Some(node) = node.filter(|node| node.has_folio(slot)) else { return slot };
