@@ -139,7 +139,9 @@ fn is_known(file_system: FileSystemKind, workload: &str, column: &str) -> bool {
         // ext4 sends trims in a worker, whenever that runs.
         (_, "trims") => file_system == FileSystemKind::Ext4,
         // Where a task wakes decides which run of blocks a small file grows in, and so how many bitmaps are logged.
-        ("append_4k_fsync" | "append_4k_fdatasync", "bytes written") => file_system == FileSystemKind::Ext4,
+        (name, "bytes written") if name.starts_with("append_4k_f") || name.starts_with("sqlite_delete") => {
+            file_system == FileSystemKind::Ext4
+        }
         // Commits come with the clock's tick: how many depends on the machine's pace.
         ("overwrite_4k_fsync" | "sqlite_wal_normal_2500_commits" | "sqlite_persist_full_4096_150_commits", _) => true,
         // How pages lie in memory decides where a request ends.

@@ -207,55 +207,75 @@ fn small_files(calls: &mut dyn Calls, count: u64, bytes: u64, each: Sync) {
     (0..count).for_each(|number| calls.unlink(&format!("n{number}")));
 }
 
-/// Makes the calls that were recorded of a program: a letter for the call (o open, r pread, p pwrite, y fdatasync, f
-/// fsync, t ftruncate, a fallocate, c close, u unlink), the file, length and offset.
-pub(crate) fn replay(calls: &mut dyn Calls, name: &str, packed: &[u8]) {
+/// Makes the calls that were recorded of a program, one a line: a letter for the call (o open, r pread, p pwrite, y
+/// fdatasync, f fsync, g sync_file_range, t ftruncate, a fallocate, c close, u unlink) with the file's name behind it,
+/// length and offset. Those in front of a line "-" only make what was there before.
+fn replay(calls: &mut dyn Calls, name: &str, packed: &[u8], is_before: bool) {
     let text = String::from_utf8(zstd::decode_all(packed).expect("zstd")).expect("text");
+    let (before, during) = text.split_once("-\n").unwrap_or(("", &text));
     let mut open_files = BTreeMap::new();
-    let most = part(text.lines().count() as u64) as usize;
-    for call in text.lines().take(most) {
-        let mut words = call.split(' ');
-        let (what, of) = words.next().expect("a call").split_at(1);
-        let mut next = || words.next().and_then(|word| word.parse().ok()).expect("a number");
-        let path = format!("{name}-{of}");
-        let file: Option<usize> = open_files.get(of).copied();
-        match (what, file) {
-            ("o", _) => {
-                open_files.insert(of, calls.open(&path, PLAIN));
-            }
-            ("y" | "f", None) => calls.sync_directory(),
-            ("r", Some(file)) => {
-                let (length, offset) = (next(), next());
-                calls.read(file, offset, length);
-            }
-            ("p", Some(file)) => {
-                let (length, offset) = (next(), next());
-                calls.write(file, offset, length);
-            }
-            ("y", Some(file)) => calls.fdatasync(file),
-            ("f", Some(file)) => calls.fsync(file),
-            ("t", Some(file)) => calls.truncate(file, next()),
-            ("a", Some(file)) => {
-                let (length, offset) = (next(), next());
-                calls.allocate(file, offset, length);
-            }
-            ("c", Some(file)) => {
-                calls.close(file);
-                open_files.remove(of);
-            }
-            ("u", _) => calls.unlink(&path),
-            _ => panic!("call {call:?} of {name}"),
-        }
+    if is_before {
+        before.lines().for_each(|call| replay_call(calls, name, call, &mut open_files));
+    } else {
+        let opened = before.lines().filter(|call| call.starts_with('o'));
+        let most = part(during.lines().count() as u64) as usize;
+        opened.chain(during.lines().take(most)).for_each(|call| replay_call(calls, name, call, &mut open_files));
     }
-    for (_, file) in open_files {
-        calls.close(file);
+    open_files.into_values().for_each(|file| calls.close(file));
+}
+
+fn replay_call<'a>(calls: &mut dyn Calls, name: &str, call: &'a str, open_files: &mut BTreeMap<&'a str, usize>) {
+    let mut words = call.split(' ');
+    let (what, of) = words.next().expect("a call").split_at(1);
+    let mut next = || words.next().and_then(|word| word.parse().ok()).expect("a number");
+    let path = format!("{name}-{of}");
+    let file: Option<usize> = open_files.get(of).copied();
+    match (what, file) {
+        ("o", _) => {
+            open_files.insert(of, calls.open(&path, PLAIN));
+        }
+        ("y" | "f", None) => calls.sync_directory(),
+        ("r", Some(file)) => {
+            let (length, offset) = (next(), next());
+            calls.read(file, offset, length);
+        }
+        ("p", Some(file)) => {
+            let (length, offset) = (next(), next());
+            calls.write(file, offset, length);
+        }
+        ("y", Some(file)) => calls.fdatasync(file),
+        ("f", Some(file)) => calls.fsync(file),
+        ("g", Some(file)) => {
+            let (length, offset) = (next(), next());
+            calls.sync_range(file, offset, length, false);
+        }
+        ("t", Some(file)) => calls.truncate(file, next()),
+        ("a", Some(file)) => {
+            let (length, offset) = (next(), next());
+            calls.allocate(file, offset, length);
+        }
+        ("c", Some(file)) => {
+            calls.close(file);
+            open_files.remove(of);
+        }
+        ("u", _) => calls.unlink(&path),
+        _ => panic!("call {call:?} of {name}"),
     }
 }
 
 macro_rules! recorded {
     ($calls:expr, $name:literal) => {
-        replay($calls, $name, include_bytes!(concat!("../../tests/it/calls/", $name, ".calls.zst")))
+        recorded!($calls, $name, false)
     };
+    ($calls:expr, $name:literal, $is_before:literal) => {
+        replay($calls, $name, include_bytes!(concat!("../../tests/it/calls/", $name, ".calls.zst")), $is_before)
+    };
+}
+
+/// `pgbench` of PostgreSQL 15, one client, with a checkpoint: the files of the database are there and cold.
+fn pgbench_files(calls: &mut dyn Calls) {
+    recorded!(calls, "postgres_pgbench", true);
+    calls.quiet();
 }
 
 /// A segment of PostgreSQL's WAL: 16 MiB of zeros, renamed, then written in pages of 8 KiB.
@@ -503,5 +523,6 @@ pub(crate) fn all() -> Vec<Workload> {
     add("sqlite_wal_full_65536_150_commits", 150, cold, |c| recorded!(c, "sqlite_wal_full_65536"));
     add("sqlite_truncate_full_65536_150_commits", 150, cold, |c| recorded!(c, "sqlite_truncate_full_65536"));
     add("sqlite_delete_extra_4096_150_commits", 150, cold, |c| recorded!(c, "sqlite_delete_extra_4096"));
+    add("postgres_pgbench_600_transactions", 600, pgbench_files, |c| recorded!(c, "postgres_pgbench"));
     all
 }
