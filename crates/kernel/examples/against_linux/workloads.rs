@@ -207,7 +207,7 @@ fn small_files(calls: &mut dyn Calls, count: u64, bytes: u64, each: Sync) {
     (0..count).for_each(|number| calls.unlink(&format!("n{number}")));
 }
 
-/// Makes the calls that were recorded of a program, one a line: a letter for the call (o open, r pread, p pwrite, y
+/// Makes the calls that were recorded of a program, one a line: a letter for the call (o open, O with O_DIRECT, r pread, p pwrite, y
 /// fdatasync, f fsync, g sync_file_range, t ftruncate, a fallocate, c close, u unlink) with the file's name behind it,
 /// length and offset. Those in front of a line "-" only make what was there before.
 fn replay(calls: &mut dyn Calls, name: &str, packed: &[u8], is_before: bool) {
@@ -217,7 +217,7 @@ fn replay(calls: &mut dyn Calls, name: &str, packed: &[u8], is_before: bool) {
     if is_before {
         before.lines().for_each(|call| replay_call(calls, name, call, &mut open_files));
     } else {
-        let opened = before.lines().filter(|call| call.starts_with('o'));
+        let opened = before.lines().filter(|call| call.starts_with(['o', 'O']));
         let most = part(during.lines().count() as u64) as usize;
         opened.chain(during.lines().take(most)).for_each(|call| replay_call(calls, name, call, &mut open_files));
     }
@@ -231,8 +231,8 @@ fn replay_call<'a>(calls: &mut dyn Calls, name: &str, call: &'a str, open_files:
     let path = format!("{name}-{of}");
     let file: Option<usize> = open_files.get(of).copied();
     match (what, file) {
-        ("o", _) => {
-            open_files.insert(of, calls.open(&path, PLAIN));
+        ("o" | "O", _) => {
+            open_files.insert(of, calls.open(&path, if what == "O" { DIRECT } else { PLAIN }));
         }
         ("y" | "f", None) => calls.sync_directory(),
         ("r", Some(file)) => {
@@ -270,6 +270,12 @@ macro_rules! recorded {
     ($calls:expr, $name:literal, $is_before:literal) => {
         replay($calls, $name, include_bytes!(concat!("../../tests/it/calls/", $name, ".calls.zst")), $is_before)
     };
+}
+
+/// InnoDB of MariaDB 10.11 under transactions like sysbench's `oltp_read_write`, with a buffer pool of 8 MiB.
+fn oltp_files(calls: &mut dyn Calls) {
+    recorded!(calls, "mariadb_oltp", true);
+    calls.quiet();
 }
 
 /// `pgbench` of PostgreSQL 15, one client, with a checkpoint: the files of the database are there and cold.
@@ -524,5 +530,6 @@ pub(crate) fn all() -> Vec<Workload> {
     add("sqlite_truncate_full_65536_150_commits", 150, cold, |c| recorded!(c, "sqlite_truncate_full_65536"));
     add("sqlite_delete_extra_4096_150_commits", 150, cold, |c| recorded!(c, "sqlite_delete_extra_4096"));
     add("postgres_pgbench_600_transactions", 600, pgbench_files, |c| recorded!(c, "postgres_pgbench"));
+    add("mariadb_oltp_400_transactions", 400, oltp_files, |c| recorded!(c, "mariadb_oltp"));
     all
 }
