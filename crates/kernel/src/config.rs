@@ -82,6 +82,8 @@ pub struct KernelConfig {
     pub log_interval: Nanos,
     /// `discard`: blocks that are freed are trimmed on the drive.
     pub discard: bool,
+    /// `lazytime`: a time stamp alone does not change the inode; `fsync` and `sync` write it.
+    pub lazytime: bool,
     /// The clock's tick, 1 / `CONFIG_HZ`: time stamps of files have this resolution.
     pub tick: Nanos,
     /// Processors. ext4 reserves space for small files for each of them.
@@ -111,6 +113,7 @@ impl Default for KernelConfig {
             commit_interval: Nanos::secs(5),
             log_interval: Nanos::secs(30),
             discard: false,
+            lazytime: false,
             tick: Nanos::millis(4),
             processors: 2,
             queue: QueueLimits::default(),

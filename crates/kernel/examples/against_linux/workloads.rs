@@ -207,9 +207,9 @@ fn small_files(calls: &mut dyn Calls, count: u64, bytes: u64, each: Sync) {
     (0..count).for_each(|number| calls.unlink(&format!("n{number}")));
 }
 
-/// Makes the calls that were recorded of a program, one a line: a letter for the call (o open, O with O_DIRECT, r pread, p pwrite, y
-/// fdatasync, f fsync, g sync_file_range, t ftruncate, a fallocate, c close, u unlink) with the file's name behind it,
-/// length and offset. Those in front of a line "-" only make what was there before.
+/// Makes the calls that were recorded of a program, one a line: a letter for the call with the file's name behind it,
+/// length and offset. o is open, O open with `O_DIRECT`, r pread, p pwrite, y fdatasync, f fsync, g sync_file_range, t
+/// ftruncate, a fallocate, c close, u unlink. Those in front of a line "-" only make what was there before.
 fn replay(calls: &mut dyn Calls, name: &str, packed: &[u8], is_before: bool) {
     let text = String::from_utf8(zstd::decode_all(packed).expect("zstd")).expect("text");
     let (before, during) = text.split_once("-\n").unwrap_or(("", &text));

@@ -396,6 +396,7 @@ impl<D: BlockDevice> Kernel<D> {
             *extents = Some(inode.extents.count());
         }
         inode.sync_tid = transaction.tid;
+        inode.is_time_dirty = false;
         if change != Change::Times {
             inode.datasync_tid = transaction.tid;
         }

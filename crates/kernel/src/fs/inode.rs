@@ -30,6 +30,8 @@ pub(crate) struct Inode {
     pub(crate) delayed: BTreeSet<u64>,
     /// Tick of its time stamp.
     pub(crate) mtime: u64,
+    /// `I_DIRTY_TIME`: the time stamp is newer than the inode in the running transaction.
+    pub(crate) is_time_dirty: bool,
     /// The last transaction that changed it, and the last one that `fdatasync` needs.
     pub(crate) sync_tid: u64,
     pub(crate) datasync_tid: u64,
@@ -66,6 +68,7 @@ impl Inode {
             tree: Vec::new(),
             delayed: BTreeSet::new(),
             mtime: tick,
+            is_time_dirty: false,
             sync_tid: 0,
             datasync_tid: 0,
             dirtied_at: None,

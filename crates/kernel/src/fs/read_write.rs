@@ -93,13 +93,7 @@ impl<D: BlockDevice> Kernel<D> {
         if from.len() == 0 {
             return Ok(0);
         }
-        let tick = self.tick_now();
-        if let Some(inode) = self.inodes.get_mut(&ino)
-            && inode.mtime != tick
-        {
-            inode.mtime = tick;
-            self.change_inode(ino, Change::Times)?;
-        }
+        self.update_time(ino)?;
         if direct {
             self.direct_write(ino, offset.0, end, &from, syncs)?;
             return Ok(from.len());
@@ -111,6 +105,19 @@ impl<D: BlockDevice> Kernel<D> {
             outcome?;
         }
         Ok(from.len())
+    }
+
+    /// `file_update_time`: the time stamp changes once a tick. With `lazytime` the inode does not
+    /// (`fs/inode.c` `inode_update_time`, `I_DIRTY_TIME`), until `fsync` or another change writes it.
+    pub(crate) fn update_time(&mut self, ino: Ino) -> Result<()> {
+        let tick = self.tick_now();
+        let Some(inode) = self.inodes.get_mut(&ino).filter(|inode| inode.mtime != tick) else { return Ok(()) };
+        inode.mtime = tick;
+        if self.config.lazytime {
+            inode.is_time_dirty = true;
+            return Ok(());
+        }
+        self.change_inode(ino, Change::Times)
     }
 
     pub(crate) fn buffered_write(&mut self, ino: Ino, offset: u64, end: u64, from: &WriteFrom<'_>) -> Result<()> {

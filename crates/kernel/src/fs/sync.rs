@@ -15,7 +15,7 @@ use flashwise_block::{BlockDevice, ByteSize, Nanos};
 use crate::PAGE;
 use crate::config::FileSystemKind;
 use crate::error::{KernelError, Result};
-use crate::fs::fs_writeback::Mode;
+use crate::fs::fs_writeback::{Change, Mode};
 use crate::fs::inode::Ino;
 use crate::fs::open::FileHandle;
 use crate::kernel::Kernel;
@@ -75,6 +75,10 @@ impl<D: BlockDevice> Kernel<D> {
 
     /// Writes a range of pages and makes them durable.
     pub(crate) fn sync_inode(&mut self, ino: Ino, first: u64, end: u64, datasync: bool) -> Result<()> {
+        // `vfs_fsync_range` marks an inode dirty whose time stamp alone has changed.
+        if !datasync && self.inodes.get(&ino).is_some_and(|inode| inode.is_time_dirty) {
+            self.change_inode(ino, Change::Times)?;
+        }
         self.write_and_wait(ino, first, end)?;
         let Some(inode) = self.inodes.get(&ino) else { return Ok(()) };
         let tid = if datasync { inode.datasync_tid } else { inode.sync_tid };
@@ -157,6 +161,12 @@ impl<D: BlockDevice> Kernel<D> {
         self.queue.unplug()?;
         written?;
         self.wait_until(|this| this.cache.under_writeback() == 0)?;
+        if self.config.lazytime {
+            let late = self.inodes.iter().filter(|(_, inode)| inode.is_time_dirty).map(|(&ino, _)| ino);
+            for ino in late.collect::<Vec<_>>() {
+                self.change_inode(ino, Change::Times)?;
+            }
+        }
         if !self.commit_running()? {
             self.flush_drive()?;
         }

@@ -17,7 +17,6 @@ use flashwise_block::{BlockDevice, ByteSize};
 use crate::PAGE;
 use crate::error::{KernelError, Result};
 use crate::fs::direct_io::{ReadInto, WriteFrom};
-use crate::fs::fs_writeback::Change;
 use crate::fs::inode::Ino;
 use crate::fs::open::FileHandle;
 use crate::kernel::Kernel;
@@ -193,13 +192,7 @@ impl<D: BlockDevice> Kernel<D> {
     /// `ext4_page_mkwrite`
     fn make_writable(&mut self, ino: Ino, index: u64) -> Result<()> {
         self.enter_to_write(self.config.costs.fault)?;
-        let tick = self.tick_now();
-        if let Some(inode) = self.inodes.get_mut(&ino)
-            && inode.mtime != tick
-        {
-            inode.mtime = tick;
-            self.change_inode(ino, Change::Times)?;
-        }
+        self.update_time(ino)?;
         self.reserve(ino, index, 1)
     }
 

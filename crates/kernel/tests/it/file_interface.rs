@@ -258,3 +258,22 @@ fn sync_merges_what_lies_together_of_several_files() {
     let writes = kinds(&kernel).chars().filter(|&kind| kind == 'w').count();
     assert!(writes < 25, "{writes} writes for 100 files");
 }
+
+/// Overwrites without a sync change no metadata with `lazytime`; `fsync` writes the time stamp all the same.
+#[test]
+fn lazytime_keeps_time_stamps_out_of_the_journal_until_fsync() {
+    for (lazytime, commits) in [(false, 3), (true, 1)] {
+        let mut kernel = kernel(KernelConfig { lazytime, ..KernelConfig::default() });
+        let file = cold(&mut kernel, 16);
+        // The next write meets another tick than the last one.
+        kernel.pause(Nanos::millis(10)).unwrap();
+        let before = kernel.counters().commits;
+        for page in 0..3 {
+            kernel.pwrite(file, ByteSize::kib(4 * page), ByteSize::kib(4)).unwrap();
+            kernel.pause(Nanos::secs(6)).unwrap();
+        }
+        kernel.fsync(file).unwrap();
+        assert_eq!(kernel.counters().commits - before, commits, "lazytime {lazytime}");
+        kernel.check_invariants().unwrap();
+    }
+}

@@ -18,7 +18,7 @@
 //!
 //! All files are in one directory, whose inode is 2. A name goes to a leaf of the directory by its hash. Not here:
 //! `orphan_file` (newer defaults of `mke2fs` have it: a block of its own instead of the superblock), `bigalloc`,
-//! extended attributes, quota, `lazytime`, fast commits (off unless made with them).
+//! extended attributes, quota, fast commits (off unless made with them).
 
 pub(crate) mod mballoc;
 pub(crate) mod namei;
