@@ -153,7 +153,12 @@ impl<'a> Auditor<'a> {
         let cost = |judge: &Judge| costs.get(&judge.rule).copied().unwrap_or_default();
         let finding = |judge: &Judge| Finding {
             rule: judge.rule,
-            judgement: Judgement::of(judge.tally.violations, &cost(judge), simulated.as_ref()),
+            judgement: Judgement::of(
+                judge.tally.violations,
+                judge.check.can_change(&shown),
+                &cost(judge),
+                simulated.as_ref(),
+            ),
             statement: judge.check.statement(),
             violations: judge.tally.violations,
             requests: judge.tally.requests,
@@ -186,7 +191,7 @@ impl<'a> Auditor<'a> {
     }
 }
 
-/// Violations first, then what is better left, then rules that nothing breaks; each by time and flash bytes lost, most
+/// Violations first, then what nothing can change, what is better left, then rules that nothing breaks; each by time and flash bytes lost, most
 /// first, then by number.
 fn order(finding: &Finding) -> impl Ord + use<> {
     let lost = |cost: Option<i64>| std::cmp::Reverse(cost.unwrap_or(0));

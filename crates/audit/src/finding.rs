@@ -29,6 +29,8 @@ pub enum Judgement {
     /// Keeping the rule saves drive time or flash bytes; or no cost was simulated.
     #[default]
     Violation,
+    /// Keeping the rule would save something, but no setting of this database system does it.
+    Observation,
     /// Keeping the rule costs as much as it saves, or more: the requests are better left as they are.
     LeaveIt,
     /// No request breaks the rule.
@@ -36,22 +38,24 @@ pub enum Judgement {
 }
 
 impl Judgement {
-    /// Of so many requests that break the rule, and their cost.
+    /// Of so many requests that break the rule, and their cost; `can_change` if a setting of the database or a technique
+    /// can keep the rule.
     ///
     /// Time and flash bytes are compared as shares of the window's, so a remedy that loses 5 % of the drive time is
     /// worth it if it saves more than 5 % of the flash bytes.
-    pub(crate) fn of(violations: u64, cost: &Cost, simulated: Option<&Simulated>) -> Self {
+    pub(crate) fn of(violations: u64, can_change: bool, cost: &Cost, simulated: Option<&Simulated>) -> Self {
         if violations == 0 {
             return Self::Kept;
         }
+        let broken = if can_change { Self::Violation } else { Self::Observation };
         let totals = simulated.map(|simulated| simulated.window_totals(cost));
         let (Some(time), Some(bytes), Some((time_total, bytes_total))) = (cost.time_ns, cost.flash_bytes, totals)
         else {
-            return Self::Violation;
+            return broken;
         };
         let share = |part: i64, whole: u64| part as f64 / whole.max(1) as f64;
         match share(time, time_total) + share(bytes, bytes_total) > 0.0 {
-            true => Self::Violation,
+            true => broken,
             false => Self::LeaveIt,
         }
     }
@@ -255,8 +259,8 @@ pub struct Picture {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Audit {
-    /// One finding for each rule that could be checked: violations, costliest first; then rules that are better broken;
-    /// then those that no request breaks.
+    /// One finding for each rule that could be checked: violations, costliest first; then rules that nothing can change,
+    /// rules that are better broken, and those that no request breaks.
     pub findings: Vec<Finding>,
     /// The rules that were not checked.
     pub unjudged: Vec<UncheckedRule>,

@@ -100,6 +100,11 @@ impl Shown {
         found.next().filter(|_| found.next().is_none())
     }
 
+    /// Whether flashwise's VFS may be below the database: it is SQLite, or may be.
+    pub(crate) fn may_use_vfs(&self) -> bool {
+        self.system().is_none_or(|system| system == DatabaseSystem::Sqlite)
+    }
+
     /// Whether this is SQLite in WAL mode.
     pub(crate) fn is_sqlite_in_wal_mode(&self) -> bool {
         self.system() == Some(DatabaseSystem::Sqlite) && self.has_log

@@ -215,6 +215,21 @@ fn a_remedy_names_the_settings_of_the_system_that_made_the_trace() {
 }
 
 #[test]
+fn what_no_setting_of_the_system_changes_is_an_observation() {
+    let of = |file: &str| {
+        let files = [file.to_owned()];
+        let profile = samsung();
+        let mut auditor = Auditor::new(&profile, &AuditOptions { window_requests: 0, ..AuditOptions::default() });
+        auditor.observe(&TraceRecord { file: Some(0), ..write(4, 4) }, &files);
+        auditor.finish(&files).findings.into_iter().find(|f| f.rule == Rule::StartWritesOnStripes).unwrap()
+    };
+    let (postgres, sqlite) = (of("/var/lib/postgresql/17/main/pg_wal/000000010000000000000001"), of("a.sqlite3"));
+    assert_eq!((postgres.judgement, sqlite.judgement), (Judgement::Observation, Judgement::Violation));
+    assert!(postgres.remedy.starts_with("no setting of this database system"), "{}", postgres.remedy);
+    assert!(sqlite.remedy.contains("write-aligned-stripes"), "{}", sqlite.remedy);
+}
+
+#[test]
 fn a_double_write_file_of_innodb_is_known_by_its_name() {
     let files = ["/data/#ib_16384_0.dblwr".to_owned(), "/data/t.ibd".to_owned()];
     let of = |file, role| TraceRecord { file: Some(file), ..record(Operation::Write, role, 0, 16 * KIB) };

@@ -9,7 +9,7 @@ use flashwise_block::ByteSize;
 use flashwise_profile::DeviceProfile;
 use flashwise_trace::TraceRecord;
 
-use super::{Check, Each, PerRequest, known_hot_location, known_size};
+use super::{Check, Each, PerRequest, known_hot_location, known_size, with_vfs};
 use crate::fix::split;
 use crate::play::Step;
 use crate::request::ObservedRequest;
@@ -46,9 +46,16 @@ impl PerRequest for KeepHotLocations {
         format!("writes of {chunk} or more should start at a multiple of {chunk}: others destroy hot locations")
     }
 
-    fn remedy(&self, _: &Shown) -> String {
+    fn remedy(&self, shown: &Shown) -> String {
         let piece = ByteSize(self.piece);
-        format!("write a page at a hot location in pieces of {piece}, as the technique use-hot-locations does")
+        with_vfs(
+            shown,
+            format!("write a page at a hot location in pieces of {piece}, as the technique use-hot-locations does"),
+        )
+    }
+
+    fn can_change(&self, shown: &Shown) -> bool {
+        shown.may_use_vfs()
     }
 
     fn fix(&self, steps: &[Step]) -> Vec<Step> {

@@ -53,6 +53,11 @@ pub(crate) trait Check {
     /// What would help, in a sentence, by the name of the setting or the technique; of the system that the trace shows.
     fn remedy(&self, shown: &Shown) -> String;
 
+    /// Whether a setting of the system that the trace shows, or a technique, can keep the rule.
+    fn can_change(&self, _shown: &Shown) -> bool {
+        true
+    }
+
     /// The window with the violations fixed; steps whose requests violate the rule are marked.
     fn fix(&self, steps: &[Step]) -> Vec<Step>;
 
@@ -76,6 +81,11 @@ pub(crate) trait PerRequest {
 
     /// As [`Check::remedy`].
     fn remedy(&self, shown: &Shown) -> String;
+
+    /// As [`Check::can_change`].
+    fn can_change(&self, _shown: &Shown) -> bool {
+        true
+    }
 
     /// As [`Check::fix`].
     fn fix(&self, steps: &[Step]) -> Vec<Step>;
@@ -101,6 +111,10 @@ impl<R: PerRequest> Check for Each<R> {
 
     fn remedy(&self, shown: &Shown) -> String {
         self.0.remedy(shown)
+    }
+
+    fn can_change(&self, shown: &Shown) -> bool {
+        self.0.can_change(shown)
     }
 
     fn fix(&self, steps: &[Step]) -> Vec<Step> {
@@ -230,6 +244,14 @@ fn known_hot_location(profile: &DeviceProfile) -> Result<HotLocation, String> {
         return Err(format!("the profile's hot location {} is outside its period", location(hot)));
     }
     Ok(hot)
+}
+
+/// The remedy where only a technique of flashwise's VFS keeps the rule, which is for SQLite.
+fn with_vfs(shown: &Shown, remedy: String) -> String {
+    match shown.may_use_vfs() {
+        true => remedy,
+        false => "no setting of this database system changes where it reads and writes".to_owned(),
+    }
 }
 
 /// `64 KiB·i + 32 KiB`.

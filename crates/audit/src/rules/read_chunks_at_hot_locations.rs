@@ -7,7 +7,7 @@ use flashwise_block::ByteSize;
 use flashwise_profile::{DeviceProfile, HotLocation};
 use flashwise_trace::TraceRecord;
 
-use super::{Check, Each, PerRequest, known_hot_location, known_size, location};
+use super::{Check, Each, PerRequest, known_hot_location, known_size, location, with_vfs};
 use crate::fix::place_at;
 use crate::play::Step;
 use crate::request::ObservedRequest;
@@ -53,12 +53,19 @@ impl PerRequest for ReadChunksAtHotLocations {
                 ]);
                 format!("set {chunk} pages ({settings})")
             }
-            _ => format!(
-                "set {chunk} pages and place each one at {} with the technique use-hot-locations (flashwise sqlite \
+            _ => with_vfs(
+                shown,
+                format!(
+                    "set {chunk} pages and place each one at {} with the technique use-hot-locations (flashwise sqlite \
                  import)",
-                location(self.hot)
+                    location(self.hot)
+                ),
             ),
         }
+    }
+
+    fn can_change(&self, shown: &Shown) -> bool {
+        self.hot.offset_bytes == 0 || shown.may_use_vfs()
     }
 
     fn fix(&self, steps: &[Step]) -> Vec<Step> {

@@ -8,7 +8,7 @@ use flashwise_block::ByteSize;
 use flashwise_profile::DeviceProfile;
 use flashwise_trace::TraceRecord;
 
-use super::{Check, Each, PerRequest, known_size};
+use super::{Check, Each, PerRequest, known_size, with_vfs};
 use crate::fix::relocate;
 use crate::play::Step;
 use crate::request::ObservedRequest;
@@ -36,12 +36,19 @@ impl PerRequest for StartWritesOnStripes {
         format!("writes should start at a multiple of {}", ByteSize(self.stripe))
     }
 
-    fn remedy(&self, _: &Shown) -> String {
+    fn remedy(&self, shown: &Shown) -> String {
         let stripe = ByteSize(self.stripe);
-        format!(
-            "start the log's page images and runs of pages at multiples of {stripe} with the technique \
+        with_vfs(
+            shown,
+            format!(
+                "start the log's page images and runs of pages at multiples of {stripe} with the technique \
              write-aligned-stripes, which stores the log's frame headers separately"
+            ),
         )
+    }
+
+    fn can_change(&self, shown: &Shown) -> bool {
+        shown.may_use_vfs()
     }
 
     fn fix(&self, steps: &[Step]) -> Vec<Step> {

@@ -7,7 +7,7 @@ use flashwise_block::ByteSize;
 use flashwise_profile::DeviceProfile;
 use flashwise_trace::TraceRecord;
 
-use super::{Check, Each, PerRequest, known_size, units_touched_in_vain};
+use super::{Check, Each, PerRequest, known_size, units_touched_in_vain, with_vfs};
 use crate::fix::relocate;
 use crate::play::Step;
 use crate::request::ObservedRequest;
@@ -35,12 +35,19 @@ impl PerRequest for TouchFewPages {
         format!("writes should touch as few {} pages as their length allows", ByteSize(self.page))
     }
 
-    fn remedy(&self, _: &Shown) -> String {
+    fn remedy(&self, shown: &Shown) -> String {
         let page = ByteSize(self.page);
-        format!(
-            "start a write that would straddle a multiple of {page} at that multiple, with the technique \
+        with_vfs(
+            shown,
+            format!(
+                "start a write that would straddle a multiple of {page} at that multiple, with the technique \
              contain-write-in-flash-page"
+            ),
         )
+    }
+
+    fn can_change(&self, shown: &Shown) -> bool {
+        shown.may_use_vfs()
     }
 
     fn fix(&self, steps: &[Step]) -> Vec<Step> {

@@ -284,13 +284,13 @@ fn time_and_flash_bytes_are_weighed_as_shares_of_the_window() {
     let (time, bytes) = (simulated.time_ns as i64, simulated.flash_bytes as i64);
     let of = |time_ns: i64, flash_bytes: i64| {
         let cost = Cost { time_ns: Some(time_ns), flash_bytes: Some(flash_bytes), is_in_steady_state: false };
-        Judgement::of(1, &cost, Some(&simulated))
+        Judgement::of(1, true, &cost, Some(&simulated))
     };
     assert_eq!(of(-time / 20, bytes / 10), Judgement::Violation);
     assert_eq!(of(-time / 10, bytes / 20), Judgement::LeaveIt);
     assert_eq!(of(0, 0), Judgement::LeaveIt, "nothing is gained");
-    assert_eq!(Judgement::of(0, &Cost::default(), Some(&simulated)), Judgement::Kept);
-    assert_eq!(Judgement::of(1, &Cost::default(), None), Judgement::Violation);
+    assert_eq!(Judgement::of(0, true, &Cost::default(), Some(&simulated)), Judgement::Kept);
+    assert_eq!(Judgement::of(1, true, &Cost::default(), None), Judgement::Violation);
 }
 
 #[test]

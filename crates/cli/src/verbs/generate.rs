@@ -72,7 +72,7 @@ fn names_of(verb: &str, argument: &str) -> Option<Vec<&'static str>> {
     match (verb, argument) {
         ("study", "name") => Some(STUDIES.iter().map(|study| study.name).collect()),
         (_, "preset" | "device" | "drive") => Some(presets().collect()),
-        (_, "target" | "target_option") => Some(targets().collect()),
+        (_, "target" | "target_option" | "on") => Some(targets().collect()),
         _ => None,
     }
 }

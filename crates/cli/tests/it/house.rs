@@ -92,3 +92,21 @@ fn a_crate_depends_only_on_those_above_it_in_the_table_of_crates() {
     assert_eq!(seen, order.len(), "each row of the table is a crate");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// A folder with a program `id` that reports this user, and nothing else.
+#[test]
+fn without_root_the_script_for_tools_says_what_is_missing() {
+    use std::os::unix::fs::PermissionsExt;
+    let programs = tempfile::tempdir().unwrap();
+    let id = programs.path().join("id");
+    std::fs::write(&id, "#!/bin/sh\necho 1000\n").unwrap();
+    std::fs::set_permissions(&id, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/test-tools");
+    let ended = std::process::Command::new("/bin/sh").arg(script).env("PATH", programs.path()).output().unwrap();
+    let words = String::from_utf8_lossy(&ended.stderr);
+    assert!(
+        ended.status.success() && words.starts_with("test-tools: missing, and not installed without root"),
+        "{words}"
+    );
+    assert!(words.contains(" fio ") && words.contains(" strace "), "{words}");
+}

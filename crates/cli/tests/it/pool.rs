@@ -59,6 +59,12 @@ fn ace_writes_several_pages_at_once_and_stands_beside_the_classic_way_where_it_i
     let text =
         place.run(&["pool", "round.pages", "--policy", "lru,2q", "--frames", "20", "--compare"]).expect(0).stdout;
     insta::assert_snapshot!("pool", text);
+    let arguments = ["pool", "round.pages", "--policy", "lru,2q", "--frames", "20", "--compare", "-o", "json"];
+    let best = place.run(&arguments).expect(0).document()["best"].as_array().unwrap().clone();
+    let by = |measure: &str| best.iter().find(|best| best["by"] == measure).unwrap();
+    let misses = by("misses");
+    assert_eq!((&misses["policy"], &misses["frames"], &misses["value"]), (&"2q".into(), &20.into(), &822.0.into()));
+    assert_eq!((&by("pages_written")["is_shared"], &misses["is_shared"]), (&true.into(), &false.into()));
 }
 
 #[test]
@@ -126,6 +132,7 @@ fn the_page_has_a_line_a_policy_over_the_sizes_and_bars_where_there_is_one_size(
     for words in ["Misses", "Pages written back", "arc, COW-X(8)", "lru, 20 frames: ", "<polyline", "All pools"] {
         assert!(lines.contains(words), "{words} is not on the page");
     }
+    assert!(lines.contains("series s1 dashed") && lines.contains("series s1\""), "ACE is told from the classic way");
     assert!(!lines.contains("Modelled cost"), "nobody asked for costs");
     let bars = page("10");
     assert!(!bars.contains("<polyline") && bars.contains("<rect"), "one size has no line");

@@ -1,6 +1,6 @@
 //! The tables of a page.
 
-use flashwise_audit::{Finding, Simulated};
+use flashwise_audit::{Finding, Judgement, Simulated};
 use flashwise_profile::{DeviceProfile, Verdict};
 use flashwise_tune::Comparison;
 use maud::{Markup, html};
@@ -97,12 +97,15 @@ pub(super) fn audit(c: &Comparison) -> Markup {
 
 /// Every rule that was broken.
 pub(super) fn finding_list(list: &[Finding], after: Option<&[Finding]>, simulated: Option<&Simulated>) -> Markup {
-    let (violations, left) = findings::broken_rules(list, after);
+    let violations = findings::broken_rules(list, after, Judgement::Violation);
     html! {
         @for (index, broken) in violations.iter().enumerate() { (one_finding(index + 1, broken, simulated)) }
-        @if !left.is_empty() {
-            p.small { (findings::LEAVE_AS_IT_IS) }
-            ul.small { @for broken in &left { li { (kept_together(&findings::left_line(broken.shown))) } } }
+        @for (judgement, introduction) in findings::NO_VIOLATIONS {
+            @let broken = findings::broken_rules(list, after, judgement);
+            @if !broken.is_empty() {
+                p.small { (introduction) }
+                ul.small { @for broken in &broken { li { (kept_together(&findings::left_line(broken.shown))) } } }
+            }
         }
     }
 }

@@ -31,7 +31,7 @@ pub use tuning_mariadb::{mariadb_option_file, render_mariadb_tuning};
 pub use tuning_postgres::{postgres_tuning_sql, render_postgres_tuning};
 
 use flashwise_attach::{FaultState, PowerCut};
-use flashwise_audit::{Finding, Simulated};
+use flashwise_audit::{Finding, Judgement, Simulated};
 use flashwise_profile::{DeviceProfile, Verdict};
 
 use crate::audit::AuditDocument;
@@ -144,16 +144,19 @@ fn finding_list(screen: &mut Screen, list: &[Finding], after: Option<&[Finding]>
     if list.is_empty() {
         screen.paragraph("No rule could be checked with this profile.");
     }
-    let (violations, left) = findings::broken_rules(list, after);
+    let violations = findings::broken_rules(list, after, Judgement::Violation);
     for (index, broken) in violations.iter().enumerate() {
         screen.gap_between_items();
         screen.item(&(index + 1).to_string(), &findings::sentence(&broken.finding.statement));
         screen.details(finding_details(broken, simulated));
     }
-    if !left.is_empty() {
-        screen.gap();
-        screen.paragraph(findings::LEAVE_AS_IT_IS);
-        left.iter().for_each(|broken| screen.bullet(&findings::left_line(broken.shown)));
+    for (judgement, introduction) in findings::NO_VIOLATIONS {
+        let broken = findings::broken_rules(list, after, judgement);
+        if !broken.is_empty() {
+            screen.gap();
+            screen.paragraph(introduction);
+            broken.iter().for_each(|broken| screen.bullet(&findings::left_line(broken.shown)));
+        }
     }
 }
 

@@ -142,21 +142,24 @@ pub(crate) struct BrokenRule<'a> {
     pub(crate) shown: &'a Finding,
 }
 
-/// The violations, costliest first, and the rules that are better left broken.
+/// The rules of a judgement that requests break, costliest first.
 pub(crate) fn broken_rules<'a>(
     list: &'a [Finding],
     after: Option<&'a [Finding]>,
-) -> (Vec<BrokenRule<'a>>, Vec<BrokenRule<'a>>) {
+    judgement: Judgement,
+) -> Vec<BrokenRule<'a>> {
     let of_both = |finding: &'a Finding| {
         let later = after.and_then(|after| after.iter().find(|f| f.rule == finding.rule));
         Some(BrokenRule { finding, later, shown: broken_one(finding, later)? })
     };
-    list.iter().filter_map(of_both).partition(|broken| broken.shown.judgement == Judgement::Violation)
+    list.iter().filter_map(of_both).filter(|broken| broken.shown.judgement == judgement).collect()
 }
 
-/// Introduces the rules that are better left broken.
-pub(crate) const LEAVE_AS_IT_IS: &str =
-    "Measured: leave as it is. On this drive the remedy costs as much as it saves, or more:";
+/// The lists of rules that are broken and no violations, with what introduces each.
+pub(crate) const NO_VIOLATIONS: [(Judgement, &str); 2] = [
+    (Judgement::Observation, "Observed: no setting of this database system changes these."),
+    (Judgement::LeaveIt, "Measured: leave as it is. On this drive the remedy costs as much as it saves, or more:"),
+];
 
 /// A rule that is better left broken, in a line.
 pub(crate) fn left_line(finding: &Finding) -> String {
@@ -285,11 +288,15 @@ pub(crate) fn headline(audit: &Audit) -> String {
         1 => format!("1 of the {judged} rules that could be checked is violated."),
         broken => format!("{broken} of the {judged} rules that could be checked are violated, costliest first."),
     };
-    match count(Judgement::LeaveIt) {
-        0 => violated,
-        1 => format!("{violated} For 1 more, the remedy costs as much as it saves, or more."),
-        left => format!("{violated} For {left} more, the remedy costs as much as it saves, or more."),
-    }
+    let observed = match count(Judgement::Observation) {
+        0 => String::new(),
+        observed => format!(" For {observed} more, this database system has no setting."),
+    };
+    let left = match count(Judgement::LeaveIt) {
+        0 => String::new(),
+        left => format!(" For {left} more, the remedy costs as much as it saves, or more."),
+    };
+    format!("{violated}{observed}{left}")
 }
 
 #[cfg(test)]
