@@ -191,8 +191,8 @@ impl<'a> Auditor<'a> {
     }
 }
 
-/// Violations first, then what nothing can change, what is better left, then rules that nothing breaks; each by time and flash bytes lost, most
-/// first, then by number.
+/// Violations first, then what nothing can change, what is better left, then rules that nothing breaks; each by time
+/// and flash bytes lost, most first, then by number.
 fn order(finding: &Finding) -> impl Ord + use<> {
     let lost = |cost: Option<i64>| std::cmp::Reverse(cost.unwrap_or(0));
     (finding.judgement, lost(finding.cost.time_ns), lost(finding.cost.flash_bytes), finding.rule)

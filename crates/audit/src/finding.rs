@@ -38,8 +38,8 @@ pub enum Judgement {
 }
 
 impl Judgement {
-    /// Of so many requests that break the rule, and their cost; `can_change` if a setting of the database or a technique
-    /// can keep the rule.
+    /// Of so many requests that break the rule, and their cost; `can_change` if a setting of the database or a
+    /// technique can keep the rule.
     ///
     /// Time and flash bytes are compared as shares of the window's, so a remedy that loses 5 % of the drive time is
     /// worth it if it saves more than 5 % of the flash bytes.
@@ -259,8 +259,8 @@ pub struct Picture {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Audit {
-    /// One finding for each rule that could be checked: violations, costliest first; then rules that nothing can change,
-    /// rules that are better broken, and those that no request breaks.
+    /// One finding for each rule that could be checked: violations, costliest first; then rules that nothing can
+    /// change, rules that are better broken, and those that no request breaks.
     pub findings: Vec<Finding>,
     /// The rules that were not checked.
     pub unjudged: Vec<UncheckedRule>,
