@@ -108,7 +108,7 @@ impl<D: BlockDevice> Kernel<D> {
     }
 
     /// `file_update_time`: the time stamp changes once a tick. With `lazytime` the inode does not
-    /// (`fs/inode.c` `inode_update_time`, `I_DIRTY_TIME`), until `fsync` or another change writes it.
+    /// (`fs/inode.c` `inode_update_time`, `I_DIRTY_TIME`), until `sync` or another change writes it.
     pub(crate) fn update_time(&mut self, ino: Ino) -> Result<()> {
         let tick = self.tick_now();
         let Some(inode) = self.inodes.get_mut(&ino).filter(|inode| inode.mtime != tick) else { return Ok(()) };

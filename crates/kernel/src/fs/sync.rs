@@ -75,10 +75,6 @@ impl<D: BlockDevice> Kernel<D> {
 
     /// Writes a range of pages and makes them durable.
     pub(crate) fn sync_inode(&mut self, ino: Ino, first: u64, end: u64, datasync: bool) -> Result<()> {
-        // `vfs_fsync_range` marks an inode dirty whose time stamp alone has changed.
-        if !datasync && self.inodes.get(&ino).is_some_and(|inode| inode.is_time_dirty) {
-            self.change_inode(ino, Change::Times)?;
-        }
         self.write_and_wait(ino, first, end)?;
         let Some(inode) = self.inodes.get(&ino) else { return Ok(()) };
         let tid = if datasync { inode.datasync_tid } else { inode.sync_tid };
