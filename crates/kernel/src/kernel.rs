@@ -11,6 +11,7 @@ use crate::config::{FileSystemKind, KernelConfig, PAGE};
 use crate::error::{KernelError, Result};
 use crate::fs::buffer::Buffers;
 use crate::fs::commit::{Durable, Journal};
+use crate::fs::direct_io::ReadInto;
 use crate::fs::ext4::Ext4;
 use crate::fs::fs_writeback::Flusher;
 use crate::fs::inode::{Ino, Inode};
@@ -32,6 +33,17 @@ pub(crate) struct Ticket {
     pub(crate) error: Option<BlockError>,
     /// What direct reads brought: (byte of the caller's, bytes).
     pub(crate) read: Vec<(u64, Vec<u8>)>,
+}
+
+impl Ticket {
+    /// Puts what was read into the first `length` bytes; what has no place on the drive is zeros.
+    pub(crate) fn fill(self, length: usize, into: &mut ReadInto<'_>) {
+        into.fill(0, length, None);
+        for (at, bytes) in self.read {
+            let length = bytes.len().min(length - at as usize);
+            into.fill(at as usize, length, Some(&bytes[..length]));
+        }
+    }
 }
 
 /// What the kernel has counted since it came up; the drive's own counters are in [`Kernel::device_counters`].
@@ -387,6 +399,11 @@ impl<D: BlockDevice> Kernel<D> {
             waiting.pending += bio.bytes.max(1);
         }
         Ok(self.queue.submit(bio)?)
+    }
+
+    /// Whether all requests of a ticket have completed.
+    pub(crate) fn is_redeemable(&self, ticket: u64) -> bool {
+        self.tickets.get(&ticket).is_none_or(|waiting| waiting.pending == 0)
     }
 
     /// Waits for all requests of a ticket.

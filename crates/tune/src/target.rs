@@ -8,6 +8,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use flashwise_block::{BlockDevice, ByteSize, FileDevice, Nanos, RawPlan, ScratchFile, SignatureKind, WriteConsent};
+use flashwise_kernel::{Kernel, KernelFile, PAGE};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
 use crate::{Host, TargetPlan, TuneError};
@@ -179,6 +180,29 @@ impl Target {
             Self::Raw(_) => capacity,
         };
         Some((ByteSize(size.0 / 100), Nanos(300_000_000_000)))
+    }
+
+    /// As [`Self::open`]; where a simulated drive has a file system, a new file in it of `wanted` bytes, or of half the
+    /// drive if that is less, as a program sees it that goes around the page cache.
+    ///
+    /// # Errors
+    /// As [`Self::open`], and when there is no room for the file.
+    pub fn open_as_file(&self, seed: u64, wanted: ByteSize) -> Result<Box<dyn BlockDevice + Send>, TuneError> {
+        match self {
+            Self::Simulated { config, host: Host::Linux { kernel, .. }, .. } => {
+                let failed = |error: flashwise_kernel::KernelError| TuneError::Target(format!("{self}: {error}"));
+                let kernel =
+                    Kernel::new(SimulatedSsd::new(*config.clone(), seed)?, (**kernel).clone()).map_err(failed)?;
+                let half = ByteSize(config.capacity_bytes / 2 / PAGE * PAGE);
+                Ok(Box::new(KernelFile::create(kernel, wanted.min(half)).map_err(failed)?))
+            }
+            _ => self.open(seed, wanted),
+        }
+    }
+
+    /// Whether it is a file: in a directory, or in the file system of a simulated drive.
+    pub fn is_file(&self) -> bool {
+        matches!(self, Self::Directory(_) | Self::Simulated { host: Host::Linux { .. }, .. })
     }
 
     /// Opens the drive: a new simulated one, a new scratch file of at most `wanted` bytes that is deleted when the

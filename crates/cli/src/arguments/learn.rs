@@ -28,6 +28,9 @@ pub struct LearnArguments {
     /// Same as TARGET
     #[arg(long = "target", value_name = "TARGET", conflicts_with = "target")]
     pub target_option: Option<String>,
+    /// Learn a simulated drive through a file of this file system, ext4 or xfs, as on the directory of a real drive
+    #[arg(long, value_name = "NAME")]
+    pub file_system: Option<String>,
     /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
     pub seed: u64,

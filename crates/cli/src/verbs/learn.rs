@@ -15,7 +15,7 @@ use flashwise_profile::{DeviceProfile, Entry, Parameters, Verdict};
 use flashwise_report::{OwnFile, profile_page, render_profile, render_score};
 use flashwise_truth::truth;
 use flashwise_tune::sqlite::{LEARN_REGION, learn_options};
-use flashwise_tune::{Target, TuneError};
+use flashwise_tune::{Host, ProgramTime, Target, TuneError, free_memory};
 use serde::Serialize;
 
 use super::read_profile;
@@ -29,6 +29,10 @@ use crate::progress::Bar;
 pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failure> {
     let name = options.target_option.as_ref().unwrap_or(&options.target);
     let target = Target::parse_with_devices(name, &options.raw_device.options(options.max_write))?;
+    let target = match &options.file_system {
+        Some(name) => target.with_host(Host::named(name, free_memory(), ProgramTime::Modelled)?),
+        None => target,
+    };
     let plan = target.plan(LEARN_REGION)?;
     if options.dry_run {
         output.print(&plan, |_| plan.to_string())?;
@@ -129,7 +133,7 @@ fn learn(target: &Target, options: &LearnArguments, files: &Files) -> Result<Lea
     let resume = options.resume.as_deref().map(read_profile).transpose()?;
     // Before the scratch file is made, so that Ctrl-C is heard from then on.
     let mut bar = Bar::new();
-    let mut device = target.open(options.seed, LEARN_REGION)?;
+    let mut device = target.open_as_file(options.seed, LEARN_REGION)?;
     let usual = learn_options(target, options.seed, device.info().clock);
     let effort = match (options.quick, options.thorough) {
         (true, _) => Effort::Quick,

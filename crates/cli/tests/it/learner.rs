@@ -33,6 +33,42 @@ fn learned(place: &Place, arguments: &[&str]) {
     assert!([0, 4].contains(&ended.code), "{}: {}", ended.code, ended.stderr);
 }
 
+// ---- through a file -------------------------------------------------------------------------------------------------
+
+/// The score of a simulated drive that is learned through a file of its file system.
+fn scored(place: &Place, target: &str, file_system: &str) -> serde_json::Value {
+    let arguments = ["learn", target, "--file-system", file_system, "--quick", "--score", "-o", "json"];
+    let ended = place.run(&arguments);
+    assert!([0, 4].contains(&ended.code), "{}: {}", ended.code, ended.stderr);
+    ended.document()["score"].clone()
+}
+
+/// The file begins within a chunk of the drive, and the kernel cuts requests that are too long for it.
+#[test]
+fn through_a_file_the_layout_of_the_drive_below_is_found() {
+    let place = Place::new();
+    small_drive(&place);
+    let larger = place.read("small.toml").replace("100_663_296", "201_326_592").replace("= 32 ", "= 64 ");
+    place.write("larger.toml", &larger);
+    let score = scored(&place, "sim:larger.toml", "ext4");
+    let figures = score["figures"].as_array().unwrap();
+    for name in ["write_unit_bytes", "chunk_bytes", "hot_location", "page_bytes"] {
+        let figure = figures.iter().find(|figure| figure["figure"] == name).unwrap();
+        assert!(figure["correct"] == true && figure["verdict"] == "certain", "{figure}");
+    }
+}
+
+#[test]
+#[ignore = "two minutes: make test-full runs it"]
+fn through_a_file_each_figure_of_a_published_drive_that_is_certain_is_right() {
+    let place = Place::new();
+    for file_system in ["ext4", "xfs"] {
+        let score = scored(&place, "sim:samsung-960-evo", file_system);
+        assert!(score["settled"].as_u64() >= Some(20), "{score}");
+        assert_eq!(score["settled"], score["settled_correct"], "{file_system}: {score}");
+    }
+}
+
 // ---- samples --------------------------------------------------------------------------------------------------------
 
 /// The tables in `raw`, each with its rows.

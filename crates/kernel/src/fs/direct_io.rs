@@ -112,11 +112,19 @@ impl<D: BlockDevice> Kernel<D> {
         mut into: ReadInto<'_>,
     ) -> Result<u64> {
         self.check_alignment(offset, end)?;
-        let sector = self.queue.device().info().logical_block.0.max(1);
         let last = end.min(size);
         if offset >= last {
             return Ok(0);
         }
+        let ticket = self.start_direct_read(ino, offset, last)?;
+        let ticket = self.redeem(ticket)?;
+        ticket.fill((last - offset) as usize, &mut into);
+        Ok(last - offset)
+    }
+
+    /// Submits the reads of a range that the file has; a ticket is to be redeemed for them.
+    pub(crate) fn start_direct_read(&mut self, ino: Ino, offset: u64, last: u64) -> Result<u64> {
+        let sector = self.queue.device().info().logical_block.0.max(1);
         self.write_and_wait(ino, offset / PAGE, last.div_ceil(PAGE))?;
         let ticket = self.new_ticket();
         self.queue.plug();
@@ -130,25 +138,27 @@ impl<D: BlockDevice> Kernel<D> {
                 None => (block + inode.extents.hole(block, last.div_ceil(PAGE) - block)).saturating_mul(PAGE),
             };
             let stop = stop.min(last);
-            match place.filter(|extent| !extent.unwritten) {
-                Some(extent) => {
-                    let from = extent.physical * PAGE + (at - extent.logical * PAGE);
-                    let bytes = (stop - at).next_multiple_of(sector);
-                    let purpose = Purpose::Direct { ticket, at: at - offset };
-                    let bio = Bio::new(Operation::Read, from, bytes, purpose);
-                    self.submit_for(ticket, Bio { segments: bytes.div_ceil(PAGE) as u32, ..bio })?;
-                }
-                None => into.fill((at - offset) as usize, (stop - at) as usize, None),
+            if let Some(extent) = place.filter(|extent| !extent.unwritten) {
+                let from = extent.physical * PAGE + (at - extent.logical * PAGE);
+                let bytes = (stop - at).next_multiple_of(sector);
+                let purpose = Purpose::Direct { ticket, at: at - offset };
+                let bio = Bio::new(Operation::Read, from, bytes, purpose);
+                self.submit_for(ticket, Bio { segments: bytes.div_ceil(PAGE) as u32, ..bio })?;
             }
             at = stop;
         }
         self.queue.unplug()?;
-        let ticket = self.redeem(ticket)?;
-        for (at, bytes) in ticket.read {
-            let length = bytes.len().min((last - offset - at) as usize);
-            into.fill(at as usize, length, Some(&bytes[..length]));
-        }
-        Ok(last - offset)
+        Ok(ticket)
+    }
+
+    /// Whether a range has been written before, all of it: then its blocks need no change (`ext4_overwrite_io`).
+    pub(crate) fn overwrites(&self, ino: Ino, offset: u64, end: u64) -> bool {
+        let (first, last) = (offset / PAGE, end.div_ceil(PAGE));
+        self.inodes.get(&ino).is_some_and(|inode| {
+            end <= inode.size
+                && inode.extents.hole(first, 1) == 0
+                && (first..last).all(|block| inode.extents.at(block).is_some_and(|extent| !extent.unwritten))
+        })
     }
 
     pub(crate) fn direct_write(
@@ -162,12 +172,7 @@ impl<D: BlockDevice> Kernel<D> {
         self.check_alignment(offset, end)?;
         let (first, last) = (offset / PAGE, end.div_ceil(PAGE));
         let is_whole = offset.is_multiple_of(PAGE) && end.is_multiple_of(PAGE);
-        let inode = self.inodes.get(&ino);
-        let overwrites = inode.is_some_and(|inode| {
-            end <= inode.size
-                && inode.extents.hole(first, 1) == 0
-                && (first..last).all(|block| inode.extents.at(block).is_some_and(|extent| !extent.unwritten))
-        });
+        let overwrites = self.overwrites(ino, offset, end);
         if !is_whole && !overwrites {
             // Linux falls back to the page cache for blocks that are written in part for the first time.
             self.buffered_write(ino, offset, end, from)?;
@@ -178,19 +183,9 @@ impl<D: BlockDevice> Kernel<D> {
                 None => Ok(()),
             };
         }
-        self.write_and_wait(ino, first, last)?;
-        self.drop_pages(ino, first, last)?;
-        let grows = self.inodes.get(&ino).is_some_and(|inode| end > inode.size);
-        if grows {
-            let mut touched = Touched::default();
-            self.layout.orphan(ino, &mut touched);
-            self.log(&touched)?;
-        }
         let limits = *self.queue.limits();
         let fua = overwrites && syncs == Some(true) && limits.fua && limits.volatile_cache;
-        let ticket = self.new_ticket();
-        let outcome = self.submit_direct(ino, offset, end, from, ticket, fua);
-        self.queue.unplug()?;
+        let (ticket, outcome) = self.start_direct_write(ino, offset, end, from, fua)?;
         let done = self.redeem(ticket).map(|_| ());
         outcome?;
         if let Err(KernelError::Io(error)) = done {
@@ -211,6 +206,31 @@ impl<D: BlockDevice> Kernel<D> {
             Some(datasync) => self.sync_inode(ino, first, last, datasync),
             None => Ok(()),
         }
+    }
+
+    /// Submits the writes of a range; a ticket is to be redeemed for those that could be submitted, then
+    /// [`Self::end_io`] is to be called.
+    pub(crate) fn start_direct_write(
+        &mut self,
+        ino: Ino,
+        offset: u64,
+        end: u64,
+        from: &WriteFrom<'_>,
+        fua: bool,
+    ) -> Result<(u64, Result<()>)> {
+        let (first, last) = (offset / PAGE, end.div_ceil(PAGE));
+        self.write_and_wait(ino, first, last)?;
+        self.drop_pages(ino, first, last)?;
+        let grows = self.inodes.get(&ino).is_some_and(|inode| end > inode.size);
+        if grows {
+            let mut touched = Touched::default();
+            self.layout.orphan(ino, &mut touched);
+            self.log(&touched)?;
+        }
+        let ticket = self.new_ticket();
+        let outcome = self.submit_direct(ino, offset, end, from, ticket, fua);
+        self.queue.unplug()?;
+        Ok((ticket, outcome))
     }
 
     fn submit_direct(

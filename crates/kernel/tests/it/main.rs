@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
 
 mod crash;
+mod file_device;
 mod file_interface;
 mod hostile;
 mod job;

@@ -67,7 +67,7 @@ pub fn learn_options(target: &Target, seed: u64, clock: Clock) -> LearnOptions {
         seed,
         region: LEARN_REGION,
         effort: Effort::suiting(clock),
-        whole_drive: matches!(target, Target::Simulated { .. }),
+        whole_drive: matches!(target, Target::Simulated { .. }) && !target.is_file(),
         ..LearnOptions::new(target.to_string())
     }
 }
