@@ -48,7 +48,10 @@ fn scored(place: &Place, target: &str, file_system: &str) -> serde_json::Value {
 fn through_a_file_the_layout_of_the_drive_below_is_found() {
     let place = Place::new();
     small_drive(&place);
-    let larger = place.read("small.toml").replace("100_663_296", "201_326_592").replace("= 32 ", "= 64 ");
+    let larger = place
+        .read("small.toml")
+        .replace("100_663_296", "201_326_592")
+        .replace("blocks_per_plane = 32", "blocks_per_plane = 64");
     place.write("larger.toml", &larger);
     let score = scored(&place, "sim:larger.toml", "ext4");
     let figures = score["figures"].as_array().unwrap();
