@@ -34,6 +34,7 @@ use crate::batch::{BatchPlace, MAGIC, Marks, Peeked, SUFFIX};
 use crate::companion;
 use crate::error::{Failure, display, with_suffix};
 use crate::ffi::{MarksPage, OwnFile};
+use crate::log_sync::size_limit;
 
 /// The log grows by as much as it has, from the first to the second of these, so that most commits change nothing of
 /// the file but its bytes.
@@ -208,6 +209,16 @@ impl BatchFile {
         Ok(())
     }
 
+    /// Extends the log by zeros, durably.
+    fn extend(&mut self, end: u64) -> std::io::Result<()> {
+        let Some(file) = self.file.as_deref() else { return Err(ErrorKind::NotConnected.into()) };
+        let zeros = vec![0; end.saturating_sub(self.room) as usize];
+        file.write_all_at(&zeros, self.room)?;
+        file.sync_data()?;
+        self.room = end;
+        Ok(())
+    }
+
     /// From here on the marks are read in memory, if the file can be mapped.
     fn share(&mut self) {
         // A mapping keeps its open file, and a forked child keeps the mapping: it is of one without locks.
@@ -346,12 +357,14 @@ impl BatchPlace for BatchFile {
         }
         if end > self.room {
             let step = self.room.clamp(*STEPS.start(), *STEPS.end());
-            let grown = end.max(self.room + step).next_multiple_of(*STEPS.start());
-            let zeros = vec![0; (grown - self.room) as usize];
-            let file = self.file()?;
-            let written = file.write_all_at(&zeros, self.room).and_then(|()| file.sync_all());
-            written.map_err(|error| self.failed(sqlite::SQLITE_IOERR_WRITE, "allocating space", error))?;
-            self.room = grown;
+            let enough = end.next_multiple_of(*STEPS.start());
+            let grown = end.max(self.room + step).next_multiple_of(*STEPS.start()).min(size_limit());
+            let extended = match self.extend(grown.max(enough)) {
+                // A step that does not fit must not fail a batch that does.
+                Err(error) if is_full(&error) => self.extend(enough),
+                extended => extended,
+            };
+            extended.map_err(|error| self.failed(sqlite::SQLITE_IOERR_WRITE, "allocating space", error))?;
         }
         self.publish()
     }
@@ -364,6 +377,11 @@ impl BatchPlace for BatchFile {
         }
         write_durably(file, offset, data).map_err(failed)
     }
+}
+
+/// Whether a file could not be made longer.
+fn is_full(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
 }
 
 /// A byte to be locked.

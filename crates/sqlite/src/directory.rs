@@ -32,8 +32,9 @@ use crate::layout::cut;
 use crate::ledger::Ledger;
 use crate::log::open_log;
 use crate::log_layout::LogLayout;
+use crate::log_sync::{LogSync, write_zeros};
 use crate::memo;
-use crate::options::VfsOptions;
+use crate::options::{LogSyncs, VfsOptions};
 use crate::shm::SharedMemory;
 use crate::store::{Cut, Mapping, Rights, Store};
 use crate::super_journal::{self, Renamed};
@@ -206,11 +207,12 @@ impl Directory {
 
     fn open_other(self: &Arc<Self>, name: Option<FileName>, role: FileRole, flags: c_int) -> Result<Opened, Failure> {
         let companion = name.as_ref().map(|name| self.companion(name.bytes())).transpose()?.flatten();
+        let log = companion.as_ref().map_or(LogLayout::Plain, |companion| companion.log);
+        let syncs = name.as_ref().and_then(|name| self.log_syncs(role, name, log, flags));
         let gathers = role == FileRole::WriteAheadLog && name.as_ref().is_some_and(|name| self.gathers(name.bytes()));
-        if !self.observed && companion.is_none() && !gathers {
+        if !self.observed && companion.is_none() && !gathers && syncs.is_none() {
             return Ok(Opened::AsItIs);
         }
-        let log = companion.as_ref().map_or(LogLayout::Plain, |companion| companion.log);
         let renamed = match (&name, &companion) {
             (Some(name), Some(companion)) => {
                 let database = companion_of(name.bytes()).map_or(name.bytes(), |(_, database)| database);
@@ -222,9 +224,11 @@ impl Directory {
         };
         let name = companion.map_or(name, |companion| Some(FileName::owned(companion.name.bytes())));
         let shown = String::from_utf8_lossy(name.as_ref().map_or(b"temporary file", FileName::bytes)).into_owned();
+        let syncs = syncs.zip(name.as_ref()).map(|(syncs, name)| syncs.of(as_path(name.bytes())));
         let (parent, granted) = self.parent.open(name, flags)?;
         let mut store = self.store(parent, role, shown, None);
         store.renamed = renamed;
+        store.syncs = syncs.filter(|_| granted & sqlite::SQLITE_OPEN_READONLY == 0);
         let file = match role {
             FileRole::WriteAheadLog => open_log(store, log, gathers)?,
             _ => Box::new(Handle::plain(store)),
@@ -238,6 +242,21 @@ impl Directory {
         let state = self.state();
         let known = database.and_then(|database| state.known.get(database));
         known.is_some_and(|known| known.handles > 0 && known.options.gathers_log())
+    }
+
+    /// The syncs of the log or journal of a database; `None` if they are left to SQLite's VFS.
+    fn log_syncs(&self, role: FileRole, name: &FileName, layout: LogLayout, flags: c_int) -> Option<LogSync> {
+        let (_, database) = companion_of(name.bytes())?;
+        let syncs = {
+            let state = self.state();
+            state.known.get(database).map_or(self.options.log_syncs, |known| known.options.log_syncs)
+        };
+        match role {
+            _ if syncs == LogSyncs::Parent => None,
+            FileRole::WriteAheadLog => Some(LogSync::log(syncs, layout)),
+            // A super-journal is synced once.
+            _ => (flags & sqlite::SQLITE_OPEN_MAIN_JOURNAL != 0).then(LogSync::journal),
+        }
     }
 
     /// An open file of ours, counted until it is dropped.
@@ -259,6 +278,7 @@ impl Directory {
             registered,
             rights,
             renamed: None,
+            syncs: None,
             direct,
             unsynced_batches,
             pause,
@@ -406,6 +426,8 @@ pub(crate) struct DirectoryStore {
     rights: Rights,
     /// Of a journal under a name of ours.
     renamed: Option<Renamed>,
+    /// Of a log or journal that is not synced by SQLite's VFS alone.
+    syncs: Option<LogSync>,
     direct: Direct,
     /// Batches since the last sync. Without syncs, a writer waits for the page cache and not for the drive.
     unsynced_batches: u32,
@@ -481,6 +503,37 @@ impl DirectoryStore {
         match super_journal::name_before(offset, |at, into| self.read(at, into))? {
             Some(name) => super_journal::list(&name, &renamed),
             None => Ok(()),
+        }
+    }
+
+    /// A log that SQLite has written up to `end` gets the zeros that are due.
+    fn extend_log(&mut self, end: u64) {
+        let Some(zeros) = self.syncs.as_mut().and_then(|syncs| syncs.after_write(end)) else { return };
+        let directory = Arc::clone(&self.directory);
+        let written = directory.timed(Operation::Write, self.role, zeros.start, zeros.end - zeros.start, || {
+            let is_done = write_zeros(&mut self.parent, zeros);
+            is_done.then_some(()).ok_or_else(|| Failure::new(sqlite::SQLITE_FULL, "no space for zeros"))
+        });
+        if let Some(syncs) = &mut self.syncs {
+            syncs.extended(zeros, written.is_ok());
+        }
+    }
+
+    /// Syncs the file, a log by its data alone where that can be done.
+    fn sync_file(&mut self, flags: c_int) -> Result<(), Failure> {
+        match self.syncs.as_mut().and_then(LogSync::sync) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(error)) => {
+                Err(Failure::new(sqlite::SQLITE_IOERR_FSYNC, format!("{}: syncing failed: {error}", self.name)))
+            }
+            None => {
+                let code = self.parent.sync(flags);
+                self.result(code, "syncing")?;
+                if let Some(syncs) = &mut self.syncs {
+                    syncs.published();
+                }
+                Ok(())
+            }
         }
     }
 
@@ -577,6 +630,9 @@ impl Store for DirectoryStore {
 
     fn write(&mut self, offset: u64, data: &[u8], how: Cut) -> Result<(), Failure> {
         self.list_in_super_journal(offset, data)?;
+        if let Some(syncs) = &mut self.syncs {
+            syncs.before_write();
+        }
         let directory = Arc::clone(&self.directory);
         let mut write = |start: u64, bytes: &[u8]| {
             directory.timed(Operation::Write, self.role, start, bytes.len() as u64, || {
@@ -585,14 +641,16 @@ impl Store for DirectoryStore {
             })
         };
         match how {
-            Cut::Whole => write(offset, data),
+            Cut::Whole => write(offset, data)?,
             Cut::Chunks(chunks) => {
                 cut(offset, data.len() as u64, chunks, LONGEST as u64).into_iter().try_for_each(|span| {
                     let at = (span.start - offset) as usize;
                     write(span.start, &data[at..at + span.length as usize])
-                })
+                })?;
             }
         }
+        self.extend_log(offset + data.len() as u64);
+        Ok(())
     }
 
     fn begin(&mut self, batch: Span) {
@@ -630,6 +688,9 @@ impl Store for DirectoryStore {
     }
 
     fn truncate(&mut self, size: u64) -> Result<(), Failure> {
+        if let Some(syncs) = &mut self.syncs {
+            syncs.truncated();
+        }
         let code = self.parent.truncate(size);
         self.result(code, "truncating")
     }
@@ -640,10 +701,7 @@ impl Store for DirectoryStore {
         if let Direct::Open(file) = &mut self.direct {
             file.cancel_write_back();
         }
-        directory.timed(Operation::Flush, self.role, 0, 0, || {
-            let code = self.parent.sync(flags);
-            self.result(code, "syncing")
-        })
+        directory.timed(Operation::Flush, self.role, 0, 0, || self.sync_file(flags))
     }
 
     fn rights(&self) -> Rights {

@@ -11,6 +11,7 @@ use crate::handle::Handle;
 use crate::locks::Level;
 use crate::shm::SharedMemory;
 use crate::store::Store;
+use crate::write_transactions::WriteTransactions;
 
 /// Promises of a medium that a write reaches it whole; a page that is cut in two cannot give them.
 const ATOMIC_WRITES: c_int = sqlite::SQLITE_IOCAP_ATOMIC
@@ -84,6 +85,10 @@ pub(crate) trait SqliteFile: Send {
     }
     /// A transaction and its journal have ended.
     fn committed(&mut self) {}
+    /// Where the ends of the database's write transactions are noted.
+    fn note_transactions(&mut self, _transactions: WriteTransactions) {}
+    /// A write transaction in the log is about to end.
+    fn end_transaction(&mut self) {}
     /// Whether SQLite's bytes have other places in the stored file.
     fn is_mapped(&self) -> bool;
     /// How long the stored file is, where SQLite's is to have `size` bytes.
@@ -131,12 +136,16 @@ impl<S: FileStore> SqliteFile for Handle<S> {
             let _ = self.store().unlock(sqlite::SQLITE_LOCK_NONE);
             return Err(failure);
         }
+        self.is_exclusive |= level == sqlite::SQLITE_LOCK_EXCLUSIVE;
         Ok(())
     }
 
     fn unlock(&mut self, level: c_int) -> Result<(), Failure> {
         // Other connections may read as soon as the lock is down.
         let written = self.write_out_unheard();
+        if std::mem::take(&mut self.is_exclusive) {
+            self.end_transaction();
+        }
         self.store().unlock(level)?;
         written
     }
@@ -197,6 +206,16 @@ impl<S: FileStore> SqliteFile for Handle<S> {
 
     fn committed(&mut self) {
         Handle::committed(self);
+    }
+
+    fn note_transactions(&mut self, transactions: WriteTransactions) {
+        self.transactions = Some(transactions);
+    }
+
+    fn end_transaction(&mut self) {
+        if let Some(transactions) = &self.transactions {
+            transactions.end();
+        }
     }
 
     fn is_mapped(&self) -> bool {

@@ -31,6 +31,7 @@ use crate::log_layout::LogLayout;
 use crate::options::VfsOptions;
 use crate::read_ahead::ReadAhead;
 use crate::store::{Cut, Mapping, Store};
+use crate::write_transactions::WriteTransactions;
 
 /// One open file.
 pub(crate) struct Handle<S> {
@@ -55,6 +56,10 @@ pub(crate) struct Handle<S> {
     /// Where pages are read ahead.
     ahead: Option<Box<ReadAhead>>,
     poisoned: Option<String>,
+    /// Where the ends of write transactions in the database's log are noted.
+    pub(crate) transactions: Option<WriteTransactions>,
+    /// Whether SQLite holds EXCLUSIVE.
+    pub(crate) is_exclusive: bool,
 }
 
 impl<S: Store> Handle<S> {
@@ -83,6 +88,8 @@ impl<S: Store> Handle<S> {
             is_unsynced: false,
             read_only: None,
             poisoned: None,
+            transactions: None,
+            is_exclusive: false,
         }
     }
 

@@ -58,6 +58,9 @@
 //! beside SQLite's own descriptor; on a drive they are read together with the page that SQLite waits for, and kept
 //! until something is written.
 //!
+//! *Logs and journals in a directory* are synced by their data alone, and write-ahead logs are extended with zeros
+//! ahead of their frames, so that a commit is one flush (`log_sync.rs`).
+//!
 //! *Aligned logs*: each byte of SQLite's log has its own place in the stored one (`log_layout.rs`), and is written
 //! there directly.
 //!
@@ -126,6 +129,7 @@ mod locks;
 mod log;
 mod log_gather;
 mod log_layout;
+mod log_sync;
 mod medium;
 mod memo;
 mod mounted;
@@ -140,13 +144,14 @@ mod store;
 mod super_journal;
 mod vfs;
 mod volume;
+mod write_transactions;
 
 pub use convert::{ExportSummary, FileInfo, ImportSummary, check_target, export, import, info};
 pub use error::SqliteError;
 pub use layout::Layout;
 pub use log_layout::LogLayout;
 pub use mounted::FileSystem;
-pub use options::{Parent, TECHNIQUES, Technique, VfsOptions};
+pub use options::{LogSyncs, Parent, TECHNIQUES, Technique, VfsOptions};
 pub use vfs::{Backend, ProgramClock, Vfs};
 
 /// Version of the SQLite that is linked in, such as `3.51.0`.

@@ -12,9 +12,14 @@
 //!
 //! **No committed data is held back.** SQLite announces new frames to others by shared memory, with a barrier that
 //! cannot report a failure; at that time the frames must be in the file, even without syncs (`synchronous = NORMAL`).
-//! So only frames of an incomplete transaction are held back, and of these only those that follow the write before:
+//! So only frames of an incomplete transaction are held back, while it lasts, and of these only those that follow the
+//! write before:
 //! SQLite goes back in the log to change an earlier page, or to rewrite headers, and those writes go through. Held-back
 //! frames that are never written were never committed.
+//!
+//! **Nothing outlives its transaction.** A rollback forgets frames that were spilled, and SQLite calls nothing of the
+//! log for it; then another connection may write its own in their places. So held-back data is dropped if a write
+//! transaction has ended since ([`WriteTransactions`]); where that cannot be known, nothing is held back.
 //!
 //! A read sees held-back data laid over the file, and never writes it: after a failed read SQLite may undo a statement
 //! alone, and frames that the transaction spilled would be lost.
@@ -28,6 +33,7 @@ use crate::ffi::ParentFile;
 use crate::file::SqliteFile;
 use crate::log_layout::{FRAME_HEADER, SQLITE_HEADER};
 use crate::shm::SharedMemory;
+use crate::write_transactions::WriteTransactions;
 
 /// Most bytes that are held back. More would be copied longer than the calls that they save take.
 const LIMIT: usize = 256 << 10;
@@ -50,11 +56,24 @@ pub(crate) struct GatheredLog<F> {
     /// Where the last write ended.
     next: u64,
     expected: Expected,
+    /// The write transactions of the database, if all of them are noted, and how many had ended at the last write.
+    transactions: Option<WriteTransactions>,
+    ended: u64,
 }
 
 impl<F: SqliteFile> GatheredLog<F> {
     pub(crate) fn new(file: F) -> Self {
-        Self { file, held: Vec::new(), start: 0, next: u64::MAX, expected: Expected::Header }
+        let (held, expected) = (Vec::new(), Expected::Header);
+        Self { file, held, start: 0, next: u64::MAX, expected, transactions: None, ended: 0 }
+    }
+
+    /// Drops what the transaction before has left.
+    fn drop_ended(&mut self) {
+        let ended = self.transactions.as_ref().map_or(0, WriteTransactions::ended);
+        if ended != self.ended {
+            self.held.clear();
+            (self.next, self.expected, self.ended) = (u64::MAX, Expected::Header, ended);
+        }
     }
 
     fn held_end(&self) -> u64 {
@@ -95,6 +114,7 @@ impl<F: SqliteFile> GatheredLog<F> {
 
 impl<F: SqliteFile> SqliteFile for GatheredLog<F> {
     fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<usize, Failure> {
+        self.drop_ended();
         let there = self.file.read(offset, into)?;
         if !self.overlaps(offset, into.len()) {
             return Ok(there);
@@ -113,6 +133,7 @@ impl<F: SqliteFile> SqliteFile for GatheredLog<F> {
 
     fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Failure> {
         let end = checked_end(offset, data.len() as u64)?;
+        self.drop_ended();
         let follows = offset == self.next;
         if !follows {
             self.expected = Expected::Header;
@@ -120,7 +141,7 @@ impl<F: SqliteFile> SqliteFile for GatheredLog<F> {
         if !follows || self.held.len() + data.len() > LIMIT {
             self.hand_on()?;
         }
-        let waits = self.may_wait(offset, data);
+        let waits = self.may_wait(offset, data) && self.transactions.is_some();
         // A write that does not follow goes through, but its page may follow.
         if !follows || (!waits && self.held.is_empty()) {
             self.next = u64::MAX;
@@ -137,17 +158,20 @@ impl<F: SqliteFile> SqliteFile for GatheredLog<F> {
     }
 
     fn truncate(&mut self, size: u64) -> Result<(), Failure> {
+        self.drop_ended();
         self.hand_on()?;
         self.next = u64::MAX;
         self.file.truncate(size)
     }
 
     fn sync(&mut self, flags: c_int) -> Result<(), Failure> {
+        self.drop_ended();
         self.hand_on()?;
         self.file.sync(flags)
     }
 
     fn size(&mut self) -> Result<u64, Failure> {
+        self.drop_ended();
         Ok(self.file.size()?.max(self.held_end()))
     }
 
@@ -180,11 +204,13 @@ impl<F: SqliteFile> SqliteFile for GatheredLog<F> {
     }
 
     fn write_out(&mut self) -> Result<(), Failure> {
+        self.drop_ended();
         self.hand_on()?;
         self.file.write_out()
     }
 
     fn write_out_unheard(&mut self) -> Result<(), Failure> {
+        self.drop_ended();
         self.hand_on()?;
         self.file.write_out_unheard()
     }
@@ -193,6 +219,11 @@ impl<F: SqliteFile> SqliteFile for GatheredLog<F> {
         // Frames of a transaction that is not to be.
         self.held.clear();
         self.file.close()
+    }
+
+    fn note_transactions(&mut self, transactions: WriteTransactions) {
+        self.ended = transactions.ended();
+        self.transactions = Some(transactions);
     }
 
     fn is_mapped(&self) -> bool {
@@ -208,6 +239,7 @@ impl<F: SqliteFile> SqliteFile for GatheredLog<F> {
     }
 
     fn straight(&mut self, offset: u64, length: usize) -> Result<Option<u64>, Failure> {
+        self.drop_ended();
         if self.overlaps(offset, length) {
             return Ok(None);
         }
@@ -309,6 +341,7 @@ mod tests {
     /// A log whose header is written.
     fn begun() -> GatheredLog<Memory> {
         let mut log = GatheredLog::new(Memory::default());
+        log.note_transactions(WriteTransactions::default());
         log.write(0, &[9; SQLITE_HEADER as usize]).unwrap();
         log
     }
@@ -380,6 +413,31 @@ mod tests {
         // Lost frames leave no hole that later ones hide: SQLite writes the transaction again from its start.
         frame(&mut log, 0, true).unwrap();
         assert_eq!(log.file.bytes.len() as u64, at(1));
+    }
+
+    #[test]
+    fn frames_of_a_transaction_that_has_ended_are_neither_read_nor_written() {
+        let (mut log, transactions) = (begun(), WriteTransactions::default());
+        log.note_transactions(transactions.clone());
+        frame(&mut log, 0, false).unwrap();
+        frame(&mut log, 1, false).unwrap();
+        transactions.end();
+        // Another connection commits in their places.
+        log.file.write(at(0), &[9; FRAME as usize]).unwrap();
+        let mut header = [0; FRAME_HEADER as usize];
+        log.read(at(0), &mut header).unwrap();
+        assert_eq!((header, log.size().unwrap()), ([9; FRAME_HEADER as usize], at(1)));
+        frame(&mut log, 1, true).unwrap();
+        assert_eq!(log.file.writes.last(), Some(&(at(1) + FRAME_HEADER, PAGE)));
+        assert_eq!(log.file.bytes[at(0) as usize..at(1) as usize], [9; FRAME as usize]);
+    }
+
+    #[test]
+    fn nothing_is_held_back_where_transactions_are_not_noted() {
+        let mut log = GatheredLog::new(Memory::default());
+        log.write(0, &[9; SQLITE_HEADER as usize]).unwrap();
+        frame(&mut log, 0, false).unwrap();
+        assert!(log.held.is_empty() && log.file.bytes.len() as u64 == at(1));
     }
 
     #[test]

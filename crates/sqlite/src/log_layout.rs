@@ -74,6 +74,16 @@ const MAX_FLASH_PAGE: u64 = 1 << 20;
 pub(crate) const LOG_HEADER: usize = 512;
 
 impl LogLayout {
+    /// Bytes of a stored log before its first page, at most.
+    pub(crate) fn before_pages(&self) -> u64 {
+        match *self {
+            Self::Plain => 0,
+            Self::Aligned { stripe: ByteSize(unit) }
+            | Self::Sparse { stripe: ByteSize(unit) }
+            | Self::Contained { flash_page: ByteSize(unit) } => unit + HEADER_AREA.next_multiple_of(unit.max(1)),
+        }
+    }
+
     /// The layout's name, as in the header.
     pub const fn name(&self) -> &'static str {
         match self {

@@ -16,7 +16,8 @@
 //! | `discard` | gain by trim | | no |
 //! | `atomic-batch` | none; never unnamed | | yes |
 //!
-//! `parent` names the VFS below, for all databases: in the environment variable only.
+//! `parent` names the VFS below, for all databases: in the environment variable only. `log-sync` names how logs and
+//! journals are synced: [`LogSyncs`].
 //!
 //! The three of the log exclude each other; sparse takes precedence over aligned, and that over contained.
 //!
@@ -82,6 +83,37 @@ impl Parent {
     }
 }
 
+/// How the logs and journals in a directory are synced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogSyncs {
+    /// By `fdatasync`, in space that was written before: one flush a commit, however the SQLite below was built. Logs
+    /// are extended ahead on ext2, ext3, ext4 and XFS, which overwrite in place.
+    #[default]
+    Data,
+    /// The same, extending logs on any file system: where one of those lies below an overlay, for instance.
+    Extend,
+    /// By SQLite's own VFS: by `fsync`, or by `fdatasync` if it was built with `HAVE_FDATASYNC`.
+    Parent,
+}
+
+impl LogSyncs {
+    const ALL: [Self; 3] = [Self::Data, Self::Extend, Self::Parent];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Data => "data",
+            Self::Extend => "extend",
+            Self::Parent => "parent",
+        }
+    }
+
+    fn of_name(name: &str) -> Result<Self, SqliteError> {
+        let known = Self::ALL.into_iter().find(|syncs| syncs.name() == name);
+        let names = Self::ALL.map(Self::name).join(", ");
+        known.ok_or_else(|| refuse("log-sync", &format!("'{name}' is unknown; use one of {names}")))
+    }
+}
+
 /// How a VFS is to work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VfsOptions {
@@ -102,6 +134,8 @@ pub struct VfsOptions {
     pub record: bool,
     /// The VFS below, for all files of a VFS; a database cannot choose its own.
     pub parent: Parent,
+    /// How logs and journals in a directory are synced.
+    pub log_syncs: LogSyncs,
 }
 
 impl VfsOptions {
@@ -115,6 +149,7 @@ impl VfsOptions {
         atomic_batch: false,
         record: false,
         parent: Parent::Unix,
+        log_syncs: LogSyncs::Data,
     };
 
     /// Checks every figure.
@@ -141,7 +176,7 @@ impl VfsOptions {
         self.write_back_depth > 1
     }
 
-    /// The techniques that are on, as a URI names them, such as `concurrent-write-back=8`.
+    /// The techniques that are on and the other parameters, as a URI names them, such as `concurrent-write-back=8`.
     pub fn parameters(&self) -> Vec<String> {
         let layout = match self.layout {
             Layout::HotLocations { chunk, offset } => {
@@ -159,19 +194,22 @@ impl VfsOptions {
         let ahead = (self.read_ahead_depth > 1).then(|| format!("concurrent-read-ahead={}", self.read_ahead_depth));
         let discard = self.discard.then(|| "discard=on".to_owned());
         let batch = self.atomic_batch.then(|| "atomic-batch=on".to_owned());
-        [layout, log, depth, ahead, discard, batch].into_iter().flatten().collect()
+        let syncs = (self.log_syncs != LogSyncs::Data).then(|| format!("log-sync={}", self.log_syncs.name()));
+        [layout, log, depth, ahead, discard, batch, syncs].into_iter().flatten().collect()
     }
 
     /// Whether SQLite's own VFS can do all of the work on a plain database.
     pub(crate) fn is_plain(&self) -> bool {
         let [write_back_depth, read_ahead_depth] =
             [self.write_back_depth, self.read_ahead_depth].map(|depth| depth.saturating_sub(1));
-        Self { write_back_depth, read_ahead_depth, parent: Parent::Unix, ..*self } == Self::PLAIN
+        Self { write_back_depth, read_ahead_depth, parent: Parent::Unix, log_syncs: LogSyncs::Data, ..*self }
+            == Self::PLAIN
     }
 
     /// Whether any of our parameters is given.
     pub(crate) fn is_named_by(named: impl Fn(&str) -> Option<String>) -> bool {
-        named("profile").is_some() || TECHNIQUES.iter().any(|technique| named(technique.name).is_some())
+        ["profile", "log-sync"].iter().any(|name| named(name).is_some())
+            || TECHNIQUES.iter().any(|technique| named(technique.name).is_some())
     }
 
     /// The options from parameters: those of [`TECHNIQUES`] by name, and `profile`, a path.
@@ -184,6 +222,7 @@ impl VfsOptions {
         let known = profile.map(|profile| profile.parameters);
         let mut options = Self::PLAIN;
         options.parent = named("parent").map_or(Ok(Parent::Unix), |name| Parent::of_name(&name))?;
+        options.log_syncs = named("log-sync").map_or(Ok(LogSyncs::Data), |name| LogSyncs::of_name(&name))?;
         for technique in &TECHNIQUES {
             let given = named(technique.name);
             technique.choose(given.as_deref(), known.as_ref(), &mut options)?;
@@ -211,7 +250,8 @@ impl VfsOptions {
             .map(|pair| pair.split_once('=').unwrap_or((pair, "on")))
             .collect();
         let is_known = |name: &str| {
-            ["profile", "parent"].contains(&name) || TECHNIQUES.iter().any(|technique| technique.name == name)
+            ["profile", "parent", "log-sync"].contains(&name)
+                || TECHNIQUES.iter().any(|technique| technique.name == name)
         };
         if let Some((unknown, _)) = pairs.iter().find(|(name, _)| !is_known(name)) {
             let names = choices(unknown, TECHNIQUES.iter().map(|technique| technique.name));
@@ -553,6 +593,7 @@ mod tests {
             "write-aligned-stripes=65536",
             "concurrent-write-back=2&concurrent-read-ahead=32",
             "contain-write-in-flash-page=16384",
+            "log-sync=extend",
             "",
         ] {
             assert_eq!(VfsOptions::from_text(text).unwrap().parameters().join("&"), text);
@@ -574,6 +615,7 @@ mod tests {
             ("profile=/nowhere/drive.toml".to_owned(), "/nowhere/drive.toml"),
             ("profile=/dev/zero".to_owned(), "give a regular file"),
             ("parent=multipleciphers-unix".to_owned(), "stack that VFS above"),
+            ("log-sync=never".to_owned(), "use one of data, extend, parent"),
         ] {
             let told = VfsOptions::from_text(&text).unwrap_err().to_string();
             assert!(told.contains(words), "{text}: {told}");

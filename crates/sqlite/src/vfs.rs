@@ -29,6 +29,7 @@ use crate::medium::{Medium, OpenMode};
 use crate::mounted::{FileSystem, MountedFiles};
 use crate::options::VfsOptions;
 use crate::store::Rights;
+use crate::write_transactions::Databases;
 
 /// Where the files of a VFS are kept.
 pub enum Backend {
@@ -70,6 +71,8 @@ pub(crate) struct Shared {
     /// Whether requests are counted and timed; off in a VFS that is to be fast.
     observed: bool,
     place: Place,
+    /// Whose write transactions are noted.
+    databases: Databases,
     cpu_ns: AtomicU64,
     last_error: Mutex<Option<String>>,
 }
@@ -108,6 +111,31 @@ impl Shared {
         named: Option<&Lookup<'_>>,
     ) -> Result<Opened, Failure> {
         let role = role_of_flags(flags);
+        let known = name.as_ref().filter(|_| matches!(role, FileRole::Database | FileRole::WriteAheadLog));
+        let known = known.map(|name| name.bytes().to_vec());
+        let mut opened = self.open_file(name, role, flags, named)?;
+        match (role, known, &mut opened) {
+            (FileRole::Database, Some(name), Opened::Ours(file, _)) => {
+                file.note_transactions(self.databases.opened(&name));
+            }
+            (FileRole::Database, Some(name), Opened::AsItIs) => self.databases.opened_by_parent(&name),
+            (FileRole::WriteAheadLog, Some(name), Opened::Ours(file, _)) => {
+                if let Some(transactions) = self.databases.of_log(&name) {
+                    file.note_transactions(transactions);
+                }
+            }
+            _ => {}
+        }
+        Ok(opened)
+    }
+
+    fn open_file(
+        &self,
+        name: Option<FileName>,
+        role: FileRole,
+        flags: c_int,
+        named: Option<&Lookup<'_>>,
+    ) -> Result<Opened, Failure> {
         let options = self.options_of(named)?;
         let rights = rights_of(flags, named);
         match &self.place {
@@ -261,7 +289,8 @@ impl Vfs {
     }
 
     /// Registers a VFS for ordinary directories that counts and records nothing, and that leaves files to SQLite's own
-    /// VFS where no technique is to be applied: for programs that want the techniques and no figures.
+    /// VFS where no technique is to be applied, except logs and journals ([`VfsOptions::log_syncs`]): for programs that
+    /// want the techniques and no figures.
     ///
     /// ```
     /// use flashwise_sqlite::{Vfs, VfsOptions};
@@ -316,6 +345,7 @@ impl Vfs {
             options,
             observed,
             place,
+            databases: Databases::default(),
             cpu_ns: AtomicU64::new(0),
             last_error: Mutex::new(None),
         });

@@ -11,19 +11,23 @@
 //! which ext4 knows too) will not do: about one time in thirty ext4 then acknowledges a last `fsync` of which nothing
 //! is on the drive, also where no power is cut (Linux 6.18).
 //!
+//! A log is written alternately by SQLite as it is and with the VFS of `flashwise-sqlite`, which extends it with zeros
+//! and syncs it by `fdatasync`; it is always recovered by SQLite as it is.
+//!
 //! `FLASHWISE_MOUNTED_POWER_CUTS` asks for more than a few cuts.
 
 use crate::mounted;
 use crate::support;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use flashwise_sqlite::{Vfs, VfsOptions};
 use mounted::{Drive, Power, assert_nothing_left, place, power_fails, small_drive, turn};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use rusqlite::Connection;
+use rusqlite::{Connection, OpenFlags};
 use rustix::process::Signal;
 use support::Place;
 
@@ -34,8 +38,8 @@ fn cuts() -> u64 {
 
 /// With `FULL`, SQLite does not sync the directory that it has removed the rollback journal from, and a transaction
 /// that was acknowledged may be rolled back: this test finds that, too.
-fn open(database: &Path, journal: &str) -> rusqlite::Result<Connection> {
-    let connection = Connection::open(database)?;
+fn open(database: &Path, journal: &str, vfs: &str) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags_and_vfs(database, OpenFlags::default(), vfs)?;
     connection.execute_batch(&format!(
         "PRAGMA journal_mode = {journal}; PRAGMA synchronous = EXTRA; PRAGMA wal_autocheckpoint = 20;
          CREATE TABLE IF NOT EXISTS a (n INTEGER PRIMARY KEY, v BLOB);
@@ -44,11 +48,20 @@ fn open(database: &Path, journal: &str) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
+/// SQLite's own VFS, or that of `flashwise-sqlite` for every other log.
+fn vfs_for(journal: &str, seed: u64) -> &'static str {
+    static OURS: OnceLock<Vfs> = OnceLock::new();
+    match journal == "wal" && seed.is_multiple_of(2) {
+        true => OURS.get_or_init(|| Vfs::install("power-cuts", VfsOptions::PLAIN, false).unwrap()).name(),
+        false => "unix",
+    }
+}
+
 /// Commits one transaction after the other until the power fails or it is told an error; what was acknowledged last is
 /// in `acknowledged`.
 fn write(database: &Path, journal: &str, acknowledged: &AtomicI64, power: &Power, seed: u64) -> rusqlite::Result<()> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
-    let mut connection = open(database, journal)?;
+    let mut connection = open(database, journal, vfs_for(journal, seed))?;
     loop {
         let n = acknowledged.load(Ordering::Relaxed) + 1;
         let transaction = connection.transaction()?;
@@ -66,7 +79,7 @@ fn write(database: &Path, journal: &str, acknowledged: &AtomicI64, power: &Power
 
 /// What the database holds: sound, each transaction whole, and none missing between others. Gives the last.
 fn last_transaction(database: &Path, journal: &str) -> i64 {
-    let connection = open(database, journal).unwrap();
+    let connection = open(database, journal, "unix").unwrap();
     let told: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(told, "ok");
     let of = |table: &str| -> (i64, i64) {

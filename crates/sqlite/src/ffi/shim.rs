@@ -15,6 +15,7 @@ use crate::error::{Failure, offset};
 use crate::file::SqliteFile;
 use crate::memo;
 use crate::vfs::{Look, Lookup, Opened, Shared};
+use crate::write_transactions::ends_one;
 
 /// The target of SQLite's `pAppData`. It is never freed (a few hundred bytes per registration), because a connection
 /// keeps its pointer to the VFS object for as long as it lives, and its end is not reported.
@@ -470,6 +471,9 @@ unsafe extern "C" fn x_shm_lock(file: *mut sqlite3_file, first: c_int, count: c_
     // SAFETY: called by SQLite on an open file.
     unsafe {
         with_file(file, sqlite::SQLITE_IOERR_SHMLOCK, |file| {
+            if ends_one(first, flags) {
+                file.end_transaction();
+            }
             Ok(file.shared_memory().map_or(sqlite::SQLITE_IOERR_SHMLOCK, |memory| memory.lock(first, count, flags)))
         })
     }

@@ -180,15 +180,19 @@ fn a_drive_that_has_less_than_it_says_loses_nothing() {
 }
 
 /// A file system of its own, in memory, of that size.
-struct Mount(PathBuf);
+pub struct Mount(PathBuf);
 
 impl Mount {
     /// `None` where this process must not mount.
-    fn new(at: &Path, bytes: u64) -> Option<Self> {
+    pub fn new(at: &Path, bytes: u64) -> Option<Self> {
         fs::create_dir_all(at).unwrap();
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", &format!("size={bytes}"), "flashwise-test"]).arg(at);
         mount.output().is_ok_and(|output| output.status.success()).then(|| Self(at.to_owned()))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
     }
 }
 

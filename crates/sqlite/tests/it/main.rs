@@ -15,6 +15,7 @@ mod full;
 mod kills;
 mod layout;
 mod log_damage;
+mod log_sync;
 mod mounted;
 mod power_cut_processes;
 mod processes;

@@ -1,0 +1,359 @@
+//! The syncs of a log in a directory: its data alone, in space that was written before.
+//!
+//! A commit costs one flush of the drive where its sync changes nothing of the file but bytes. `fsync` also makes the
+//! time of the last change durable, and a longer log its size and its extents: either of them is a commit of the file
+//! system's own journal, with a flush of its own. Therefore
+//!
+//! - a log is synced by `fdatasync`. SQLite's VFS does that only if it was built with `HAVE_FDATASYNC`; the builds in
+//!   rusqlite, better-sqlite3, go-sqlite3 and sqlite-jdbc are not;
+//! - a write-ahead log that grows is extended by zeros ahead of its frames, so that most commits overwrite.
+//!
+//! ```text
+//!   │ header │ frame │ frame │ frame │ zeros ahead │        recovery ends at the zeros, as at an old frame:
+//!                            └ the next commit     └ size   no frame has page number 0 (SQLite, `walDecodeFrame`)
+//! ```
+//!
+//! A rollback journal is never extended: SQLite finds the name of a super-journal at its end.
+//!
+//! **The descriptor** is a second one, for reading only. SQLite's VFS locks neither logs nor journals, so that closing
+//! it drops no lock; a database has no such descriptor. The first sync of a handle stays with SQLite's VFS, which syncs
+//! the directory of a new file with it.
+//!
+//! **Zeros are written during a write of SQLite's**, never during a sync: every writer of a log holds the write lock of
+//! its index, but a checkpoint syncs the log while another process may be appending to it. The end of the file is read
+//! anew each time, since another process may have moved it.
+//!
+//! **No force unit access.** Linux sends FUA writes instead of a flush only for direct I/O in whole blocks. A log is no
+//! multiple of a block, and its readers and checkpoints find it in the page cache, which direct I/O bypasses.
+//!
+//! **Zeros fail no commit.** They take a sixteenth of the free space at most, and stay below the process' limit for the
+//! size of a file, whose excess is a signal. If they fail all the same the log is cut back to its frames.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use libsqlite3_sys as sqlite;
+use nix::libc;
+use rustix::fs::{FsWord, fstatfs, fstatvfs};
+use rustix::process::{Resource, getrlimit};
+
+use crate::ffi::ParentFile;
+use crate::log_layout::LogLayout;
+use crate::options::LogSyncs;
+
+/// A log grows by as much as it has, from the first to the second of these.
+const STEPS: std::ops::RangeInclusive<u64> = 64 << 10..=1 << 20;
+/// Logs with fewer bytes of frames are those of connections that commit once or twice and close: zeros would be written
+/// for nothing.
+const SHORTEST: u64 = 16 << 10;
+/// The part of the free space that zeros may take.
+const FREE_SPACE_PART: u64 = 16;
+/// File systems that overwrite in place, so that space written once needs no more allocation. One that writes each
+/// block to a new place (btrfs, ZFS) gains nothing, and a network pays for the zeros.
+const OVERWRITING: [FsWord; 2] = [EXT_MAGIC, XFS_MAGIC];
+/// ext2, ext3 and ext4 (statfs(2)).
+const EXT_MAGIC: FsWord = 0xef53;
+const XFS_MAGIC: FsWord = 0x5846_5342;
+/// The first descriptor that is not standard input, output or error, which a program may close or replace at any time.
+const FIRST_OWN: libc::c_int = 3;
+
+/// The second descriptor of a log.
+enum Descriptor {
+    /// Not needed yet.
+    Unused,
+    Open(File),
+    /// SQLite's VFS does everything.
+    Impossible,
+}
+
+/// The syncs of one open log or journal.
+pub(crate) struct LogSync {
+    path: PathBuf,
+    descriptor: Descriptor,
+    /// Whether zeros may be written ahead of the log's frames.
+    extends: bool,
+    /// Whatever the file system is.
+    is_anywhere: bool,
+    /// Of that length at least.
+    shortest: u64,
+    /// Whether SQLite's VFS has synced the file and its directory.
+    is_published: bool,
+    /// Whether the log was not extended since the last sync. One that is not synced needs no zeros, and one that takes
+    /// a long transaction needs them once.
+    is_due: bool,
+    /// The end of the file as far as it is known since the last sync.
+    end: Option<u64>,
+}
+
+/// Zeros that are to be written behind the frames of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Zeros {
+    pub start: u64,
+    pub end: u64,
+}
+
+impl LogSync {
+    /// Of a write-ahead log in that layout.
+    pub(crate) fn log(syncs: LogSyncs, layout: LogLayout) -> Self {
+        let shortest = SHORTEST + layout.before_pages();
+        Self { extends: true, is_anywhere: syncs == LogSyncs::Extend, shortest, ..Self::journal() }
+    }
+
+    /// Of a rollback journal.
+    pub(crate) fn journal() -> Self {
+        Self {
+            path: PathBuf::new(),
+            descriptor: Descriptor::Unused,
+            extends: false,
+            is_anywhere: false,
+            shortest: SHORTEST,
+            is_published: false,
+            is_due: false,
+            end: None,
+        }
+    }
+
+    /// The same of the file that is stored under that name.
+    pub(crate) fn of(self, path: &Path) -> Self {
+        Self { path: path.to_owned(), ..self }
+    }
+
+    /// The second descriptor, where it can be had.
+    fn descriptor(&mut self) -> Option<&File> {
+        if matches!(self.descriptor, Descriptor::Unused) {
+            self.descriptor = match open(&self.path) {
+                Ok(file) => {
+                    self.extends &= self.is_anywhere || overwrites(&file);
+                    Descriptor::Open(file)
+                }
+                Err(_) => Descriptor::Impossible,
+            };
+        }
+        match &self.descriptor {
+            Descriptor::Open(file) => Some(file),
+            Descriptor::Unused | Descriptor::Impossible => None,
+        }
+    }
+
+    /// SQLite is about to write. A log gets its descriptor here, so that it hears of every failure to write back.
+    pub(crate) fn before_write(&mut self) {
+        if self.extends && self.end.is_none() {
+            self.end = self.descriptor().and_then(|file| file.metadata().ok()).map(|found| found.len());
+        }
+    }
+
+    /// SQLite has written up to `end`: the zeros that are to follow.
+    pub(crate) fn after_write(&mut self, end: u64) -> Option<Zeros> {
+        if !self.extends || !self.is_due || self.end.is_none_or(|before| end <= before) {
+            return None;
+        }
+        let Descriptor::Open(file) = &self.descriptor else { return None };
+        let size = file.metadata().ok()?.len();
+        self.end = Some(size);
+        // What is behind belongs to another writer, or is a part of this write.
+        if size != end || end < self.shortest {
+            return None;
+        }
+        self.is_due = false;
+        let zeros = Zeros { start: end, end: extended(end).min(size_limit()) };
+        let length = zeros.end.checked_sub(zeros.start).filter(|&length| length > 0)?;
+        (length <= free_space(file) / FREE_SPACE_PART).then_some(zeros)
+    }
+
+    /// The zeros were written, or could not be.
+    pub(crate) fn extended(&mut self, zeros: Zeros, is_done: bool) {
+        self.end = Some(if is_done { zeros.end } else { zeros.start });
+        self.extends &= is_done;
+    }
+
+    /// The file has another size.
+    pub(crate) fn truncated(&mut self) {
+        self.end = None;
+    }
+
+    /// Syncs the file; `None` if SQLite's VFS is to do it.
+    pub(crate) fn sync(&mut self) -> Option<io::Result<()>> {
+        (self.is_due, self.end) = (true, None);
+        match self.is_published {
+            true => self.descriptor().map(sync_data),
+            false => None,
+        }
+    }
+
+    /// SQLite's VFS has synced the file.
+    pub(crate) fn published(&mut self) {
+        self.is_published = true;
+    }
+}
+
+/// Makes the bytes of a file durable, and what it takes to read them. The system call itself: a library that is loaded
+/// before libc may turn its `fdatasync` into `fsync`.
+fn sync_data(file: &File) -> io::Result<()> {
+    Ok(rustix::io::retry_on_intr(|| rustix::fs::fdatasync(file))?)
+}
+
+/// Writes zeros behind a log's last frame. What could not be written whole is taken back.
+pub(crate) fn write_zeros(parent: &mut ParentFile, zeros: Zeros) -> bool {
+    static ZEROS: [u8; *STEPS.start() as usize] = [0; *STEPS.start() as usize];
+    for at in (zeros.start..zeros.end).step_by(ZEROS.len()) {
+        let length = (zeros.end - at).min(ZEROS.len() as u64) as usize;
+        if parent.write(at, &ZEROS[..length]) != sqlite::SQLITE_OK {
+            // A log that stays longer is as good.
+            let _ = parent.truncate(zeros.start);
+            return false;
+        }
+    }
+    true
+}
+
+/// The size of a log of that length with zeros behind it.
+fn extended(end: u64) -> u64 {
+    (end + end.clamp(*STEPS.start(), *STEPS.end())).next_multiple_of(*STEPS.start())
+}
+
+/// The longest file that this process may write: beyond it, a write is answered by a signal.
+pub(crate) fn size_limit() -> u64 {
+    getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
+}
+
+/// Bytes that everybody may still take.
+fn free_space(file: &File) -> u64 {
+    fstatvfs(file).map_or(0, |found| found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+fn overwrites(file: &File) -> bool {
+    fstatfs(file).is_ok_and(|found| OVERWRITING.contains(&found.f_type))
+}
+
+/// Opens a file once more, for reading. The name must belong to a regular file: nothing else is opened.
+fn open(path: &Path) -> io::Result<File> {
+    let named = std::fs::symlink_metadata(path)?;
+    let refused = || io::Error::from(io::ErrorKind::InvalidInput);
+    if !named.is_file() {
+        return Err(refused());
+    }
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    let file = above_standard(file)?;
+    let opened = file.metadata()?;
+    match (named.dev(), named.ino()) == (opened.dev(), opened.ino()) {
+        true => Ok(file),
+        false => Err(refused()),
+    }
+}
+
+/// The same file under a number that no program expects to be something else, as SQLite does it.
+fn above_standard(file: File) -> io::Result<File> {
+    match file.as_raw_fd() >= FIRST_OWN {
+        true => Ok(file),
+        false => Ok(rustix::io::fcntl_dupfd_cloexec(&file, FIRST_OWN)?.into()),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own")]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// A log of that length that was synced once, and is about to be written.
+    fn log(length: usize) -> (tempfile::TempDir, PathBuf, LogSync) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db-wal");
+        std::fs::write(&path, vec![1; length]).unwrap();
+        let mut log = LogSync::log(LogSyncs::Extend, LogLayout::Plain).of(&path);
+        assert!(log.sync().is_none(), "the first sync makes the name durable");
+        log.published();
+        log.before_write();
+        (dir, path, log)
+    }
+
+    fn append(path: &Path, length: usize) -> u64 {
+        use std::io::Write;
+        let mut file = OpenOptions::new().append(true).open(path).unwrap();
+        file.write_all(&vec![2; length]).unwrap();
+        file.metadata().unwrap().len()
+    }
+
+    #[test]
+    fn a_log_grows_by_as_much_as_it_has_and_by_1_mib_at_most() {
+        let sizes = [16 << 10, 70_000, 200_000, 5 << 20].map(extended);
+        assert_eq!(sizes, [128 << 10, 192 << 10, 448 << 10, 6 << 20]);
+    }
+
+    #[test]
+    fn zeros_follow_the_write_that_extends_a_log_once_a_sync() {
+        let (_dir, path, mut log) = log(50_000);
+        assert_eq!(log.after_write(50_000), None, "it overwrites");
+        let end = append(&path, 4096);
+        let zeros = log.after_write(end).unwrap();
+        assert_eq!(zeros, Zeros { start: 54_096, end: 128 << 10 });
+        log.extended(zeros, true);
+        assert_eq!(log.after_write((128 << 10) + 24), None, "once");
+        log.sync().unwrap().unwrap();
+        log.before_write();
+        let end = append(&path, 24);
+        assert!(log.after_write(end).is_some());
+    }
+
+    #[test]
+    fn bytes_of_another_writer_behind_the_write_are_left_alone() {
+        let (_dir, path, mut log) = log(50_000);
+        let end = append(&path, 4096);
+        append(&path, 4096);
+        assert_eq!(log.after_write(end), None);
+    }
+
+    #[test]
+    fn a_log_that_another_process_cut_short_is_extended_from_its_new_end() {
+        let (_dir, path, mut log) = log(500_000);
+        log.sync().unwrap().unwrap();
+        std::fs::write(&path, vec![1; 20_000]).unwrap();
+        log.before_write();
+        let end = append(&path, 4096);
+        assert_eq!(log.after_write(end).unwrap().start, 24_096);
+    }
+
+    #[test]
+    fn short_logs_and_those_that_could_not_be_extended_stay_as_they_are() {
+        let (_dir, path, mut short) = log(8000);
+        let end = append(&path, 4096);
+        assert_eq!(short.after_write(end), None);
+        let (_dir, path, mut full) = log(50_000);
+        let end = append(&path, 4096);
+        let zeros = full.after_write(end).unwrap();
+        full.extended(zeros, false);
+        full.sync().unwrap().unwrap();
+        full.before_write();
+        let end = append(&path, 4096);
+        assert_eq!(full.after_write(end), None, "not tried again");
+    }
+
+    #[test]
+    fn a_journal_is_never_extended() {
+        let (_dir, path, _) = log(50_000);
+        let mut journal = LogSync::journal().of(&path);
+        assert!(journal.sync().is_none());
+        journal.published();
+        journal.before_write();
+        let end = append(&path, 4096);
+        assert_eq!(journal.after_write(end), None);
+        journal.sync().unwrap().unwrap();
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_synced_by_sqlites_vfs() {
+        let (dir, path, _) = log(50_000);
+        let [link, pipe, nothing] = ["link", "pipe", "nothing"].map(|name| dir.path().join(name));
+        symlink(&path, &link).unwrap();
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRUSR).unwrap();
+        for path in [link, pipe, nothing] {
+            let mut log = LogSync::log(LogSyncs::Extend, LogLayout::Plain).of(&path);
+            log.published();
+            log.before_write();
+            assert!(log.sync().is_none(), "{}", path.display());
+        }
+    }
+}
