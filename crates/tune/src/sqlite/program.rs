@@ -26,6 +26,8 @@ pub struct Program {
     clock: ProgramClock,
     /// Steps of the running statement that have passed on the clock.
     passed: Arc<AtomicU64>,
+    /// How many times as fast the processor is.
+    speed: u32,
 }
 
 fn steps(count: u64) -> Nanos {
@@ -35,7 +37,16 @@ fn steps(count: u64) -> Nanos {
 impl Program {
     /// The program of the databases of a VFS.
     pub fn new(clock: ProgramClock) -> Self {
-        Self { clock, passed: Arc::default() }
+        Self { clock, passed: Arc::default(), speed: 1 }
+    }
+
+    /// On a processor that is so many times as fast; for comparisons with a drive that is slowed down.
+    pub fn with_speed(self, speed: u32) -> Self {
+        Self { speed: speed.max(1), ..self }
+    }
+
+    fn time(speed: u32, time: Nanos) -> Nanos {
+        Nanos(time.0 / u64::from(speed))
     }
 
     /// Lets time pass while statements of a connection run, and ends them when the user interrupts.
@@ -43,10 +54,10 @@ impl Program {
     /// # Errors
     /// When SQLite refuses a progress handler.
     pub fn attach(&self, mut db: Connection) -> rusqlite::Result<Connection> {
-        let (clock, passed) = (self.clock.clone(), Arc::clone(&self.passed));
+        let (clock, passed, speed) = (self.clock.clone(), Arc::clone(&self.passed), self.speed);
         let look = move || {
             passed.fetch_add(LOOK.into(), Ordering::Relaxed);
-            clock.advance(steps(LOOK.into()));
+            clock.advance(Self::time(speed, steps(LOOK.into())));
             interrupt::is_requested()
         };
         db.progress_handler(LOOK as i32, Some(look))?;
@@ -57,6 +68,6 @@ impl Program {
     pub fn ended(&self, statement: &Statement<'_>) {
         let all = u64::try_from(statement.reset_status(StatementStatus::VmStep)).unwrap_or(0);
         let rest = all.saturating_sub(self.passed.swap(0, Ordering::Relaxed));
-        self.clock.advance(STATEMENT + steps(rest));
+        self.clock.advance(Self::time(self.speed, STATEMENT + steps(rest)));
     }
 }
