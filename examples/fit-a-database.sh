@@ -15,10 +15,9 @@ fi
 out=${1:-$(mktemp -d)}
 mkdir -p "$out"
 
-# Any plain SQLite file will do. This one is left by the built-in workload: 50,000 rows in table KV. On the Optane `fit`
-# changes nothing, so it has SQLite's default pages of 4 KiB.
-"$flashwise" fit sqlite sim:intel-optane-905p --rows 50000 --rounds 1 --report "$out/make" --save-database "$out/kv.db" >"$out/make.log"
+# Any plain SQLite file will do. This one is left by the built-in workload: 50,000 rows in table KV.
+"$flashwise" fit sqlite --on sim:intel-optane-905p --rows 50000 --rounds 1 --time-budget 2s --report "$out/make" --save-database "$out/kv.db" >"$out/make.log"
 
 # The original is only read; all work is done on copies.
-"$flashwise" fit sqlite --db "$out/kv.db" --sql "$here/queries.sql" --page-cache 256k --report "$out/report"
+"$flashwise" fit sqlite "$out/kv.db" --sql "$here/queries.sql" --on sim:samsung-960-evo --page-cache 256k --time-budget 20s --report "$out/report"
 echo "Made in $out: kv.db, report/report.html"

@@ -1,23 +1,51 @@
 //! A progress bar on a terminal; work that reports to it stops once the user interrupts.
 
 use std::io::IsTerminal;
+use std::time::{Duration, Instant};
 
 use flashwise_block::{BlockError, Progress, interrupt, shown};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::output::note;
+
 /// Ticks of a full bar.
 const TICKS: u64 = 1_000;
+
+/// Off a terminal, the first line of progress comes after this time, so that short work says nothing.
+const FIRST_LINE: Duration = Duration::from_secs(2);
+/// And the others as often as this.
+const LINE: Duration = Duration::from_secs(10);
 
 /// The bar of a long verb.
 pub struct Bar {
     bar: ProgressBar,
     stage: String,
+    /// When the next line is due, off a terminal.
+    next_line: Option<Instant>,
+    started: Instant,
 }
 
 impl Bar {
     /// A bar on stderr if that is a terminal.
     pub fn new() -> Self {
-        Self { bar: new_bar(), stage: String::new() }
+        Self { bar: new_bar(), stage: String::new(), next_line: None, started: Instant::now() }
+    }
+
+    /// A bar on stderr, or lines now and then if that is no terminal.
+    pub fn spoken() -> Self {
+        let mut bar = Self::new();
+        bar.next_line = (!std::io::stderr().is_terminal()).then(|| bar.started + FIRST_LINE);
+        bar
+    }
+
+    /// Says how far the work is, if a line is due.
+    fn speak(&mut self, fraction: f64) {
+        let now = Instant::now();
+        if self.next_line.is_some_and(|due| now >= due) {
+            self.next_line = Some(now + LINE);
+            let percent = (fraction.clamp(0.0, 1.0) * 100.0).round();
+            note(&format!("{:.0} s, {percent} %: {}", self.started.elapsed().as_secs_f64(), self.stage));
+        }
     }
 }
 
@@ -70,6 +98,7 @@ impl Progress for Bar {
             self.bar.reset_eta();
         }
         self.bar.set_position((fraction.clamp(0.0, 1.0) * TICKS as f64) as u64);
+        self.speak(fraction);
         Ok(())
     }
 }

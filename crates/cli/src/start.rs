@@ -10,7 +10,7 @@ parameters of the drive, finds I/O that wastes time, and recommends settings.
 
   flashwise fit sqlite                             try it, on a simulated drive
   flashwise learn /mnt/ssd --profile ssd.toml      measure the drive of /mnt/ssd
-  flashwise tune sqlite app.db --profile ssd.toml  settings for your database
+  flashwise fit sqlite app.db --profile ssd.toml   settings for your database
 
 Commands; `flashwise help COMMAND` describes one, with examples:
 ";

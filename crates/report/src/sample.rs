@@ -4,6 +4,7 @@ use flashwise_audit::{Cost, Example, Finding, Judgement, Place, PlaceShare, Rule
 use flashwise_block::{Clock, Operation, Percentiles};
 use flashwise_profile::*;
 use flashwise_trace::FileRole;
+use flashwise_tune::sqlite::Objective;
 use flashwise_tune::*;
 
 const KIB: u64 = 1024;
@@ -253,9 +254,40 @@ fn run(label: &str, page_bytes: u64, selects: f64, inserts: f64, wa: f64) -> Run
     }
 }
 
-fn gain(metric: &str, from: &str, ratio: f64) -> Gain {
-    let (metric, from, to) = (metric.to_owned(), from.to_owned(), "after".to_owned());
+fn gain(from: &str, to: &str, ratio: f64) -> Gain {
+    let [metric, from, to] = ["statements_per_s", from, to].map(str::to_owned);
     Gain { metric, from, to, ratio, low: ratio * 0.986, high: ratio * 1.013 }
+}
+
+fn proposal(
+    kind: ChangeKind,
+    [name, old, new]: [&str; 3],
+    reason: &str,
+    gain: f64,
+    [apply, undo]: [&str; 2],
+) -> Proposal {
+    let [name, old_value, new_value, reason, apply, undo] = [name, old, new, reason, apply, undo].map(str::to_owned);
+    let gain = Some(self::gain("without", "with", gain));
+    let is_memory = name == "cache_size";
+    Proposal { name, old_value, new_value, reason, kind, is_memory, gain, apply, undo }
+}
+
+fn candidate(label: &str, stage: &str, page_kib: u64, ratio: f64) -> Candidate {
+    let is_known = stage != "screened";
+    Candidate {
+        label: label.to_owned(),
+        stage: stage.to_owned(),
+        kind: Some(ChangeKind::File),
+        page_bytes: page_kib * KIB,
+        page_cache_bytes: 64 * MIB,
+        journal_mode: "wal".to_owned(),
+        wal_autocheckpoint: 1000,
+        techniques: Vec::new(),
+        ratios: vec![ratio],
+        low: is_known.then_some(ratio * 0.986),
+        high: is_known.then_some(ratio * 1.013),
+        is_on_front: false,
+    }
 }
 
 fn workload() -> WorkloadDescription {
@@ -271,8 +303,8 @@ fn workload() -> WorkloadDescription {
     }
 }
 
-fn applied(name: &str, old: &str, new: &str, reason: &str, undo: &str) -> Applied {
-    let [name, old_value, new_value, reason, undo] = [name, old, new, reason, undo].map(str::to_owned);
+fn applied(proposal: &Proposal) -> Applied {
+    let Proposal { name, old_value, new_value, reason, undo, .. } = proposal.clone();
     Applied { name, old_value, new_value, reason, undo }
 }
 
@@ -282,55 +314,121 @@ pub fn samsung() -> Comparison {
         |time_ns, flash_bytes| Cost { time_ns: Some(time_ns), flash_bytes: Some(flash_bytes), ..Cost::default() };
     let none = [cost(0, 0); 4];
     let before_cost = [cost(1_284_000_000, 412 << 20), cost(4_733_000_000, 0), cost(-2_000_000, 14 << 20), cost(0, 0)];
-    let techniques = vec!["use-hot-locations".to_owned(), "write-aligned-stripes".to_owned()];
-    let fitted = run("64 KiB pages, fitted", 64 * KIB, 4_612.0, 6_790.0, 1.07);
+    let best_label = "64 KiB pages, wal, 64 MiB cache, use-hot-locations";
+    let default = run("default", 4 * KIB, 4_105.0, 6_120.0, 1.94);
+    let checklist = run("wal, 64 MiB cache", 4 * KIB, 9_574.0, 12_801.0, 1.22);
+    let techniques = vec!["use-hot-locations=65536+32768".to_owned()];
+    let best = RunMeasurement { techniques, ..run(best_label, 64 * KIB, 13_612.0, 18_790.0, 1.07) };
+    let proposals = vec![
+        proposal(
+            ChangeKind::File,
+            ["page_size", "4 KiB", "64 KiB"],
+            "the fastest size that was tried, as long as this drive's chunk",
+            1.31,
+            ["PRAGMA page_size = 65536; VACUUM", "PRAGMA page_size = 4096; VACUUM"],
+        ),
+        proposal(
+            ChangeKind::File,
+            ["journal_mode", "delete", "wal"],
+            "a commit with a rollback journal waits for several flushes in sequence; with a log, for one",
+            1.72,
+            ["PRAGMA journal_mode = wal", "PRAGMA journal_mode = delete"],
+        ),
+        proposal(
+            ChangeKind::Connection,
+            ["cache_size", "1.95 MiB", "64 MiB"],
+            "holds a larger part of the database of 1.25 GiB",
+            1.18,
+            ["in each connection: PRAGMA cache_size = -65536", "in each connection: PRAGMA cache_size = -2000"],
+        ),
+        proposal(
+            ChangeKind::Conversion,
+            ["use-hot-locations", "off", "use-hot-locations=65536+32768"],
+            "pages of one chunk start at hot locations",
+            1.29,
+            [
+                "flashwise sqlite import PLAIN FILE --techniques 'use-hot-locations=65536+32768'",
+                "flashwise sqlite export FILE PLAIN",
+            ],
+        ),
+    ];
     Comparison {
         schema: COMPARISON_SCHEMA.to_owned(),
         schema_version: COMPARISON_SCHEMA_VERSION,
         flashwise_version: "0.1.0".to_owned(),
         target: "sim:samsung-960-evo".to_owned(),
         database: "SQLite 3.51.0".to_owned(),
+        file: None,
         workload: workload(),
         profile: samsung_profile(),
         findings: samsung_findings([16_533, 48_221, 18_902, 0], before_cost),
         findings_after: samsung_findings([0, 0, 12, 0], none),
-        applied: vec![
-            applied("page_size", "4096", "65536", "a chunk of this drive is 64 KiB", "PRAGMA page_size = 4096; VACUUM"),
-            applied(
-                "use-hot-locations",
-                "off",
-                "on",
-                "reads of 64 KiB are served fastest at 64 KiB·i + 32 KiB",
-                "flashwise sqlite export",
-            ),
-            applied("write-aligned-stripes", "off", "on", "a stripe is 64 KiB", "flashwise sqlite export"),
-        ],
-        default_page_size: run("4 KiB pages, plain", 4 * KIB, 4_105.0, 6_120.0, 1.94),
-        before: run("64 KiB pages, plain", 64 * KIB, 3_574.0, 6_801.0, 1.22),
-        after: RunMeasurement { techniques, ..fitted },
-        gains: vec![
-            gain("select_per_s", "before", 1.291),
-            gain("insert_per_s", "before", 0.998),
-            gain("select_per_s", "default_page_size", 1.1235),
-            gain("insert_per_s", "default_page_size", 1.109),
-        ],
+        applied: proposals.iter().map(applied).collect(),
+        default_page_size: default.clone(),
+        before: default.clone(),
+        after: best.clone(),
+        default,
+        checklist,
+        best,
+        objectives: vec![Objective::Throughput],
+        gains: vec![gain("default", "best", 3.21), gain("default", "checklist", 2.31), gain("checklist", "best", 1.39)],
+        gain: Some(gain("default", "best", 3.21)),
+        resolution: 3.25,
         recommendation: Recommendation {
             run: "after".to_owned(),
-            reason: "Apply these changes: the workload takes 15.1 s of drive time unchanged (4 KiB pages, plain) and 13.4 s \
-                     with the changes (64 KiB pages, fitted)."
-                .to_owned(),
+            reason: "Apply page_size, journal_mode, cache_size, use-hot-locations.".to_owned(),
         },
-        notes: vec![
-            "Times are the simulated drive's; SQLite's own CPU time is measured apart and not part of the rates."
-                .to_owned(),
-            "The published gain for SELECTs on this drive is 29 %.".to_owned(),
+        proposals,
+        declined: vec![Declined {
+            name: "concurrent-write-back".to_owned(),
+            new_value: "concurrent-write-back=8".to_owned(),
+            kind: ChangeKind::Vfs,
+            gain: gain("without", "with", 1.02),
+            price: 1.05,
+        }],
+        candidates: vec![
+            candidate(best_label, "confirmed", 64, 3.21),
+            candidate("wal, 64 MiB cache", "confirmed", 4, 2.31),
+            candidate("16 KiB pages, wal", "raced", 16, 1.9),
+            candidate("wal", "screened", 4, 1.7),
         ],
+        guarantees: Guarantees {
+            statement: "a transaction that was committed survives a crash and a power cut".to_owned(),
+            synchronous: "full".to_owned(),
+            weaker: vec![WeakerGuarantee {
+                name: "synchronous=normal".to_owned(),
+                with: best_label.to_owned(),
+                ratio: 1.4,
+                loses: "the last commits before a power cut".to_owned(),
+            }],
+        },
+        search: SearchSummary {
+            time_budget_ns: 50_000_000_000,
+            time_ns: 41_000_000_000,
+            screened: 41,
+            screened_on: "sim:samsung-960-evo".to_owned(),
+            raced: 9,
+            confirmation_runs: 8,
+            confidence: 0.99,
+            statements: 200_000,
+            workload_is_cut: false,
+            is_cut_short: false,
+            conversion_threshold: 1.1,
+            times:
+                "Times are the simulated drive's; SQLite's own CPU time is measured apart and not part of the rates."
+                    .to_owned(),
+        },
+        uri: Some("file:app.db?vfs=flashwise".to_owned()),
+        at_open: vec!["PRAGMA cache_size = -65536".to_owned()],
+        changed: None,
+        notes: vec!["A larger --time-budget may find a better configuration.".to_owned()],
     }
 }
 
 /// The Optane's case: nothing to gain, nothing applied.
 pub fn optane() -> Comparison {
-    let plain = run("4 KiB pages, plain", 4 * KIB, 61_020.0, 48_100.0, 1.0);
+    let plain = run("default", 4 * KIB, 61_020.0, 48_100.0, 1.0);
+    let plain = RunMeasurement { flash_bytes_programmed: None, write_amplification: None, ..plain };
     let findings = vec![
         finding(
             Rule::WriteWholeUnits,
@@ -355,17 +453,36 @@ pub fn optane() -> Comparison {
         findings: findings.clone(),
         findings_after: findings,
         applied: Vec::new(),
-        default_page_size: RunMeasurement { flash_bytes_programmed: None, write_amplification: None, ..plain.clone() },
-        before: RunMeasurement { flash_bytes_programmed: None, write_amplification: None, ..plain.clone() },
-        after: RunMeasurement { flash_bytes_programmed: None, write_amplification: None, ..plain },
-        gains: vec![gain("select_per_s", "before", 1.0), gain("insert_per_s", "before", 1.0)],
+        default_page_size: plain.clone(),
+        before: plain.clone(),
+        after: plain.clone(),
+        default: plain.clone(),
+        checklist: RunMeasurement { label: "wal, 64 MiB cache".to_owned(), ..plain.clone() },
+        best: plain,
+        gains: vec![
+            gain("default", "candidate", 1.005),
+            gain("default", "checklist", 0.998),
+            gain("checklist", "candidate", 1.007),
+        ],
+        gain: None,
+        resolution: 1.02,
         recommendation: Recommendation {
             run: "default_page_size".to_owned(),
             reason:
-                "The hot locations of this drive are at every multiple of 4 KiB, where SQLite's pages of 4 KiB are \
-                     already: keep the database as it is."
+                "Keep the present settings: of 4 configurations none was better by more than the 2.0 % that could be \
+                     seen."
                     .to_owned(),
         },
+        proposals: Vec::new(),
+        declined: Vec::new(),
+        candidates: vec![
+            candidate("wal", "confirmed", 4, 1.005),
+            candidate("wal, 64 MiB cache", "confirmed", 4, 0.998),
+            candidate("8 KiB pages", "screened", 8, 0.8),
+        ],
+        guarantees: Guarantees { weaker: Vec::new(), ..samsung().guarantees },
+        uri: None,
+        at_open: Vec::new(),
         notes: Vec::new(),
         ..samsung()
     }

@@ -3,7 +3,9 @@
 //! A technique is named in the URI of the database (`file:app.db?vfs=flashwise&profile=drive.toml&discard=off`), or in
 //! the environment variable `FLASHWISE_SQLITE` for programs whose URIs cannot be changed; it has the same form as the
 //! text after the question mark. The profile chooses a technique that is not named, if it was measured to gain on such
-//! a drive; without a profile it is off.
+//! a drive and leaves the file as it is; without a profile it is off. A technique that changes the file's format is
+//! used only where it is named, or by an import ([`VfsOptions::from_text_with`]): nobody is locked into a format by
+//! opening a database.
 //!
 //! | technique | parameter of the profile | value | needs a conversion |
 //! |---|---|---|---|
@@ -218,6 +220,10 @@ impl VfsOptions {
     /// When a value is invalid, a technique is on that the profile has no parameter for, or two exclude each other;
     /// when the profile cannot be read.
     pub fn from_parameters(named: impl Fn(&str) -> Option<String>) -> Result<Self, SqliteError> {
+        Self::chosen(named, Unnamed::KeepFormat)
+    }
+
+    fn chosen(named: impl Fn(&str) -> Option<String>, unnamed: Unnamed) -> Result<Self, SqliteError> {
         let profile = named("profile").map(|path| read_profile(&path)).transpose()?;
         let known = profile.map(|profile| profile.parameters);
         let mut options = Self::PLAIN;
@@ -225,7 +231,7 @@ impl VfsOptions {
         options.log_syncs = named("log-sync").map_or(Ok(LogSyncs::Data), |name| LogSyncs::of_name(&name))?;
         for technique in &TECHNIQUES {
             let given = named(technique.name);
-            technique.choose(given.as_deref(), known.as_ref(), &mut options)?;
+            technique.choose(given.as_deref(), known.as_ref(), unnamed, &mut options)?;
         }
         options.check()?;
         Ok(options)
@@ -236,14 +242,18 @@ impl VfsOptions {
     /// # Errors
     /// As [`VfsOptions::from_parameters`], and for a name that no parameter has.
     pub fn from_text(text: &str) -> Result<Self, SqliteError> {
-        Self::from_text_with(text, None)
+        Self::of_text(text, None, Unnamed::KeepFormat)
     }
 
-    /// The same, with the path of a profile beside the text.
+    /// The same for an import, with the path of a profile beside the text: the profile may choose a format, too.
     ///
     /// # Errors
     /// As [`VfsOptions::from_text`].
     pub fn from_text_with(text: &str, profile: Option<&str>) -> Result<Self, SqliteError> {
+        Self::of_text(text, profile, Unnamed::All)
+    }
+
+    fn of_text(text: &str, profile: Option<&str>, unnamed: Unnamed) -> Result<Self, SqliteError> {
         let pairs: Vec<(&str, &str)> = text
             .split('&')
             .filter(|pair| !pair.is_empty())
@@ -258,8 +268,17 @@ impl VfsOptions {
             return Err(refuse(unknown, &format!("unknown technique; {names}")));
         }
         let named = |name: &str| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1);
-        Self::from_parameters(|name| named(name).or(profile.filter(|_| name == "profile")).map(str::to_owned))
+        Self::chosen(|name| named(name).or(profile.filter(|_| name == "profile")).map(str::to_owned), unnamed)
     }
+}
+
+/// What a profile may choose where a technique is not named.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unnamed {
+    /// Every technique that pays.
+    All,
+    /// None that stores a database in another form than SQLite's own.
+    KeepFormat,
 }
 
 /// A technique with its name and its choice.
@@ -438,6 +457,7 @@ impl Technique {
         &self,
         given: Option<&str>,
         drive: Option<&Parameters>,
+        unnamed: Unnamed,
         options: &mut VfsOptions,
     ) -> Result<(), SqliteError> {
         let is_taken = (self.is_taken)(options);
@@ -463,7 +483,12 @@ impl Technique {
             },
             None => {
                 if let Some(drive) = drive.filter(|drive| (self.pays)(drive)) {
+                    let before = *options;
                     (self.from_profile)(drive, options);
+                    if unnamed == Unnamed::KeepFormat {
+                        let VfsOptions { layout, log, atomic_batch, .. } = before;
+                        (options.layout, options.log, options.atomic_batch) = (layout, log, atomic_batch);
+                    }
                     // An unusable parameter is no reason to refuse a database for a technique that was not requested.
                     if options.check().is_err() {
                         (options.layout, options.log) = (
@@ -543,7 +568,9 @@ mod tests {
             drive.write_concurrency_4k = Figure::certain(8, 7, 9);
             drive.read_concurrency_4k = Figure::certain(80, 70, 90);
         });
-        let chosen = VfsOptions::from_text(&format!("profile={path}")).unwrap();
+        let chosen = VfsOptions::from_text_with("", Some(&path)).unwrap();
+        let opened = VfsOptions::from_text(&format!("profile={path}")).unwrap();
+        assert!(!opened.is_converting() && opened.write_back_depth == 8, "opening changes no format");
         let layout = Layout::HotLocations { chunk: ByteSize::kib(64), offset: ByteSize::kib(32) };
         let log = LogLayout::Aligned { stripe: ByteSize::kib(64) };
         let (write_back_depth, read_ahead_depth) = (8, 64);
@@ -565,7 +592,7 @@ mod tests {
             drive.stripe_bytes = Figure::certain(65536, 65536, 65536);
             drive.page_bytes = Figure::certain(16384, 16384, 16384);
         });
-        let chosen = |text: &str| VfsOptions::from_text(&format!("profile={path}{text}")).unwrap().log;
+        let chosen = |text: &str| VfsOptions::from_text_with(text, Some(&path)).unwrap().log;
         assert_eq!(chosen(""), LogLayout::Plain, "a drive without power-loss protection");
         assert_eq!(chosen("&write-aligned-stripes=on"), LogLayout::Aligned { stripe: ByteSize::kib(64) });
     }

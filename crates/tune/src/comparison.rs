@@ -1,9 +1,12 @@
-//! Before and after, on the same work.
+//! SQLite with its defaults, with what everybody recommends, and with what was found, on the same work.
 
 use flashwise_audit::Finding;
 use flashwise_block::Percentiles;
 use flashwise_profile::DeviceProfile;
 use serde::{Deserialize, Serialize};
+
+use crate::sqlite::Objective;
+use crate::{AppliedTuning, Declined, Proposal};
 
 /// `schema` of a comparison document.
 pub const COMPARISON_SCHEMA: &str = "flashwise.comparison";
@@ -23,34 +26,162 @@ pub struct Comparison {
     pub target: String,
     /// The database program with its version, such as `SQLite 3.51.0`.
     pub database: String,
+    /// The user's database; `None` for the built-in workload.
+    pub file: Option<String>,
     /// The workload.
     pub workload: WorkloadDescription,
     /// The profile of the drive.
     pub profile: DeviceProfile,
-    /// The audit of the run `before`.
+    /// The audit of the workload as it is.
     pub findings: Vec<Finding>,
-    /// The audit of the run `after`.
+    /// The audit of the run `best`.
     pub findings_after: Vec<Finding>,
-    /// The changes from `before` to `after`; empty if the drive offers no gain.
+    /// The changes from `default` to `best`; empty if nothing is recommended.
     pub applied: Vec<Applied>,
-    /// SQLite with default settings: default page size, no technique.
+    /// SQLite with its defaults; a user's database with its own settings.
+    pub default: RunMeasurement,
+    /// What everybody's checklist says: a write-ahead log and a cache of 64 MiB, the guarantees kept.
+    pub checklist: RunMeasurement,
+    /// What is recommended; the same as `default` if nothing is.
+    pub best: RunMeasurement,
+    /// Same as `default`.
     pub default_page_size: RunMeasurement,
-    /// The page size of `after`, no technique: the difference to `after` is the techniques' own.
+    /// Same as `default`.
     pub before: RunMeasurement,
-    /// With all that was applied.
+    /// Same as `best`.
     pub after: RunMeasurement,
-    /// Ratios between the runs, with intervals.
+    /// The objectives, the deciding one first.
+    pub objectives: Vec<Objective>,
+    /// Confirmed ratios between `default`, `checklist` and `best`, by objective, with intervals at 99 %.
     pub gains: Vec<Gain>,
+    /// The confirmed gain of `best` over `default` in the first objective; `None` where nothing is recommended.
+    pub gain: Option<Gain>,
+    /// What no confirmed difference was larger than: the ratio that would have been seen.
+    pub resolution: f64,
     /// The recommendation for this database on this drive.
     pub recommendation: Recommendation,
+    /// The changes, each with its gain, its cost and its undo.
+    pub proposals: Vec<Proposal>,
+    /// Changes that were measured with the best configuration and do not bring their price.
+    pub declined: Vec<Declined>,
+    /// Every configuration that was tried, the best first.
+    pub candidates: Vec<Candidate>,
+    /// What becomes of a commit.
+    pub guarantees: Guarantees,
+    /// How the search went.
+    pub search: SearchSummary,
+    /// How the database is to be opened where a proposal needs the VFS.
+    pub uri: Option<String>,
+    /// Statements for each connection.
+    pub at_open: Vec<String>,
+    /// Changes made to files; `None` if that was not requested.
+    pub changed: Option<AppliedTuning>,
     /// Notes for interpreting the numbers, a sentence or two each.
     pub notes: Vec<String>,
+}
+
+/// What a change costs its user, the cheapest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChangeKind {
+    /// A statement in each connection.
+    Connection,
+    /// A setting that is kept in the file.
+    File,
+    /// The library with flashwise's VFS, loaded by each program.
+    Vfs,
+    /// A file that plain SQLite cannot open.
+    Conversion,
+    /// The last commits before a power cut may be lost.
+    Guarantee,
+}
+
+/// A configuration that was tried.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// What it changes, in a few words.
+    pub label: String,
+    /// `screened` in a short run, `raced` in full runs, or `confirmed` in fresh ones.
+    pub stage: String,
+    /// The costliest of its changes; `None` if it changes nothing.
+    pub kind: Option<ChangeKind>,
+    /// SQLite's page size.
+    pub page_bytes: u64,
+    /// SQLite's page cache.
+    pub page_cache_bytes: u64,
+    /// `delete` or `wal`.
+    pub journal_mode: String,
+    /// Pages of a log at which it is written back.
+    pub wal_autocheckpoint: u32,
+    /// The techniques of the VFS.
+    pub techniques: Vec<String>,
+    /// How much better than `default` it was in each objective; for orientation, except where it was confirmed.
+    pub ratios: Vec<f64>,
+    /// The interval of the first ratio; `None` for a single run.
+    pub low: Option<f64>,
+    /// Its upper end.
+    pub high: Option<f64>,
+    /// Whether no other one is better in both objectives.
+    pub is_on_front: bool,
+}
+
+/// What becomes of a commit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Guarantees {
+    /// In a sentence; the same for `default`, `checklist` and `best`.
+    pub statement: String,
+    /// `full`, for all of them.
+    pub synchronous: String,
+    /// What weaker guarantees would bring; never part of a recommendation.
+    pub weaker: Vec<WeakerGuarantee>,
+}
+
+/// A change of a guarantee, measured for information.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WeakerGuarantee {
+    /// The setting, such as `synchronous=normal`.
+    pub name: String,
+    /// The configuration that it was added to, in a few words.
+    pub with: String,
+    /// How much better the first objective was, over `with`.
+    pub ratio: f64,
+    /// What may be lost.
+    pub loses: String,
+}
+
+/// How a search went.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SearchSummary {
+    /// The time that it might take, ns of wall-clock time.
+    pub time_budget_ns: u64,
+    /// The time that it took, learning included.
+    pub time_ns: u64,
+    /// Configurations in short runs.
+    pub screened: usize,
+    /// Where the short runs were made.
+    pub screened_on: String,
+    /// Configurations in full runs.
+    pub raced: usize,
+    /// Runs of each configuration that was confirmed.
+    pub confirmation_runs: usize,
+    /// Confidence of the confirmed intervals.
+    pub confidence: f64,
+    /// Statements of a full run.
+    pub statements: u64,
+    /// Whether the workload has more of them than the budget allows for a run.
+    pub workload_is_cut: bool,
+    /// Whether the budget ended the search before all was tried.
+    pub is_cut_short: bool,
+    /// The least ratio that a conversion has to bring.
+    pub conversion_threshold: f64,
+    /// What the times are of, in sentences.
+    pub times: String,
 }
 
 /// Which of the measured runs to take.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recommendation {
-    /// `default_page_size`, `after`, or `none` if the parameters of the drive are inconclusive.
+    /// `after` or `default_page_size`.
     pub run: String,
     /// Why, in a sentence with the figures.
     pub reason: String,
@@ -145,14 +276,14 @@ pub struct RunMeasurement {
 pub struct Gain {
     /// The compared quantity, such as `select_per_s`.
     pub metric: String,
-    /// The run compared against: `default_page_size` or `before`.
+    /// The run compared against, such as `default`.
     pub from: String,
-    /// `after` (or `before`, when compared against `default_page_size`).
+    /// The other one, such as `best`.
     pub to: String,
-    /// Median ratio over paired rounds; 1.29 is 29 % more.
+    /// The ratio; 1.29 is 29 % better.
     pub ratio: f64,
-    /// Lower end of its 95 % interval.
+    /// Lower end of its interval.
     pub low: f64,
-    /// Upper end of its 95 % interval.
+    /// Upper end of its interval.
     pub high: f64,
 }

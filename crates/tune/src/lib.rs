@@ -1,16 +1,15 @@
 //! One adapter per database: find what can be set, propose, apply, and measure before and after.
 //!
 //! ```text
-//!   Target ──▶ learn ──▶ DeviceProfile ─────────┬──▶ plan: techniques
-//!   workload ──▶ run before ──▶ trace ──▶ audit ┘         │
-//!   workload ──▶ run after  ◀─────────────────────────────┘
-//!                    └──▶ Comparison: before, after, gains with intervals, notes
+//!   Target ──▶ learn ──▶ DeviceProfile ──────────────┐
+//!   workload ──▶ run as it is ──▶ trace ──▶ audit ───┴──▶ search: screen, race, prune, confirm
+//!                                                              └──▶ Comparison: default, checklist, best
 //! ```
 //!
 //! - [`Target`]: the name of a drive on the command line, and how it is opened without harm;
 //! - [`sqlite`]: the adapter for SQLite; [`postgres`], [`mariadb`]: those for servers, whose settings are proposed from
 //!   the profile alone;
-//! - [`Comparison`]: the result of a fit, which `report` shows; [`Tuning`]: that of tuning a user's own database.
+//! - [`Comparison`]: the result of a fit, which `report` shows.
 //!
 //! # Limits
 //! SQLite with one connection and one thread; PostgreSQL settings and fill factors; MariaDB variables of InnoDB.
@@ -25,6 +24,7 @@ pub mod mariadb;
 mod plan;
 pub mod postgres;
 mod rates;
+mod search;
 mod servers;
 pub mod sqlite;
 mod target;
@@ -32,8 +32,8 @@ mod tpcc;
 mod tuning;
 
 pub use comparison::{
-    Applied, COMPARISON_SCHEMA, COMPARISON_SCHEMA_VERSION, Comparison, Gain, Rate, Recommendation, RunMeasurement,
-    WorkloadDescription,
+    Applied, COMPARISON_SCHEMA, COMPARISON_SCHEMA_VERSION, Candidate, ChangeKind, Comparison, Gain, Guarantees, Rate,
+    Recommendation, RunMeasurement, SearchSummary, WeakerGuarantee, WorkloadDescription,
 };
 pub use error::TuneError;
 pub use host::{Host, PROGRAM_TIMES, ProgramTime, free_memory};
@@ -43,4 +43,4 @@ pub use servers::{
     MeasuredSettings, POSTGRES_TUNING_SCHEMA, POSTGRES_TUNING_SCHEMA_VERSION, ServerTuning, SettingProposal,
 };
 pub use target::{DEFAULT_TARGET, RAW_MAX_WRITE, RawOptions, RawTarget, Target};
-pub use tuning::{AppliedTuning, Declined, Proposal, TUNING_SCHEMA, TUNING_SCHEMA_VERSION, Tuning};
+pub use tuning::{AppliedTuning, Declined, Proposal};

@@ -46,25 +46,6 @@ pub(crate) fn gain(metric: &str, (from, before): (&str, &[f64]), (to, after): (&
     Some(Gain { metric: metric.into(), from: from.into(), to: to.into(), ratio, low, high })
 }
 
-/// The speed of the same workload relative to another run, with the 95 % bootstrap interval over its rounds.
-///
-/// The ratio of total times, not the median of ratios: work that occurs in few rounds only, such as writing a log back,
-/// counts too.
-pub(crate) fn time_gain(metric: &str, (from, before): (&str, &[f64]), (to, after): (&str, &[f64])) -> Gain {
-    let rounds: Vec<(f64, f64)> = std::iter::zip(before.iter().copied(), after.iter().copied()).collect();
-    let ratio = |rounds: &mut dyn Iterator<Item = (f64, f64)>| {
-        let (before, after) = rounds.fold((0.0, 0.0), |(b, a), (before, after)| (b + before, a + after));
-        before / after
-    };
-    let mut random = Pcg64Mcg::seed_from_u64(rounds.len() as u64);
-    let mut resample = || ratio(&mut (0..rounds.len()).map(|_| rounds[random.random_range(0..rounds.len())]));
-    let mut ratios: Vec<f64> = (0..RESAMPLES).map(|_| resample()).collect();
-    ratios.sort_unstable_by(f64::total_cmp);
-    let at = |share: f64| ratios[((RESAMPLES - 1) as f64 * share).round() as usize];
-    let (metric, from, to) = (metric.to_owned(), from.to_owned(), to.to_owned());
-    Gain { metric, from, to, ratio: ratio(&mut rounds.iter().copied()), low: at(0.025), high: at(0.975) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,14 +56,6 @@ mod tests {
         let after = before.map(|rate| rate * 1.3);
         let gain = gain("select_per_s", ("before", &before), ("after", &after)).unwrap();
         assert!([gain.ratio, gain.low, gain.high].iter().all(|r| (r - 1.3).abs() < 1e-12), "{gain:?}");
-    }
-
-    #[test]
-    fn a_time_gain_counts_what_happens_in_one_round_only() {
-        let (before, after) = ([10.0; 10], [5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 55.0]);
-        let gain = time_gain("statements_per_s", ("before", &before), ("after", &after));
-        assert!((gain.ratio - 1.0).abs() < 1e-12, "as much time in all: {gain:?}");
-        assert!(gain.low < 1.0 && gain.high > 1.5, "one round is not many: {gain:?}");
     }
 
     #[test]

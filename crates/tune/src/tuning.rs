@@ -1,52 +1,8 @@
-//! Recommended changes of a user's database, and the gain of each.
+//! Recommended changes of a database, and the gain of each.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Gain, RunMeasurement};
-
-/// `schema` of a tuning document.
-pub const TUNING_SCHEMA: &str = "flashwise.tuning";
-/// `schema_version` of a tuning document.
-pub const TUNING_SCHEMA_VERSION: u32 = 1;
-
-/// The result of `tune` for a database file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Tuning {
-    /// Always [`TUNING_SCHEMA`].
-    pub schema: String,
-    /// Always [`TUNING_SCHEMA_VERSION`].
-    pub schema_version: u32,
-    /// Version of flashwise.
-    pub flashwise_version: String,
-    /// The database that is tuned.
-    pub database: String,
-    /// The database program with its version, such as `SQLite 3.51.0`.
-    pub program: String,
-    /// The drive that the profile is of.
-    pub drive: String,
-    /// Where it was measured.
-    pub target: String,
-    /// The workload, in a sentence.
-    pub workload: String,
-    /// Changes with a gain, in the order of measurement; each gain is on top of the earlier ones.
-    pub proposals: Vec<Proposal>,
-    /// Changes that were measured and have no gain.
-    pub declined: Vec<Declined>,
-    /// The unmodified database.
-    pub before: RunMeasurement,
-    /// With every proposal.
-    pub after: RunMeasurement,
-    /// Statements a second, from before to after; `None` where nothing is proposed.
-    pub gain: Option<Gain>,
-    /// How the database is to be opened where a proposal needs the VFS.
-    pub uri: Option<String>,
-    /// Statements for each connection.
-    pub at_open: Vec<String>,
-    /// Changes made to files; `None` if that was not requested.
-    pub applied: Option<AppliedTuning>,
-    /// Notes for interpreting the numbers, a sentence or two each.
-    pub notes: Vec<String>,
-}
+use crate::{ChangeKind, Gain};
 
 /// A change that pays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -59,8 +15,12 @@ pub struct Proposal {
     pub new_value: String,
     /// The figure of the drive or of the database that it follows from.
     pub reason: String,
-    /// Its gain, measured on top of the earlier ones.
-    pub gain: Gain,
+    /// What it costs its user.
+    pub kind: ChangeKind,
+    /// Whether memory brings its gain, and not the drive.
+    pub is_memory: bool,
+    /// What is lost without it, the other changes kept; `None` where time did not suffice.
+    pub gain: Option<Gain>,
     /// How to do it by hand.
     pub apply: String,
     /// How to take it back.
@@ -74,8 +34,12 @@ pub struct Declined {
     pub name: String,
     /// The new value.
     pub new_value: String,
+    /// What it costs its user.
+    pub kind: ChangeKind,
     /// The measured gain.
     pub gain: Gain,
+    /// The least ratio that would have been worth its cost.
+    pub price: f64,
 }
 
 /// Changes made to files.

@@ -1,28 +1,33 @@
-//! Options of `fit`.
+//! Options of `fit`, which are those of `tune` for a database file.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use flashwise_block::ByteSize;
-use flashwise_tune::DEFAULT_TARGET;
+use flashwise_block::{ByteSize, Nanos};
+use flashwise_tune::sqlite::Objective;
 
 /// Databases that can be fitted.
 #[derive(Debug, Subcommand)]
 pub enum FitDatabase {
-    /// Fit SQLite to a drive, and measure the gain
+    /// Find the best settings of SQLite for a drive, and confirm the gain
     ///
-    /// SQLite runs through the flashwise VFS, before on its plain layout and after on the layout for the drive. The
-    /// report compares both, and SQLite with its default settings.
-    #[command(after_help = "\
-Examples:
-  flashwise fit sqlite                          # on a simulated drive, seconds
-  flashwise fit sqlite /mnt/ssd                 # on the drive of this directory
-  flashwise fit sqlite --db app.db --sql queries.sql
-  flashwise fit sqlite /mnt/ssd --profile ssd.toml --workload-size full
-
-The database given with --db is copied; the original is only read.")]
+    /// The settings are page size, journal mode, page cache, checkpoints, and the techniques of the flashwise VFS.
+    /// Combinations are tried on copies; the best one is confirmed in fresh runs against the present settings and
+    /// against the usual checklist. Guarantees of a commit are never weakened.
+    #[command(after_help = EXAMPLES)]
     Sqlite(Box<FitSqlite>),
 }
+
+/// Examples of `fit sqlite`.
+const EXAMPLES: &str = "\
+Examples:
+  flashwise fit sqlite                          # built-in workload, simulated drive
+  flashwise fit sqlite --on /mnt/ssd            # on the drive of this directory
+  flashwise fit sqlite app.db --sql queries.sql
+  flashwise fit sqlite app.db --sql queries.sql --profile ssd.toml --apply
+  flashwise fit sqlite --objective p99,flash-bytes
+
+DB is only read, unless --apply is given; measurements use copies.";
 
 /// Size of the built-in workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -36,50 +41,79 @@ pub enum WorkloadSize {
 /// Options of `fit sqlite`.
 #[derive(Debug, Args)]
 pub struct FitSqlite {
-    /// The drive: sim:PRESET, sim:FILE.toml, or a directory on a real drive
-    #[arg(default_value = DEFAULT_TARGET, value_name = "TARGET")]
-    pub target: String,
-    /// Same as TARGET
-    #[arg(long = "target", value_name = "TARGET", conflicts_with = "target")]
-    pub target_option: Option<String>,
-    /// Size of the built-in workload
-    #[arg(long, alias = "scale", value_enum, default_value_t = WorkloadSize::Quick, conflicts_with_all = ["db", "sql"])]
-    pub workload_size: WorkloadSize,
-    /// Rows to load before the rounds
-    #[arg(long, value_name = "N", conflicts_with = "db")]
-    pub rows: Option<u32>,
-    /// Measured rounds
-    #[arg(long, value_name = "N", conflicts_with = "db")]
-    pub rounds: Option<u32>,
-    /// INSERTs per round
-    #[arg(long, value_name = "N", conflicts_with = "db")]
-    pub inserts: Option<u32>,
-    /// SELECTs per round
-    #[arg(long, value_name = "N", conflicts_with = "db")]
-    pub selects: Option<u32>,
-    /// INSERTs per transaction
-    #[arg(long, value_name = "N", conflicts_with = "db")]
-    pub inserts_per_transaction: Option<u32>,
-    /// Size of SQLite's page cache, such as 2m
+    /// Your database, a plain SQLite file [default: a built-in workload]
+    #[arg(value_name = "DB")]
+    pub database: Option<PathBuf>,
+    /// Same as DB
+    #[arg(long = "db", value_name = "FILE", hide = true)]
+    pub database_option: Option<PathBuf>,
+    /// Drive for the measurements: sim:PRESET, sim:FILE.toml, or a directory [default: a simulated drive; with DB, the
+    /// profile's drive if it is simulated, otherwise the directory of DB]
+    #[arg(long, visible_alias = "target", value_name = "TARGET")]
+    pub on: Option<String>,
+    /// File system of the database on a simulated drive: ext4, xfs, or none for the bare drive
+    #[arg(long, value_name = "NAME", default_value = "ext4")]
+    pub file_system: String,
+    /// Memory for the operating system's page cache on a simulated drive [default: what is free on this machine]
     #[arg(long, value_name = "SIZE")]
-    pub page_cache: Option<ByteSize>,
-    /// Your database instead of the built-in workload; a copy is used
-    #[arg(long, value_name = "FILE", requires = "sql")]
-    pub db: Option<PathBuf>,
-    /// File of SQL statements to run on the copy of --db
-    #[arg(long, value_name = "FILE", requires = "db")]
+    pub memory: Option<ByteSize>,
+    /// CPU time of SQLite itself on a simulated drive: modelled, the same in each run, or measured on this machine
+    #[arg(long, value_name = "HOW", default_value = "modelled")]
+    pub program_time: String,
+    /// File of your SQL statements, run on copies of DB [default: SELECTs and UPDATEs of its rows]
+    #[arg(long, value_name = "FILE")]
     pub sql: Option<PathBuf>,
-    /// Profile of the drive from `flashwise learn --profile FILE`; without, the drive is measured
-    /// first
+    /// Profile of the drive, from `flashwise learn --profile FILE` [default: the drive is measured first]
     #[arg(long, value_name = "FILE")]
     pub profile: Option<PathBuf>,
+    /// What to improve: throughput, p99 or flash-bytes; two, separated by a comma, give the front
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "throughput")]
+    pub objective: Vec<Objective>,
+    /// Time that the search may take, such as 30s or 5m [default: 50s; with DB 2m on a simulated drive, 10m on a real
+    /// one]
+    #[arg(long, value_name = "TIME")]
+    pub time_budget: Option<Nanos>,
+    /// Do not change this setting, such as page_size or use-hot-locations; can be repeated
+    #[arg(long, value_name = "NAME")]
+    pub skip: Vec<String>,
+    /// Apply the settings that gain: to DB itself, or for a new layout to a new file beside it
+    #[arg(long)]
+    pub apply: bool,
+    /// Size of the page cache that your program sets now [default: SQLite's 2000k]
+    #[arg(long, value_name = "SIZE")]
+    pub page_cache: Option<ByteSize>,
+    /// Largest page cache to try
+    #[arg(long, value_name = "SIZE", default_value = "64m")]
+    pub page_cache_limit: ByteSize,
+    /// Size of the built-in workload
+    #[arg(long, alias = "scale", value_enum, default_value_t = WorkloadSize::Quick)]
+    pub workload_size: WorkloadSize,
+    /// Rows to load before the rounds
+    #[arg(long, value_name = "N")]
+    pub rows: Option<u32>,
+    /// Measured rounds
+    #[arg(long, value_name = "N")]
+    pub rounds: Option<u32>,
+    /// INSERTs per round
+    #[arg(long, value_name = "N")]
+    pub inserts: Option<u32>,
+    /// SELECTs per round
+    #[arg(long, value_name = "N")]
+    pub selects: Option<u32>,
+    /// INSERTs per transaction
+    #[arg(long, value_name = "N")]
+    pub inserts_per_transaction: Option<u32>,
     /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Directory for report.html and report.json
-    #[arg(long, value_name = "DIR", default_value = "flashwise-report")]
-    pub report: PathBuf,
-    /// Save the database of the last run here, as plain SQLite; must be new
+    /// Directory for report.html and report.json; an existing report is replaced [default: flashwise-report, or
+    /// flashwise-report-2 and so on if that exists]
+    #[arg(long, value_name = "DIR")]
+    pub report: Option<PathBuf>,
+    /// Print all candidates, findings and parameters
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// Save the database of the recommended run here, as plain SQLite; must be new
     #[arg(long, value_name = "FILE")]
     pub save_database: Option<PathBuf>,
     /// Save the audited trace here, as CSV for `flashwise audit`; must be new

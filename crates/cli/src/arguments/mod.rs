@@ -28,7 +28,6 @@ mod sweep;
 mod trace;
 mod tune_mariadb;
 mod tune_postgres;
-mod tune_sqlite;
 
 pub use attach::{AttachAction, AttachArguments, Data, FaultArguments, ServeArguments, Time};
 pub use audit::{AuditArguments, FailOn, LeastCost};
@@ -47,7 +46,6 @@ pub use sweep::SweepArguments;
 pub use trace::{ReplayArguments, TpccArguments, TraceAction, TraceReading};
 pub use tune_mariadb::TuneMariadb;
 pub use tune_postgres::TunePostgres;
-pub use tune_sqlite::TuneSqlite;
 
 /// Fit a database to the SSD it runs on
 ///
@@ -60,7 +58,7 @@ pub use tune_sqlite::TuneSqlite;
 Examples:
   flashwise fit sqlite
   flashwise learn /mnt/ssd --profile ssd.toml
-  flashwise tune sqlite app.db --profile ssd.toml
+  flashwise fit sqlite app.db --sql queries.sql --profile ssd.toml
 
 Exit codes: 0 success, 1 error, 2 usage, 3 an audit found violations,
 4 inconclusive, 5 refused for safety, 130 interrupted")]
@@ -76,10 +74,13 @@ pub struct Arguments {
 /// The commands, each described in one line of the short screen.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Learn a drive, tune SQLite for it, and measure before and after
-    #[command(subcommand, after_help = "Examples:\n  flashwise fit sqlite\n  flashwise fit sqlite /mnt/ssd")]
+    /// Find the best settings of a database for a drive, and confirm the gain
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  flashwise fit sqlite\n  flashwise fit sqlite app.db --sql queries.sql"
+    )]
     Fit(FitDatabase),
-    /// Recommend settings for your SQLite, PostgreSQL or MariaDB
+    /// Recommend settings for your PostgreSQL or MariaDB
     ///
     /// Each recommendation comes with its reason, the gain, and how to undo it.
     #[command(subcommand, after_help = TUNE_EXAMPLES)]
@@ -128,7 +129,6 @@ pub enum Verb {
 
 const TUNE_EXAMPLES: &str = "\
 Examples:
-  flashwise tune sqlite app.db --profile ssd.toml
   flashwise tune postgres --profile ssd.toml --dsn 'dbname=shop'
   flashwise tune mariadb --profile ssd.toml --socket /run/mysqld/mysqld.sock";
 
@@ -163,11 +163,8 @@ Examples:
 /// Databases that can be tuned.
 #[derive(Debug, Subcommand)]
 pub enum TuneDatabase {
-    /// Recommend settings for a SQLite database, and measure the gain of each
-    ///
-    /// The settings are page size, journal mode, page cache, checkpoints, and the techniques of the flashwise VFS. Each
-    /// is measured on copies of the database.
-    Sqlite(Box<TuneSqlite>),
+    /// Same as `fit sqlite`
+    Sqlite(Box<FitSqlite>),
     /// Recommend settings for a PostgreSQL server
     ///
     /// The settings are planner costs, I/O concurrency, write-back, write-ahead log and fill factors. They are printed

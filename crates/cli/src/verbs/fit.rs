@@ -1,72 +1,173 @@
-//! `flashwise fit sqlite`.
+//! `flashwise fit sqlite`, which `tune sqlite` is, too.
 
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use flashwise_block::output::Published;
-use flashwise_report::{check_writable, render_comparison, write_report};
-use flashwise_tune::Target;
-use flashwise_tune::sqlite::{FitOptions, KeyValueWorkload, Statements, UserWorkload, Workload, fit};
+use flashwise_profile::DeviceProfile;
+use flashwise_report::{Detail, HTML_FILE, ReportFiles, check_writable, render_comparison, write_report};
+use flashwise_tune::sqlite::{
+    DEFAULT_PAGE_CACHE, FitOptions, KeyValueWorkload, Statements, UserWorkload, Workload, fit,
+};
+use flashwise_tune::{Comparison, DEFAULT_TARGET, Host, ProgramTime, Target, free_memory};
 
 use super::read_profile;
 use crate::arguments::{FitDatabase, FitSqlite, WorkloadSize};
 use crate::failure::Failure;
 use crate::files::check_new;
-use crate::output::Output;
+use crate::output::{Output, note};
 use crate::progress::Bar;
 
-/// Learns, runs, audits, applies, runs again, reports.
+/// Directory of a report that was not named.
+const REPORT: &str = "flashwise-report";
+/// Reports that are kept beside one another.
+const REPORTS: u32 = 10_000;
+
+/// Learns, runs, audits, searches, confirms, reports.
 pub fn run(database: FitDatabase, output: &Output) -> Result<ExitCode, Failure> {
     let FitDatabase::Sqlite(options) = database;
-    let workload = workload(&options)?;
-    let target = Target::parse(options.target_option.as_ref().unwrap_or(&options.target))?;
+    fit_sqlite(*options, output)
+}
+
+/// The job for SQLite.
+pub fn fit_sqlite(options: FitSqlite, output: &Output) -> Result<ExitCode, Failure> {
+    let Named { database, target } = Named::of(&options)?;
+    let workload = workload(&options, database.as_deref())?;
     let profile = options.profile.as_deref().map(read_profile).transpose()?;
-    check_writable(&options.report)?;
+    let target = match (target, &database) {
+        (Some(name), _) => Target::parse(&name)?,
+        (None, None) => Target::parse(DEFAULT_TARGET)?,
+        (None, Some(database)) => target_of(profile.as_ref(), database)?,
+    };
+    let memory = options.memory.unwrap_or_else(free_memory);
+    let host = Host::named(&options.file_system, memory, ProgramTime::named(&options.program_time)?)?;
+    let report = report_directory(options.report.as_deref())?;
+    check_writable(&report)?;
+    if report.join(HTML_FILE).exists() {
+        note(&format!("{}: the report in it will be replaced", report.display()));
+    }
     for path in [&options.save_database, &options.save_trace].into_iter().flatten() {
         check_new(path)?;
     }
     if options.save_database.is_some() && options.save_database == options.save_trace {
         return Err(Failure::usage("--save-database and --save-trace name the same file"));
     }
+    let detail = if options.verbose { Detail::Full } else { Detail::Short };
     let fit_options = FitOptions {
-        target,
-        workload,
         seed: options.seed,
         profile,
+        objectives: options.objective,
+        time_budget: options.time_budget.map(|time| Duration::from_nanos(time.0)),
+        page_cache_limit: options.page_cache_limit,
+        skip: options.skip,
+        apply: options.apply,
         save_database: options.save_database,
         save_trace: options.save_trace,
+        model_host: host.clone(),
+        ..FitOptions::new(target.with_host(host), workload)
     };
-    let comparison = fit(&fit_options, &mut Bar::new())?;
-    let saved = [&fit_options.save_database, &fit_options.save_trace].into_iter().flatten();
-    let saved: Vec<Published> = saved.filter_map(|path| Published::found(path).ok()).collect();
-    let files = write_report(&options.report, &comparison).inspect_err(|_| {
-        // All requested files, or none.
-        saved.iter().for_each(|file| _ = file.remove());
-    })?;
+    let comparison = fit(&fit_options, &mut Bar::spoken())?;
+    let files = write(&report, &comparison, &fit_options)?;
     output.print(&comparison, |style| {
         let (html, json) = (files.html.display(), files.json.display());
-        render_comparison(&comparison, style).and(format!("\nReport: {html}, {json}\n"))
+        let more = if options.verbose { "" } else { "; --verbose prints all of it" };
+        render_comparison(&comparison, detail, style).and(format!("\nReport: {html}, {json}{more}\n"))
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn workload(options: &FitSqlite) -> Result<Workload, Failure> {
+/// Writes the report; all requested files are there, or none.
+fn write(report: &Path, comparison: &Comparison, options: &FitOptions) -> Result<ReportFiles, Failure> {
+    let saved = [&options.save_database, &options.save_trace].into_iter().flatten();
+    let saved: Vec<Published> = saved.filter_map(|path| Published::found(path).ok()).collect();
+    let files = write_report(report, comparison).inspect_err(|_| saved.iter().for_each(|file| _ = file.remove()))?;
+    Ok(files)
+}
+
+/// Database and target, as the command line names them.
+struct Named {
+    database: Option<PathBuf>,
+    target: Option<String>,
+}
+
+impl Named {
+    /// A drive or a directory in place of DB is a target.
+    fn of(options: &FitSqlite) -> Result<Self, Failure> {
+        let mut named = Self { database: options.database_option.clone(), target: options.on.clone() };
+        let Some(first) = &options.database else { return Ok(named) };
+        let text = first.display().to_string();
+        let is_drive = |found: std::fs::Metadata| found.is_dir() || found.file_type().is_block_device();
+        let is_target = text.starts_with("sim:") || std::fs::metadata(first).is_ok_and(is_drive);
+        let twice = |what: &str| Failure::usage(format!("{text}: {what} is given twice; name it once"));
+        match is_target {
+            true if named.target.is_some() => return Err(twice("the target")),
+            true => named.target = Some(text),
+            false if named.database.is_some() => return Err(twice("the database")),
+            false => named.database = Some(first.clone()),
+        }
+        Ok(named)
+    }
+}
+
+/// Where a database of the user's is measured.
+fn target_of(profile: Option<&DeviceProfile>, database: &Path) -> Result<Target, Failure> {
+    if let Some(profile) = profile {
+        return Ok(FitOptions::target_of(profile, database)?);
+    }
+    let parent = database.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Ok(Target::parse(&parent.display().to_string())?)
+}
+
+/// The directory for the report: the named one, or a new one.
+fn report_directory(named: Option<&Path>) -> Result<PathBuf, Failure> {
+    if let Some(directory) = named {
+        return Ok(directory.to_owned());
+    }
+    let numbered = (2..REPORTS).map(|number| format!("{REPORT}-{number}"));
+    let free = std::iter::once(REPORT.to_owned()).chain(numbered).map(PathBuf::from);
+    let found = free.into_iter().find(|directory| directory.symlink_metadata().is_err());
+    found.ok_or_else(|| Failure::refused(format!("{REPORT}: {REPORTS} reports exist; name a directory with --report")))
+}
+
+fn workload(options: &FitSqlite, database: Option<&Path>) -> Result<Workload, Failure> {
+    let page_cache = options.page_cache.unwrap_or(DEFAULT_PAGE_CACHE);
+    let Some(database) = database else { return built_in(options) };
+    let is_built_in = [options.rows, options.rounds, options.inserts, options.selects, options.inserts_per_transaction]
+        .iter()
+        .any(Option::is_some);
+    if is_built_in || options.workload_size != WorkloadSize::Quick {
+        let message = format!("{}: options of the built-in workload do not go with a database", database.display());
+        return Err(Failure::usage(message));
+    }
+    let sql = match &options.sql {
+        Some(path) => Statements::File(path.clone()),
+        None => Statements::Made(UserWorkload::made_up(database, options.seed)?),
+    };
+    let workload = UserWorkload::new(database.to_owned(), sql, page_cache);
+    workload.check()?;
+    Ok(Workload::User(workload))
+}
+
+fn built_in(options: &FitSqlite) -> Result<Workload, Failure> {
+    if let Some(sql) = &options.sql {
+        return Err(Failure::usage(format!("--sql {}: name the database that it is for", sql.display())));
+    }
+    if options.apply {
+        return Err(Failure::usage("--apply changes a database of yours: name it"));
+    }
     let base = match options.workload_size {
         WorkloadSize::Quick => KeyValueWorkload::QUICK,
         WorkloadSize::Full => KeyValueWorkload::FULL,
     };
-    if let (Some(database), Some(sql)) = (&options.db, &options.sql) {
-        let page_cache = options.page_cache.unwrap_or(base.page_cache);
-        let workload = UserWorkload { database: database.clone(), sql: Statements::File(sql.clone()), page_cache };
-        workload.check()?;
-        return Ok(Workload::User(workload));
-    }
     let workload = KeyValueWorkload {
         rows: options.rows.unwrap_or(base.rows),
         rounds: options.rounds.unwrap_or(base.rounds),
         inserts_per_round: options.inserts.unwrap_or(base.inserts_per_round),
         selects_per_round: options.selects.unwrap_or(base.selects_per_round),
         inserts_per_transaction: options.inserts_per_transaction.unwrap_or(base.inserts_per_transaction),
-        page_cache: options.page_cache.unwrap_or(base.page_cache),
+        page_cache: options.page_cache.unwrap_or(DEFAULT_PAGE_CACHE),
     };
     workload.check()?;
     Ok(Workload::KeyValue(workload))

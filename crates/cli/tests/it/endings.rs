@@ -48,7 +48,7 @@ fn one_sql_statement_that_never_ends_is_ended_and_leaves_nothing() {
         let child = place.command(&FIT).spawn().unwrap();
         wait_until("the scratch folder", || !is_empty(&place.path("drive")));
         std::thread::sleep(Duration::from_millis(500));
-        assert_eq!(ends_soon(child, signal).stderr, "flashwise: interrupted\n");
+        assert!(ends_soon(child, signal).stderr.ends_with("flashwise: interrupted\n"));
         assert!(is_empty(&place.path("drive")) && place.has_no_temporary_files());
         assert_eq!(place.names(), before);
     }

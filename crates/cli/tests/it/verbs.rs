@@ -82,9 +82,10 @@ fn fit_says_where_its_report_is_and_a_second_one_takes_its_place() {
         place.run(&[&arguments[..], &TINY].concat()).expect(0)
     };
     let first = fit("1");
-    assert!(first.stdout.ends_with("Report: new/report/report.html, new/report/report.json\n"), "{}", first.stdout);
-    assert_eq!(first.stderr, "");
-    fit("2");
+    let end = "Report: new/report/report.html, new/report/report.json; --verbose prints all of it\n";
+    assert!(first.stdout.ends_with(end), "{}", first.stdout);
+    assert!(!first.stderr.contains("replaced"), "{}", first.stderr);
+    assert!(fit("2").stderr.contains("new/report: the report in it will be replaced"));
     let report: Value = serde_json::from_str(&place.read("new/report/report.json")).unwrap();
     assert_eq!(report["workload"]["seed"], 2);
     assert_eq!(std::fs::read_dir(place.path("new/report")).unwrap().count(), 2);
@@ -118,7 +119,7 @@ fn the_number_of_inserts_a_transaction_is_a_parameter() {
 fn target_as_an_option_and_as_an_argument_are_the_same_but_not_both() {
     let place = Place::with_profile();
     let base = [&["fit", "sqlite", "--profile", "p.toml", "-o", "json"][..], &TINY].concat();
-    for target in [&["sim:micron-m500"][..], &["--target", "sim:micron-m500"]] {
+    for target in [&["sim:micron-m500"][..], &["--target", "sim:micron-m500"], &["--on", "sim:micron-m500"]] {
         assert_eq!(place.run(&[&base, target].concat()).expect(0).document()["target"], "sim:micron-m500");
     }
     place.run(&[&base[..], &["sim:micron-m500", "--target", "sim:toshiba-xg5"]].concat()).expect(2).document();
@@ -127,8 +128,12 @@ fn target_as_an_option_and_as_an_argument_are_the_same_but_not_both() {
 #[test]
 fn the_default_report_goes_into_the_working_directory() {
     let place = Place::with_profile();
-    place.run(&[&["fit", "sqlite", "--profile", "p.toml"][..], &TINY].concat()).expect(0);
+    let fit = || place.run(&[&["fit", "sqlite", "--profile", "p.toml"][..], &TINY].concat()).expect(0);
+    fit();
     assert_eq!(place.names(), ["flashwise-report", "p.toml"]);
+    let first = place.read("flashwise-report/report.html");
+    assert!(fit().stdout.contains("Report: flashwise-report-2/report.html"));
+    assert_eq!(place.read("flashwise-report/report.html"), first, "an earlier report is kept");
 }
 
 #[test]
@@ -334,19 +339,24 @@ fn a_database_is_tuned_on_copies_and_changed_only_where_that_is_asked_for() {
     place.write("work.sql", &statements);
     let (before, bytes) = (place.names(), std::fs::read(place.path("app.db")).unwrap());
 
-    let arguments = ["tune", "sqlite", "app.db", "--profile", "p.toml", "--sql", "work.sql", "-o", "json"];
-    let document = place.run(&arguments).expect(0).document();
+    let arguments = [
+        &["tune", "sqlite", "app.db", "--profile", "p.toml", "--sql", "work.sql", "--report", "r"][..],
+        &["--skip", "concurrent-write-back", "--skip", "atomic-batch", "--skip", "page_size"],
+    ]
+    .concat();
+    let document = place.run(&[&arguments[..], &["-o", "json"]].concat()).expect(0).document();
     assert_eq!(
-        (document["schema"].as_str(), document["database"].as_str()),
-        (Some("flashwise.tuning"), Some("app.db"))
+        (document["schema"].as_str(), document["file"].as_str()),
+        (Some("flashwise.comparison"), Some("app.db"))
     );
     assert_eq!(document["target"], "sim:samsung-960-evo", "the drive that the profile is of");
     let journal = &document["proposals"][0];
     assert_eq!((journal["name"].as_str(), journal["new_value"].as_str()), (Some("journal_mode"), Some("wal")));
-    assert!(journal["gain"]["low"].as_f64().unwrap() > 1.01 && document["applied"].is_null());
+    assert!(document["gain"]["low"].as_f64().unwrap() > 1.01 && document["changed"].is_null());
+    std::fs::remove_dir_all(place.path("r")).unwrap();
     assert!(place.names() == before && std::fs::read(place.path("app.db")).unwrap() == bytes, "nothing has changed");
 
-    let text = place.run(&[&arguments[..7], &["--apply", "--skip", "concurrent-write-back"]].concat()).expect(0).stdout;
+    let text = place.run(&[&arguments[..], &["--apply"]].concat()).expect(0).stdout;
     assert!(text.contains("app.db: changed."), "{text}");
     let db = rusqlite::Connection::open(place.path("app.db")).unwrap();
     let mode: String = db.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();

@@ -156,7 +156,7 @@ fn a_mistake_on_the_command_line_gets_one_line_with_the_way_out() {
     place.write("bad.sql", "SELECT 1;\nSELECT * FROM nowhere;\n");
     place.write("empty.sql", "-- nothing yet\n");
     place.database("a.db");
-    let mistakes: [(i32, &[&str]); 34] = [
+    let mistakes: [(i32, &[&str]); 37] = [
         (2, &["lern"]),
         (2, &["learn", "--fast"]),
         (2, &["learn", "one", "two"]),
@@ -179,7 +179,10 @@ fn a_mistake_on_the_command_line_gets_one_line_with_the_way_out() {
         (2, &["fit", "sqlite", "--rows", "many"]),
         (2, &["fit", "sqlite", "--rounds", "0"]),
         (2, &["fit", "sqlite", "--page-cache", "9t"]),
-        (2, &["fit", "sqlite", "--db", "a.db"]),
+        (2, &["fit", "sqlite", "--sql", "bad.sql"]),
+        (2, &["fit", "sqlite", "--apply"]),
+        (2, &["fit", "sqlite", "--objective", "speed"]),
+        (2, &["fit", "sqlite", "a.db", "--db", "a.db"]),
         (2, &["fit", "sqlite", "--db", "a.db", "--sql", "bad.sql", "--rows", "5"]),
         (1, &["fit", "sqlite", "--db", "a.db", "--sql", "missing.sql"]),
         (1, &["fit", "sqlite", "--db", "a.db", "--sql", "empty.sql"]),

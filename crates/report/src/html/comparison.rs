@@ -7,9 +7,9 @@ use super::{exhibits, shell, tables};
 use crate::svg::{Bar, BarChart, BarGroup};
 use crate::text::numbers::{bytes, significant};
 use crate::text::words::kept_together;
-use crate::text::{gains, headings, runs};
+use crate::text::{connect, gains, headings, runs};
 
-/// Classes of the three runs: default, before, after.
+/// Classes of the three runs: default, checklist, best.
 const RUN_CLASSES: [&str; 3] = ["run-default", "run-before", "run-after"];
 
 /// The page of one `fit`: the result first, then how it came about.
@@ -25,34 +25,68 @@ pub fn comparison_page(c: &Comparison) -> String {
         }
         (tiles(c))
         section {
-            h2 { (headings::BEFORE_AND_AFTER) }
+            h2 { (headings::THREE_RUNS) }
             p { (kept_together(&gains::work_sentences(c))) }
             (charts(c))
-            (tables::before_and_after(c))
-            ul { @for gain in &c.gains { li { (kept_together(&gains::gain_sentence(gain))) } } }
+            (tables::three_runs(c))
+            ul { @for sentence in gains::guarantee_sentences(c) { li { (kept_together(&sentence)) } } }
         }
-        (tables::applied(c))
+        (tables::changes(c))
+        (how_to_open(c))
+        (tables::candidates(c))
+        (tables::audit(c))
         (tables::parameters(&c.profile))
         (exhibits::section(&c.profile))
-        (tables::audit(c))
         (notes(c))
     };
     shell::page(&title, &c.flashwise_version, &body)
 }
 
-/// The numbers to take home.
+/// The numbers to take home: those of the recommendation, confirmed.
 fn tiles(c: &Comparison) -> Markup {
-    let rows = runs::run_rows(c);
-    let told = ["SELECT/s", "INSERT/s", "write amplification"];
+    let tile = |name: &str, from: &str, to: &str| {
+        let confirmed = runs::confirmed_interval(c, from, to)?;
+        Some((name.to_owned(), confirmed))
+    };
+    let best = if c.best.label == c.checklist.label { headings::RUNS[1] } else { headings::RUNS[2] };
+    let tiles = match c.gain {
+        // Figures that nothing is to be done about are no cards.
+        None => Vec::new(),
+        Some(_) => [
+            tile("best, over the present settings", headings::RUNS[0], best),
+            tile("the usual checklist, over the present settings", headings::RUNS[0], headings::RUNS[1]),
+            tile("best, over the checklist", headings::RUNS[1], best),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+    };
     html! {
-        div.tiles {
-            @for row in rows.iter().filter(|row| told.contains(&row.name) && row.cells[2].value != runs::NOT_TOLD) {
-                div.tile {
-                    p.name { (row.name) }
-                    p class={ "change " (tables::better_class(row.change.better)) } { (row.change.text) }
-                    p.values { (row.cells[1].value) " → " (row.cells[2].value) }
-                    @if let Some(interval) = &row.change.interval { p.small { (kept_together(&format!("95 % interval {interval}"))) } }
+        @if !tiles.is_empty() {
+            div.tiles {
+                @for (n, (name, (value, interval))) in tiles.iter().enumerate() {
+                    div.tile {
+                        p.name { (name) }
+                        p class={ "change " (if n == 0 { "good" } else { "" }) } { (value) }
+                        p.small { (kept_together(&format!("{:.0} % interval {interval}", 100.0 * c.search.confidence))) }
+                    }
                 }
+            }
+        }
+    }
+}
+
+fn how_to_open(c: &Comparison) -> Markup {
+    let snippets = connect::snippets(c);
+    html! {
+        @if !snippets.is_empty() {
+            section {
+                h2 { (headings::OPEN) }
+                div.scroll { table { tbody {
+                    @for (language, text) in &snippets {
+                        tr { th scope="row" { (language) } td.words { code { (text) } } }
+                    }
+                } } }
             }
         }
     }
@@ -91,7 +125,7 @@ fn bytes_chart(c: &Comparison) -> BarChart {
         BarGroup { name: group_name(name, run), bars: [host].into_iter().chain(flash).collect() }
     };
     let groups: Vec<_> = headings::RUNS.into_iter().zip(runs::runs(c)).map(group).collect();
-    let tells = c.after.flash_bytes_programmed.is_some();
+    let tells = c.best.flash_bytes_programmed.is_some();
     let (title, legend) = match tells {
         true => ("Bytes written by the host and programmed into flash", vec![("host", "host"), ("flash", "flash")]),
         false => ("Bytes written by the host (the drive does not report what its flash programmed)", Vec::new()),
@@ -101,11 +135,9 @@ fn bytes_chart(c: &Comparison) -> BarChart {
 
 fn notes(c: &Comparison) -> Markup {
     html! {
-        @if !c.notes.is_empty() {
-            section {
-                h2 { (headings::NOTES) }
-                ul { @for note in &c.notes { li { (kept_together(note)) } } }
-            }
+        section {
+            h2 { (headings::NOTES) }
+            ul { @for note in c.notes.iter().chain([&c.search.times]) { li { (kept_together(note)) } } }
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use flashwise_audit::{Finding, Judgement, Simulated};
 use flashwise_profile::{DeviceProfile, Verdict};
-use flashwise_tune::Comparison;
+use flashwise_tune::{Candidate, Comparison};
 use maud::{Markup, html};
 
 use crate::text::groups::Group;
+use crate::text::numbers::significant;
 use crate::text::parameters::ParameterRow;
 use crate::text::words::kept_together;
-use crate::text::{findings, headings, parameters, runs};
+use crate::text::{findings, gains, headings, parameters, runs};
 
 /// The drive's hidden parameters.
 pub(super) fn parameters(profile: &DeviceProfile) -> Markup {
@@ -144,24 +145,27 @@ fn count_class(finding: &Finding) -> &'static str {
     if finding.violations == 0 { "good" } else { "bad" }
 }
 
-/// What was changed, why, and how to undo it.
-pub(super) fn applied(c: &Comparison) -> Markup {
+/// What is to be changed, why, what it costs and brings, and how to do and undo it.
+pub(super) fn changes(c: &Comparison) -> Markup {
     html! {
-        section {
-            h2 { (headings::WAS_APPLIED) }
-            @if c.applied.is_empty() {
-                p { (headings::NOTHING) }
-            } @else {
+        @if !c.proposals.is_empty() {
+            section {
+                h2 { (headings::CHANGES) }
                 div.scroll {
                     table {
-                        thead { tr { th { "change" } th { "from" } th { "to" } th { "because" } th { "undo" } } }
+                        thead { tr {
+                            @for name in ["change", "from", "to", "where", "brings", "because", "apply", "undo"] { th { (name) } }
+                        } }
                         tbody {
-                            @for change in &c.applied {
+                            @for change in &c.proposals {
                                 tr {
                                     th scope="row" { (change.name) }
                                     td { (change.old_value) }
                                     td { (change.new_value) }
+                                    td.words { (gains::group(change.kind)) }
+                                    td { (gains::part(change)) }
                                     td.words { (kept_together(&change.reason)) }
+                                    td.words { code { (change.apply) } }
                                     td.words { code { (change.undo) } }
                                 }
                             }
@@ -173,8 +177,43 @@ pub(super) fn applied(c: &Comparison) -> Markup {
     }
 }
 
+/// Every configuration that was tried.
+pub(super) fn candidates(c: &Comparison) -> Markup {
+    let interval = |candidate: &Candidate| match (candidate.low, candidate.high) {
+        (Some(low), Some(high)) => format!("{}…{}", significant(low), significant(high)),
+        _ => "one run".to_owned(),
+    };
+    html! {
+        @if !c.candidates.is_empty() {
+            section {
+                h2 { (headings::CANDIDATES) }
+                p { (kept_together(&gains::search_sentence(c))) }
+                div.scroll {
+                    table.numbers {
+                        thead { tr {
+                            th { "configuration" } th { "stage" }
+                            @for objective in &c.objectives { th { (objective.name()) } }
+                            th { "interval" }
+                        } }
+                        tbody {
+                            @for candidate in &c.candidates {
+                                tr {
+                                    th scope="row" { (candidate.label) }
+                                    td { (candidate.stage) }
+                                    @for ratio in &candidate.ratios { td { "×" (significant(*ratio)) } }
+                                    td { (interval(candidate)) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Every quantity of the three runs.
-pub(super) fn before_and_after(c: &Comparison) -> Markup {
+pub(super) fn three_runs(c: &Comparison) -> Markup {
     html! {
         div.scroll {
             table.numbers {
@@ -184,7 +223,7 @@ pub(super) fn before_and_after(c: &Comparison) -> Markup {
                         @for (name, run) in headings::RUNS.iter().zip(runs::runs(c)) {
                             th { (name) span.under { (run.label) } }
                         }
-                        th { (headings::AFTER_TO_BEFORE) }
+                        th { (headings::BEST_TO_DEFAULT) }
                     }
                 }
                 tbody {
@@ -192,9 +231,7 @@ pub(super) fn before_and_after(c: &Comparison) -> Markup {
                         tr {
                             th scope="row" { (row.name) }
                             @for cell in &row.cells { td { (with_interval(&cell.value, cell.interval.as_deref())) } }
-                            td class=(better_class(row.change.better)) {
-                                (with_interval(&row.change.text, row.change.interval.as_deref()))
-                            }
+                            td class=(better_class(row.change.better)) { (row.change.text) }
                         }
                     }
                 }

@@ -180,9 +180,12 @@ fn everything_that_comes_from_outside_is_escaped() {
     c.notes = vec![evil.to_owned()];
     c.findings[0].statement = evil.to_owned();
     c.findings[0].remedy = evil.to_owned();
-    c.applied[0].reason = evil.to_owned();
-    c.after.label = evil.to_owned();
-    c.after.integrity_check = evil.to_owned();
+    c.proposals[0].reason = evil.to_owned();
+    c.candidates[0].label = evil.to_owned();
+    c.file = Some(evil.to_owned());
+    c.uri = Some(evil.to_owned());
+    c.best.label = evil.to_owned();
+    c.best.integrity_check = evil.to_owned();
     c.gains[0].metric = evil.to_owned();
     c.profile.evidence[0].reason = evil.to_owned();
     c.profile.evidence[0].recipe = evil.to_owned();
@@ -203,8 +206,8 @@ fn odd_numbers_draw_odd_plots_but_never_break_a_page() {
     c.profile.curves.durable_write.truncate(1);
     c.profile.curves.throughput[0].points.clear();
     c.profile.curves.throughput[1].points.truncate(1);
-    c.after.select_rate = flashwise_tune::Rate { per_s: 0.0, low: 0.0, high: 0.0 };
-    c.before.insert_rate = c.after.select_rate;
+    c.best.select_rate = flashwise_tune::Rate { per_s: 0.0, low: 0.0, high: 0.0 };
+    c.checklist.insert_rate = c.best.select_rate;
     let page = comparison_page(&c);
     roxmltree::Document::parse(&as_xml(&page)).unwrap();
     assert!(!page.contains("NaN") && !page.contains("inf\""));

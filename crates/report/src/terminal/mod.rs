@@ -11,7 +11,6 @@ mod simulation;
 mod study;
 mod sweep;
 mod trace;
-mod tuning;
 mod tuning_mariadb;
 mod tuning_postgres;
 mod tuning_server;
@@ -26,7 +25,6 @@ pub use simulation::render_simulation;
 pub use study::render_study;
 pub use sweep::render_sweep;
 pub use trace::{render_trace_conversion, render_trace_info, render_trace_replay, render_trace_tpcc};
-pub use tuning::render_tuning;
 pub use tuning_mariadb::{mariadb_option_file, render_mariadb_tuning};
 pub use tuning_postgres::{postgres_tuning_sql, render_postgres_tuning};
 
@@ -38,6 +36,15 @@ use crate::audit::AuditDocument;
 use crate::printed::Printed;
 use crate::text::{findings, headings, parameters};
 use layout::{Align, Ink, Screen, Text};
+
+/// How much to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// What a user acts on.
+    Short,
+    /// Everything.
+    Full,
+}
 
 /// How to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,6 @@ use flashwise_learn::score::Score;
 use flashwise_profile::{Figure, HotLocation, Parameters};
 use flashwise_ssd::EndOfLife;
 use flashwise_ssd::SpaceUse;
-use flashwise_tune::Tuning;
 
 use super::*;
 use crate::sample;
@@ -18,12 +17,27 @@ fn plain(width: u16) -> Style {
 
 #[test]
 fn a_drive_with_something_to_gain_is_told_at_80_columns() {
-    insta::assert_snapshot!(render_comparison(&sample::samsung(), plain(80)));
+    insta::assert_snapshot!(render_comparison(&sample::samsung(), Detail::Full, plain(80)));
+}
+
+/// Lines of a window of 80 columns.
+const SCREEN_LINES: usize = 40;
+
+#[test]
+fn a_short_report_fits_two_screens() {
+    let mut c = sample::samsung();
+    let text = render_comparison(&c, Detail::Short, plain(80));
+    c.proposals.pop();
+    c.uri = None;
+    let without_vfs = render_comparison(&c, Detail::Short, plain(80));
+    let lines = [&text, &without_vfs].map(|text| text.lines().count());
+    assert!(lines.iter().all(|lines| *lines <= 2 * SCREEN_LINES), "{lines:?}");
+    insta::assert_snapshot!(text);
 }
 
 #[test]
 fn a_drive_with_nothing_to_gain_is_told_so() {
-    insta::assert_snapshot!(render_comparison(&sample::optane(), plain(80)));
+    insta::assert_snapshot!(render_comparison(&sample::optane(), Detail::Short, plain(80)));
 }
 
 /// A drive under fio; what `flashwise device stat -o json` gave once.
@@ -66,86 +80,6 @@ fn a_worn_out_drive_says_what_it_took() {
 }
 
 /// A change of each kind.
-fn tuning() -> Tuning {
-    let c = sample::samsung();
-    let gain = |ratio: f64| flashwise_tune::Gain {
-        metric: "statements_per_s".into(),
-        from: "without".into(),
-        to: "with".into(),
-        ratio,
-        low: ratio * 0.98,
-        high: ratio * 1.03,
-    };
-    let proposal = |name: &str, words: [&str; 5], ratio| {
-        let [old_value, new_value, reason, apply, undo] = words.map(str::to_owned);
-        flashwise_tune::Proposal { name: name.into(), old_value, new_value, reason, gain: gain(ratio), apply, undo }
-    };
-    let wal = ["delete", "wal", "one flush, not several", "PRAGMA journal_mode = wal", "PRAGMA journal_mode = delete"];
-    let hot = [
-        "off",
-        "use-hot-locations=65536+32768",
-        "the fastest reads",
-        "flashwise sqlite import",
-        "flashwise sqlite export",
-    ];
-    Tuning {
-        schema: flashwise_tune::TUNING_SCHEMA.into(),
-        schema_version: flashwise_tune::TUNING_SCHEMA_VERSION,
-        flashwise_version: c.flashwise_version,
-        database: "shop.db".into(),
-        program: c.database,
-        drive: c.profile.device.name,
-        target: c.target,
-        workload: "work.sql on a copy of shop.db".into(),
-        proposals: vec![proposal("journal_mode", wal, 3.5), proposal("use-hot-locations", hot, 1.3)],
-        declined: vec![flashwise_tune::Declined {
-            name: "page_size".into(),
-            new_value: "32 KiB".into(),
-            gain: gain(0.95),
-        }],
-        before: c.before,
-        after: c.after,
-        gain: Some(gain(4.55)),
-        uri: Some("file:shop-fitted.db?vfs=flashwise".into()),
-        at_open: vec!["PRAGMA wal_autocheckpoint = 4000".into()],
-        applied: Some(flashwise_tune::AppliedTuning {
-            file: "shop-fitted.db".into(),
-            in_place: false,
-            steps: vec!["flashwise sqlite import: use-hot-locations=65536+32768".into()],
-        }),
-        notes: vec!["Times are drive time.".into()],
-    }
-}
-
-#[test]
-fn what_to_change_of_a_database_is_told_change_by_change() {
-    insta::assert_snapshot!(render_tuning(&tuning(), plain(80)));
-}
-
-#[test]
-fn where_nothing_pays_the_database_stays_as_it_is() {
-    let nothing =
-        Tuning { proposals: Vec::new(), gain: None, uri: None, at_open: Vec::new(), applied: None, ..tuning() };
-    let text = render_tuning(&nothing, plain(80));
-    assert!(text.contains("Keep the current settings: no change that was tried is a gain."), "{text}");
-    assert!(
-        !text.contains("Recommended changes") && !text.contains("How to open") && !text.contains("Steps taken"),
-        "{text}"
-    );
-}
-
-#[test]
-fn a_gain_that_leaves_no_drive_time_is_not_given_as_a_multiple() {
-    let mut gone = tuning();
-    let all = gone.gain.as_mut().unwrap();
-    (all.ratio, all.low, all.high) = (46_511_460.0, 1_500.0, f64::INFINITY);
-    gone.proposals[0].gain = all.clone();
-    let text = render_tuning(&gone, plain(80)).replace('\n', " ");
-    assert!(text.contains("the statements hardly wait for the drive any more"), "{text}");
-    assert!(!text.contains("46,511,460") && !text.contains("inf"), "{text}");
-}
-
-/// A setting and a table.
 fn postgres_tuning() -> flashwise_tune::ServerTuning {
     use flashwise_tune::*;
     let proposal = |name: &str, words: [&str; 7]| {
@@ -408,7 +342,7 @@ fn nothing_is_wider_than_the_terminal_and_no_line_ends_in_a_space() {
             assert!(line.chars().count() <= usize::from(width), "{width} columns: {line}");
         }
         for comparison in [sample::samsung(), sample::optane()] {
-            for line in render_comparison(&comparison, plain(width)).lines() {
+            for line in render_comparison(&comparison, Detail::Full, plain(width)).lines() {
                 assert!(line.chars().count() <= usize::from(width), "{width} columns: {line}");
                 assert_eq!(line, line.trim_end());
             }
@@ -418,8 +352,8 @@ fn nothing_is_wider_than_the_terminal_and_no_line_ends_in_a_space() {
 
 #[test]
 fn colours_come_only_when_asked_for_and_change_no_word() {
-    let colored = render_comparison(&sample::samsung(), Style { color: true, width: 80 });
-    let without = render_comparison(&sample::samsung(), plain(80));
+    let colored = render_comparison(&sample::samsung(), Detail::Full, Style { color: true, width: 80 });
+    let without = render_comparison(&sample::samsung(), Detail::Full, plain(80));
     assert!(!without.contains('\u{1b}') && colored.contains('\u{1b}'));
     let mut stripped = String::new();
     for (i, part) in colored.split('\u{1b}').enumerate() {
@@ -433,7 +367,7 @@ fn colours_come_only_when_asked_for_and_change_no_word() {
 fn a_rule_that_only_the_run_after_breaks_is_shown_with_its_example() {
     let mut c = sample::samsung();
     std::mem::swap(&mut c.findings, &mut c.findings_after);
-    let text = render_comparison(&c, plain(80));
+    let text = render_comparison(&c, Detail::Full, plain(80));
     assert!(text.contains("before   0 of 48,221 (0 %)\n   after    48,221 of 48,221 (100 %), 2.94 GiB\n"), "{text}");
     assert!(text.contains("example  read 64 KiB at byte 1,245,184 of the database"), "{text}");
 }

@@ -139,6 +139,30 @@ fn address_bits(mask: u64) -> String {
     bits.join(", ")
 }
 
+/// The figures that are letters.
+pub(crate) const LEGEND: &str = "α: most reads a second divided by most writes a second, of 4 KiB each; k_r, k_w: reads \
+                                 and writes in flight at which throughput stops growing.";
+/// The figures that settings follow from.
+const MAIN: [(&str, &str); 7] = [
+    ("write_unit_bytes", "write unit"),
+    ("chunk_bytes", "chunk"),
+    ("hot_location", "hot locations"),
+    ("asymmetry_4k", "α"),
+    ("read_concurrency_4k", "k_r"),
+    ("write_concurrency_4k", "k_w"),
+    ("flush_ns", "flush"),
+];
+
+/// The main figures in a sentence.
+pub(crate) fn short_sentence(profile: &DeviceProfile) -> String {
+    let entries: Vec<Entry> = profile.probed_entries().collect();
+    let of = |(key, name): &(&str, &str)| {
+        let figure = entries.iter().find(|entry| entry.key == *key)?.figure;
+        Some(format!("{name} {}", value_in_words(figure.verdict, figure.value)))
+    };
+    super::findings::sentence(&MAIN.iter().filter_map(of).collect::<Vec<_>>().join(", "))
+}
+
 /// The figures of a profile that were probed, group by group; groups without any are left out.
 pub(crate) fn parameter_groups(profile: &DeviceProfile) -> Vec<(&'static Group, Vec<ParameterRow>)> {
     let entries: Vec<Entry> = profile.probed_entries().collect();

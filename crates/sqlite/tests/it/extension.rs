@@ -161,8 +161,11 @@ fn a_profile_chooses_and_what_it_cannot_tell_is_refused() {
     let uri = "file:a.db?vfs=flashwise&profile=drive.toml";
     let Some(output) = shell(dir.path(), uri, None, &format!("PRAGMA page_size = 65536; {FILL}")) else { return };
     assert_eq!(text(&output), "wal\n6\nok\n");
-    let info = flashwise_sqlite::info(&dir.path().join("a.db")).unwrap();
-    assert_eq!(info.layout, "hot-locations");
+    let info = |name: &str| flashwise_sqlite::info(&dir.path().join(name)).unwrap();
+    assert_eq!(info("a.db").version, None, "opening with a profile changes no format");
+    let named = "file:c.db?vfs=flashwise&profile=drive.toml&use-hot-locations=on";
+    shell(dir.path(), named, None, &format!("PRAGMA page_size = 65536; {FILL}")).unwrap();
+    assert_eq!(info("c.db").layout, "hot-locations", "naming a technique does");
     let refused = shell(dir.path(), "file:b.db?vfs=flashwise&sparse-log=on", None, FILL).unwrap();
     assert!(text(&refused).contains("unable to open database"), "{}", text(&refused));
     assert!(!dir.path().join("b.db").exists());

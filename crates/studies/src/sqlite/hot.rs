@@ -1,15 +1,15 @@
 //! use-hot-locations: SELECTs a second with pages at the hot locations, by inserts a transaction.
 //!
-//! The runs are those of `flashwise fit`: the drive is learned, the plan made from the profile, the work done with
-//! SQLite by default, with the plan's page size, and with its layout as well.
+//! The drive is learned, the layout made from the profile, the work done with SQLite by default, with pages of the
+//! drive's chunk, and with these pages at hot locations.
 //!
 //! Source: Kakaraparthy et al., PVLDB 13(4), 2019. Their 10 million rows, 50,000 inserts and SELECTs a round and 128
 //! MiB of page cache are divided by the same number.
 
 use flashwise_block::Silent;
 use flashwise_report::study::{Measured, StudyCell, StudySection, StudyTable};
-use flashwise_tune::sqlite::{FitOptions, KeyValueWorkload, Workload, fit, learn_target};
-use flashwise_tune::{Comparison, DEFAULT_TARGET, Target};
+use flashwise_tune::sqlite::{HotLocationRuns, KeyValueWorkload, Workload, hot_locations, learn_target};
+use flashwise_tune::{DEFAULT_TARGET, Target};
 
 use crate::{Progress, StudyError, StudyOptions, parallel, statistics};
 
@@ -18,9 +18,9 @@ const PER_TRANSACTION: [u32; 4] = [1, 500, 5_000, 50_000];
 /// What the text has, in per cent.
 pub(super) const CLAIMED: f64 = 29.0;
 
-/// All comparisons, by inserts a transaction and seed.
+/// All runss, by inserts a transaction and seed.
 pub(super) struct Hot {
-    compared: Vec<Vec<Comparison>>,
+    compared: Vec<Vec<HotLocationRuns>>,
     divisor: u32,
 }
 
@@ -42,30 +42,23 @@ pub(super) fn measure(options: &StudyOptions, progress: Progress<'_>) -> Result<
             inserts_per_transaction,
             page_cache: flashwise_block::ByteSize(full.page_cache.0 / u64::from(divisor)),
         };
-        let fitting = FitOptions {
-            target: target.clone(),
-            workload: Workload::KeyValue(workload),
-            seed: options.seed.wrapping_add(seed),
-            profile: Some(profile.clone()),
-            save_database: None,
-            save_trace: None,
-        };
-        Ok(fit(&fitting, &mut Silent)?)
+        let (workload, seed) = (Workload::KeyValue(workload), options.seed.wrapping_add(seed));
+        hot_locations(&target, &workload, &profile, seed, &mut Silent)?.ok_or(StudyError::Lost)
     })?;
     Ok(Hot { compared: compared.chunks(seeds as usize).map(<[_]>::to_vec).collect(), divisor })
 }
 
-fn mean(of: &[Comparison], what: impl Fn(&Comparison) -> f64) -> Measured {
+fn mean(of: &[HotLocationRuns], what: impl Fn(&HotLocationRuns) -> f64) -> Measured {
     statistics::mean(&of.iter().map(what).collect::<Vec<_>>())
 }
 
 /// By how many per cent SELECTs gain at the same page size.
-fn gain(comparison: &Comparison) -> f64 {
-    100.0 * (comparison.after.select_per_s / comparison.before.select_per_s - 1.0)
+fn gain(runs: &HotLocationRuns) -> f64 {
+    100.0 * (runs.after.select_per_s / runs.before.select_per_s - 1.0)
 }
 
-fn against_default(comparison: &Comparison) -> f64 {
-    100.0 * (comparison.after.select_per_s / comparison.default_page_size.select_per_s - 1.0)
+fn against_default(runs: &HotLocationRuns) -> f64 {
+    100.0 * (runs.after.select_per_s / runs.default.select_per_s - 1.0)
 }
 
 impl Hot {
@@ -75,7 +68,7 @@ impl Hot {
     }
 
     /// The mean of everything.
-    fn over_all(&self, what: impl Fn(&Comparison) -> f64) -> f64 {
+    fn over_all(&self, what: impl Fn(&HotLocationRuns) -> f64) -> f64 {
         statistics::mean(&self.compared.iter().flatten().map(what).collect::<Vec<_>>()).value
     }
 
@@ -98,7 +91,7 @@ impl Hot {
 
     /// The table.
     pub(super) fn section(&self) -> StudySection {
-        let row = |(of, text): (&Vec<Comparison>, u32)| {
+        let row = |(of, text): (&Vec<HotLocationRuns>, u32)| {
             vec![
                 StudyCell::text(format!("{} ({text})", text.div_ceil(self.divisor))),
                 mean(of, |of| of.before.select_per_s).into(),
@@ -106,7 +99,7 @@ impl Hot {
                 mean(of, gain).into(),
                 mean(of, |of| of.before.insert_per_s).into(),
                 mean(of, |of| of.after.insert_per_s).into(),
-                mean(of, |of| of.default_page_size.select_per_s).into(),
+                mean(of, |of| of.default.select_per_s).into(),
             ]
         };
         let [cold, hot] = self.select_times();

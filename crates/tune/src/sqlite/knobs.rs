@@ -1,50 +1,107 @@
-//! The settings of a database that can be changed, and their candidates from a drive's profile.
+//! The settings of a database that can be changed: which values are worth a run, what a change costs its user, and how
+//! it is made and undone.
 //!
-//! Each [`Knob`] names settings that are worth a measurement; the gain is measured, never assumed. They are tried in
-//! the order of [`knobs`]: settings with the fewest requirements first, and a setting before those whose gain depends
-//! on it. None makes a commit less durable.
+//! A value is tried only if it can differ physically from the present one for this workload: [`Facts`] has what decides
+//! that. None makes a commit less durable.
 //!
 //! # Adding a setting
 //!
-//! A [`Knob`] with its candidates here, and its effect in `settings.rs`. A technique of `flashwise_sqlite`'s
-//! `TECHNIQUES` is tried automatically.
+//! A [`Knob`] with its values in [`Space::neighbours`], its change in [`Space::changes`], and its effect in
+//! `settings.rs`. A technique of `flashwise_sqlite`'s `TECHNIQUES` is tried automatically.
 
+use flashwise_block::names::choices;
 use flashwise_block::{ByteSize, Nanos};
-use flashwise_profile::{DeviceProfile, Parameters};
-use flashwise_sqlite::{Layout, TECHNIQUES, Technique};
+use flashwise_profile::DeviceProfile;
+use flashwise_sqlite::{Layout, LogLayout, TECHNIQUES, VfsOptions};
 
 use super::settings::{Journal, Settings, cache_pragma, checkpoint_pragma};
+use crate::search::WORTH_IT;
+use crate::{ChangeKind, TuneError};
 
-/// SQLite's page sizes.
-const PAGES: std::ops::RangeInclusive<u64> = 512..=65536;
+/// Page sizes that are tried: from a drive's smallest unit to SQLite's largest page. Smaller ones make every write of
+/// such a drive a read as well.
+const PAGES: [ByteSize; 5] =
+    [ByteSize::kib(4), ByteSize::kib(8), ByteSize::kib(16), ByteSize::kib(32), ByteSize::kib(64)];
+/// Page cache of the checklist.
+pub(crate) const CHECKLIST_CACHE: ByteSize = ByteSize::mib(64);
+/// What a page in SQLite's cache takes beside its bytes: an eighth covers its header at every page size that is tried
+/// (`sqlite3_db_status`, `SQLITE_DBSTATUS_CACHE_USED`: 4,368 bytes for a page of 4 KiB), and growth.
+const CACHE_OVERHEAD: u64 = 8;
+
+/// The least ratio that a change has to bring, by what it costs its user. A statement in a connection or in the file is
+/// worth what a measurement can show; a library to load in each program 5 %; a file that plain SQLite, its shell and
+/// backup tools cannot open 10 %.
+pub(crate) fn price(kind: ChangeKind) -> f64 {
+    match kind {
+        ChangeKind::Connection | ChangeKind::File => WORTH_IT,
+        ChangeKind::Vfs => 1.05,
+        ChangeKind::Conversion => 1.10,
+        // Never bought.
+        ChangeKind::Guarantee => f64::INFINITY,
+    }
+}
 
 /// Something that can be changed.
-#[derive(Clone, Copy)]
-pub(crate) enum Knob {
-    PageCache,
-    JournalMode,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Knob {
     PageSize,
+    JournalMode,
     CheckpointLength,
-    Technique(&'static Technique),
+    PageCache,
+    /// By name.
+    Technique(&'static str),
 }
 
-/// Every knob, in the order in which they are tried.
-pub(crate) fn knobs() -> impl Iterator<Item = Knob> {
-    let settings = [Knob::PageCache, Knob::JournalMode, Knob::PageSize, Knob::CheckpointLength];
-    settings.into_iter().chain(TECHNIQUES.iter().map(Knob::Technique))
+/// Every knob; a knob that others depend on is before them.
+fn knobs() -> impl Iterator<Item = Knob> {
+    let settings = [Knob::PageSize, Knob::JournalMode, Knob::CheckpointLength, Knob::PageCache];
+    settings.into_iter().chain(TECHNIQUES.iter().map(|technique| Knob::Technique(technique.name)))
 }
 
-/// The input for the candidates.
-pub(crate) struct Facts<'a> {
-    pub(crate) profile: &'a DeviceProfile,
+impl Knob {
+    /// The name, as `--skip` takes it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::PageCache => "cache_size",
+            Self::JournalMode => "journal_mode",
+            Self::PageSize => "page_size",
+            Self::CheckpointLength => "wal_autocheckpoint",
+            Self::Technique(name) => name,
+        }
+    }
+}
+
+/// Refuses names that no knob has.
+pub(crate) fn check_names(names: &[String]) -> Result<(), TuneError> {
+    let known = || knobs().map(Knob::name);
+    match names.iter().find(|name| !known().any(|known| known == name.as_str())) {
+        Some(name) => Err(TuneError::Options(format!("--skip {name}: unknown setting; {}", choices(name, known())))),
+        None => Ok(()),
+    }
+}
+
+/// What is known of the drive, the database and the workload before the search.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    pub(crate) profile: DeviceProfile,
     pub(crate) database: ByteSize,
     pub(crate) page_cache_limit: ByteSize,
+    /// Whether the workload writes to the database.
+    pub(crate) writes: bool,
+    /// Pages that go through a log in a full run, and in a short one.
+    pub(crate) log_pages: u64,
+    pub(crate) log_pages_short: u64,
+    /// Settings that must stay.
+    pub(crate) skip: Vec<String>,
 }
 
-/// A change that is worth a measurement.
-#[derive(Clone, Debug)]
-pub(crate) struct Candidate {
-    pub(crate) settings: Settings,
+/// Changes of a setting, with everything that their user needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub(crate) name: &'static str,
+    pub(crate) kind: ChangeKind,
+    /// Whether what it brings is the work of memory, not of the drive.
+    pub(crate) is_memory: bool,
     pub(crate) old_value: String,
     pub(crate) new_value: String,
     pub(crate) reason: String,
@@ -54,89 +111,291 @@ pub(crate) struct Candidate {
     pub(crate) undo: String,
 }
 
-impl Knob {
-    /// The name, as `--skip` takes it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::PageCache => "cache_size",
-            Self::JournalMode => "journal_mode",
-            Self::PageSize => "page_size",
-            Self::CheckpointLength => "wal_autocheckpoint",
-            Self::Technique(technique) => technique.name,
-        }
+/// The configurations of a database.
+#[derive(Clone, Debug)]
+pub(crate) struct Space {
+    pub(crate) stock: Settings,
+    pub(crate) facts: Facts,
+}
+
+impl Space {
+    fn may_change(&self, knob: Knob) -> bool {
+        !self.facts.skip.iter().any(|name| name == knob.name())
     }
 
-    /// The candidates for changing `now`.
-    pub(crate) fn candidates(self, facts: &Facts<'_>, now: &Settings) -> Vec<Candidate> {
-        match self {
-            Self::PageCache => page_cache(facts, now).into_iter().collect(),
-            Self::JournalMode => journal_mode(&facts.profile.parameters, now).into_iter().collect(),
-            Self::PageSize => page_sizes(&facts.profile.parameters, now),
-            Self::CheckpointLength => checkpoint_lengths(now),
-            Self::Technique(technique) => by_technique(technique, &facts.profile.parameters, now).into_iter().collect(),
-        }
+    /// What everybody's checklist says: a write-ahead log and a cache of 64 MiB, with the present guarantees.
+    pub(crate) fn checklist(&self) -> Settings {
+        // Without a write there is no commit, and a log is the same as none.
+        let has_log = self.facts.writes && self.may_change(Knob::JournalMode);
+        let journal = if has_log { Journal::Log } else { self.stock.journal };
+        let cache = if self.may_change(Knob::PageCache) { CHECKLIST_CACHE } else { self.stock.page_cache };
+        Settings { journal, page_cache: cache.max(self.stock.page_cache), ..self.stock }
     }
-}
 
-/// All of the database, as far as memory may be had.
-fn page_cache(facts: &Facts<'_>, now: &Settings) -> Option<Candidate> {
-    // A page in the cache takes more than its bytes; a whole mebibyte is easier to read.
-    let whole = ByteSize((facts.database.bytes() + facts.database.bytes() / 8).next_multiple_of(1 << 20));
-    let size = whole.min(facts.page_cache_limit);
-    let reason = match size == whole {
-        true => format!("the whole database, {}, fits: no page is read twice", facts.database),
-        false => format!("the limit of --page-cache-limit; the database has {}", facts.database),
-    };
-    (size > now.page_cache).then(|| Candidate {
-        settings: Settings { page_cache: size, ..*now },
-        old_value: now.page_cache.to_string(),
-        new_value: size.to_string(),
-        reason,
-        apply: format!("in each connection: {}", cache_pragma(size)),
-        undo: format!("in each connection: {}", cache_pragma(now.page_cache)),
-    })
-}
+    /// Every combination of page size, hot locations, journal and cache, those with the fewest changes first.
+    pub(crate) fn first(&self) -> Vec<Settings> {
+        let pages = std::iter::once(self.stock).chain(self.with_other_pages(&self.stock));
+        let journals = |settings: Settings| std::iter::once(settings).chain(self.with_other_journal(&settings));
+        let caches = |settings: Settings| std::iter::once(settings).chain(self.with_other_cache(&settings));
+        let mut all: Vec<Settings> = pages.flat_map(journals).flat_map(caches).collect();
+        all.sort_by_key(|settings| self.changes(settings).len());
+        all
+    }
 
-fn journal_mode(drive: &Parameters, now: &Settings) -> Option<Candidate> {
-    let flush = drive.flush_ns.known().map(|ns| format!(", {} each on this drive", Nanos(ns))).unwrap_or_default();
-    (now.journal == Journal::Rollback).then(|| Candidate {
-        settings: Settings { journal: Journal::Log, ..*now },
-        old_value: now.journal.name().to_owned(),
-        new_value: Journal::Log.name().to_owned(),
-        reason: format!(
-            "a commit with a rollback journal waits for several flushes in sequence{flush}; with a log, for one"
-        ),
-        apply: "PRAGMA journal_mode = wal".to_owned(),
-        undo: "PRAGMA journal_mode = delete".to_owned(),
-    })
-}
+    /// Configurations that differ in one setting, as far as short runs can show a difference.
+    pub(crate) fn neighbours(&self, of: &Settings) -> Vec<Settings> {
+        let mut near = self.with_other_pages(of);
+        near.extend(self.with_other_journal(of));
+        near.extend(self.with_other_cache(of));
+        near.extend(self.with_other_checkpoint(of, self.facts.log_pages_short));
+        near.extend(self.with_techniques(of));
+        // Each change can be taken back, too.
+        near.extend(self.changes(of).iter().map(|change| self.without(of, change.name)));
+        near
+    }
 
-/// The sizes that the drive itself works in.
-fn page_sizes(drive: &Parameters, now: &Settings) -> Vec<Candidate> {
-    let figures =
-        [("write unit", &drive.write_unit_bytes), ("flash page", &drive.page_bytes), ("chunk", &drive.chunk_bytes)];
-    let mut candidates: Vec<Candidate> = Vec::new();
-    for (what, figure) in figures {
-        let Some(bytes) = figure.known().filter(|bytes| PAGES.contains(bytes) && bytes.is_power_of_two()) else {
-            continue;
+    /// Configurations that only a full run can tell from this one.
+    pub(crate) fn seen_in_full_runs(&self, of: &Settings) -> Vec<Settings> {
+        let short = self.with_other_checkpoint(of, self.facts.log_pages_short);
+        let full = self.with_other_checkpoint(of, self.facts.log_pages);
+        full.into_iter().filter(|settings| !short.contains(settings)).collect()
+    }
+
+    fn with_other_pages(&self, of: &Settings) -> Vec<Settings> {
+        if !self.may_change(Knob::PageSize) {
+            return Vec::new();
+        }
+        let plain = |page: ByteSize| Settings { page, ..*of };
+        let mut all: Vec<Settings> = PAGES.into_iter().map(plain).map(normal).collect();
+        let hot = TECHNIQUES.iter().find(|technique| technique.name == HOT_LOCATIONS);
+        let hot = hot.filter(|_| self.may_change(Knob::Technique(HOT_LOCATIONS)));
+        let vfs = hot.and_then(|hot| hot.recommended(&self.facts.profile.parameters, &of.vfs));
+        if let Some(vfs) = vfs
+            && let Layout::HotLocations { chunk, .. } = vfs.layout
+            && PAGES.contains(&chunk)
+        {
+            all.push(Settings { page: chunk, vfs, ..*of });
+        }
+        all.retain(|settings| settings != of);
+        all
+    }
+
+    fn with_other_journal(&self, of: &Settings) -> Vec<Settings> {
+        // Without a write there is no commit.
+        if !self.may_change(Knob::JournalMode) || !self.facts.writes {
+            return Vec::new();
+        }
+        let journal = match of.journal {
+            Journal::Rollback => Journal::Log,
+            // A log is given back only where the database had none.
+            Journal::Log if self.stock.journal == Journal::Rollback => Journal::Rollback,
+            Journal::Log => return Vec::new(),
         };
-        let page = ByteSize(bytes);
-        if page != now.page && candidates.iter().all(|candidate| candidate.settings.page != page) {
-            candidates.push(page_size(now, page, &format!("as long as this drive's {what}")));
-        }
+        vec![normal(Settings { journal, ..*of })]
     }
-    candidates
+
+    /// The cache that holds the whole database, as far as memory may be had; `None` if the present one does.
+    fn largest_cache(&self) -> Option<ByteSize> {
+        let bytes = self.facts.database.bytes();
+        let whole = bytes + bytes / CACHE_OVERHEAD;
+        // A whole mebibyte is easier to read.
+        let largest = ByteSize(whole.next_multiple_of(1 << 20)).min(self.facts.page_cache_limit);
+        let now = self.stock.page_cache;
+        (now.bytes() < whole && now < largest).then_some(largest)
+    }
+
+    fn with_other_cache(&self, of: &Settings) -> Vec<Settings> {
+        let Some(largest) = self.largest_cache().filter(|_| self.may_change(Knob::PageCache)) else {
+            return Vec::new();
+        };
+        let sizes = [self.stock.page_cache, largest];
+        sizes
+            .into_iter()
+            .filter(|size| *size != of.page_cache)
+            .map(|page_cache| Settings { page_cache, ..*of })
+            .collect()
+    }
+
+    /// Longer logs, as far as the log of a run reaches.
+    fn with_other_checkpoint(&self, of: &Settings, log_pages: u64) -> Vec<Settings> {
+        if of.journal != Journal::Log || !self.may_change(Knob::CheckpointLength) {
+            return Vec::new();
+        }
+        // Two lengths beyond the end of the log are one run.
+        let pages = log_pages * self.stock.page.bytes() / of.page.bytes().max(1);
+        let mut lengths = vec![self.stock.checkpoint_pages];
+        for times in [4, 16] {
+            if lengths.last().is_some_and(|length| pages > u64::from(*length)) {
+                lengths.push(self.stock.checkpoint_pages.saturating_mul(times));
+            }
+        }
+        let others = lengths.into_iter().filter(|length| *length != of.checkpoint_pages);
+        others.map(|checkpoint_pages| Settings { checkpoint_pages, ..*of }).collect()
+    }
+
+    fn with_techniques(&self, of: &Settings) -> Vec<Settings> {
+        let drive = &self.facts.profile.parameters;
+        let with = |technique: &flashwise_sqlite::Technique| {
+            let may_change = self.may_change(Knob::Technique(technique.name)) && technique.name != HOT_LOCATIONS;
+            let vfs = technique.recommended(drive, &of.vfs).filter(|vfs| may_change && *vfs != of.vfs)?;
+            // Reads alone are all the same to what concerns writes.
+            let is_of_reads = vfs.read_ahead_depth != of.vfs.read_ahead_depth;
+            (is_of_reads || self.facts.writes).then_some(Settings { vfs, ..*of })
+        };
+        // A technique of the other journal changes nothing.
+        TECHNIQUES.iter().filter_map(with).filter(|settings| normal(*settings) == *settings).collect()
+    }
+
+    /// Settings without one of their changes, and without those that depend on it.
+    pub(crate) fn without(&self, settings: &Settings, name: &str) -> Settings {
+        let stock = &self.stock;
+        let plain = VfsOptions::PLAIN;
+        let mut without = *settings;
+        match name {
+            "page_size" => without.page = stock.page,
+            "journal_mode" => without.journal = stock.journal,
+            "wal_autocheckpoint" => without.checkpoint_pages = stock.checkpoint_pages,
+            "cache_size" => without.page_cache = stock.page_cache,
+            HOT_LOCATIONS => without.vfs.layout = plain.layout,
+            "concurrent-write-back" => without.vfs.write_back_depth = plain.write_back_depth,
+            "concurrent-read-ahead" => without.vfs.read_ahead_depth = plain.read_ahead_depth,
+            "discard" => without.vfs.discard = plain.discard,
+            "atomic-batch" => without.vfs.atomic_batch = plain.atomic_batch,
+            // The layouts of the log.
+            _ => without.vfs.log = plain.log,
+        }
+        let mut normal = normal(without);
+        if normal.journal != Journal::Log {
+            normal.checkpoint_pages = stock.checkpoint_pages;
+        }
+        normal
+    }
+
+    /// What settings change of the present ones.
+    pub(crate) fn changes(&self, to: &Settings) -> Vec<Change> {
+        let stock = &self.stock;
+        let settings = [self.page_size(to), self.journal_mode(to), self.checkpoint(to), self.page_cache(to)];
+        let techniques = to.vfs.parameters().into_iter().filter(|value| !stock.vfs.parameters().contains(value));
+        settings.into_iter().flatten().chain(techniques.filter_map(|value| technique(&value))).collect()
+    }
+
+    fn page_size(&self, to: &Settings) -> Option<Change> {
+        let (stock, page) = (&self.stock, to.page);
+        let drive = &self.facts.profile.parameters;
+        let figures =
+            [("write unit", &drive.write_unit_bytes), ("flash page", &drive.page_bytes), ("chunk", &drive.chunk_bytes)];
+        let same = figures.into_iter().find(|(_, figure)| figure.known() == Some(page.bytes()));
+        let reason = match same {
+            Some((what, _)) => format!("the fastest size that was tried, as long as this drive's {what}"),
+            None => "the fastest size that was tried".to_owned(),
+        };
+        (page != stock.page).then(|| Change {
+            name: Knob::PageSize.name(),
+            kind: ChangeKind::File,
+            is_memory: false,
+            old_value: stock.page.to_string(),
+            new_value: page.to_string(),
+            reason,
+            apply: set_page_size(stock, page),
+            undo: set_page_size(to, stock.page),
+        })
+    }
+
+    fn journal_mode(&self, to: &Settings) -> Option<Change> {
+        let flush = self.facts.profile.parameters.flush_ns.known();
+        let flush = flush.map(|ns| format!(", {} each on this drive", Nanos(ns))).unwrap_or_default();
+        let name = Knob::JournalMode.name();
+        (to.journal != self.stock.journal).then(|| Change {
+            name,
+            kind: ChangeKind::File,
+            is_memory: false,
+            old_value: self.stock.journal.name().to_owned(),
+            new_value: to.journal.name().to_owned(),
+            reason: format!(
+                "a commit with a rollback journal waits for several flushes in sequence{flush}; with a log, for one"
+            ),
+            apply: format!("PRAGMA {name} = {}", to.journal.name()),
+            undo: format!("PRAGMA {name} = {}", self.stock.journal.name()),
+        })
+    }
+
+    fn checkpoint(&self, to: &Settings) -> Option<Change> {
+        let (old, new) = (self.stock.checkpoint_pages, to.checkpoint_pages);
+        (new != old).then(|| Change {
+            name: Knob::CheckpointLength.name(),
+            kind: ChangeKind::Connection,
+            is_memory: false,
+            old_value: format!("{old} pages"),
+            new_value: format!("{new} pages"),
+            reason: format!(
+                "a page that changes often is written back once per {new} pages of log instead of {old}; the log grows \
+                 to {}",
+                ByteSize(u64::from(new) * to.page.bytes())
+            ),
+            apply: format!("in each connection: {}", checkpoint_pragma(new)),
+            undo: format!("in each connection: {}", checkpoint_pragma(old)),
+        })
+    }
+
+    fn page_cache(&self, to: &Settings) -> Option<Change> {
+        let (old, new) = (self.stock.page_cache, to.page_cache);
+        let database = self.facts.database;
+        let reason = match new.bytes() >= database.bytes() {
+            true => format!("the whole database, {database}, fits: no page is read twice"),
+            false => format!("holds a larger part of the database of {database}"),
+        };
+        (new != old).then(|| Change {
+            name: Knob::PageCache.name(),
+            kind: ChangeKind::Connection,
+            is_memory: true,
+            old_value: old.to_string(),
+            new_value: new.to_string(),
+            reason,
+            apply: format!("in each connection: {}", cache_pragma(new)),
+            undo: format!("in each connection: {}", cache_pragma(old)),
+        })
+    }
 }
 
-fn page_size(now: &Settings, page: ByteSize, reason: &str) -> Candidate {
-    Candidate {
-        settings: Settings { page, ..*now },
-        old_value: now.page.to_string(),
-        new_value: page.to_string(),
-        reason: reason.to_owned(),
-        apply: set_page_size(now, page),
-        undo: set_page_size(now, now.page),
+const HOT_LOCATIONS: &str = "use-hot-locations";
+
+/// The change of a technique, from its parameter in a URI.
+fn technique(value: &str) -> Option<Change> {
+    let name = value.split('=').next()?;
+    let technique = TECHNIQUES.iter().find(|technique| technique.name == name)?;
+    let options = VfsOptions::from_text(value).ok()?;
+    let is_layout = options.is_converting();
+    let (apply, undo) = match is_layout {
+        true => (
+            format!("flashwise sqlite import PLAIN FILE --techniques '{value}'"),
+            "flashwise sqlite export FILE PLAIN".to_owned(),
+        ),
+        false => (format!("in the URI: &{value}"), format!("in the URI: &{name}=off")),
+    };
+    Some(Change {
+        name: technique.name,
+        kind: if is_layout { ChangeKind::Conversion } else { ChangeKind::Vfs },
+        is_memory: false,
+        old_value: "off".to_owned(),
+        new_value: value.to_owned(),
+        reason: technique.what.to_owned(),
+        apply,
+        undo,
+    })
+}
+
+/// Settings without those that have no effect beside the others.
+fn normal(mut settings: Settings) -> Settings {
+    match settings.journal {
+        Journal::Rollback => settings.vfs.log = LogLayout::Plain,
+        Journal::Log => settings.vfs.atomic_batch = false,
     }
+    if let Layout::HotLocations { chunk, .. } = settings.vfs.layout
+        && chunk != settings.page
+    {
+        settings.vfs.layout = Layout::Plain;
+    }
+    settings
 }
 
 /// The statements that give a database another page size, which only one without a log can be given.
@@ -148,55 +407,134 @@ pub(crate) fn set_page_size(settings: &Settings, page: ByteSize) -> String {
     }
 }
 
-fn checkpoint_lengths(now: &Settings) -> Vec<Candidate> {
-    let candidate = |pages: u32| Candidate {
-        settings: Settings { checkpoint_pages: pages, ..*now },
-        old_value: format!("{} pages", now.checkpoint_pages),
-        new_value: format!("{pages} pages"),
-        reason: format!(
-            "a page that changes often is written back once per {pages} pages of log instead of {}; the log grows to {}",
-            now.checkpoint_pages,
-            ByteSize(u64::from(pages) * now.page.bytes())
-        ),
-        apply: format!("in each connection: {}", checkpoint_pragma(pages)),
-        undo: format!("in each connection: {}", checkpoint_pragma(now.checkpoint_pages)),
-    };
-    let lengths = [4, 16].map(|times| now.checkpoint_pages.saturating_mul(times));
-    if now.journal == Journal::Log { lengths.map(candidate).into() } else { Vec::new() }
+/// The settings in a few words, by what they change: `32 KiB pages, wal, 64 MiB cache`.
+pub(crate) fn label(stock: &Settings, settings: &Settings) -> String {
+    let page = (settings.page != stock.page).then(|| format!("{} pages", settings.page));
+    let journal = (settings.journal != stock.journal).then(|| settings.journal.name().to_owned());
+    let checkpoint = (settings.checkpoint_pages != stock.checkpoint_pages)
+        .then(|| format!("checkpoint {}", settings.checkpoint_pages));
+    let cache = (settings.page_cache != stock.page_cache).then(|| format!("{} cache", settings.page_cache));
+    let synchronous =
+        (settings.synchronous != stock.synchronous).then(|| format!("synchronous={}", settings.synchronous.name()));
+    let techniques = settings.vfs.parameters();
+    let short = techniques.iter().map(|value| value.split('=').next().unwrap_or_default().to_owned());
+    let parts: Vec<String> =
+        [page, journal, checkpoint, cache, synchronous].into_iter().flatten().chain(short).collect();
+    if parts.is_empty() { "unmodified".to_owned() } else { parts.join(", ") }
 }
 
-fn by_technique(technique: &Technique, drive: &Parameters, now: &Settings) -> Option<Candidate> {
-    let vfs = technique.recommended(drive, &now.vfs)?;
-    let mut settings = Settings { vfs, ..*now };
-    let is_for_the_other_journal = match now.journal {
-        Journal::Rollback => vfs.log != now.vfs.log,
-        Journal::Log => vfs.atomic_batch != now.vfs.atomic_batch,
-    };
-    if is_for_the_other_journal {
-        return None;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::settings::{DEFAULT_PAGE, DEFAULT_PAGE_CACHE};
+
+    fn profile() -> DeviceProfile {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../sqlite/tests/samsung-960-evo.toml");
+        DeviceProfile::from_toml(&std::fs::read_to_string(path).unwrap(), path).unwrap()
     }
-    let mut reason = technique.what.to_owned();
-    if let Layout::HotLocations { chunk, .. } = vfs.layout
-        && now.vfs.layout == Layout::Plain
-    {
-        if !PAGES.contains(&chunk.bytes()) {
-            return None;
-        }
-        if settings.page != chunk {
-            settings.page = chunk;
-            reason = format!("{reason}; needs page_size {chunk}");
-        }
+
+    fn space(change: impl FnOnce(&mut Facts)) -> Space {
+        let mut facts = Facts {
+            profile: profile(),
+            database: ByteSize::mib(24),
+            page_cache_limit: ByteSize::mib(64),
+            writes: true,
+            log_pages: 100_000,
+            log_pages_short: 100_000,
+            skip: Vec::new(),
+        };
+        change(&mut facts);
+        Space { stock: Settings::plain(DEFAULT_PAGE, DEFAULT_PAGE_CACHE), facts }
     }
-    let before = now.vfs.parameters();
-    let value = vfs.parameters().into_iter().find(|value| !before.contains(value))?;
-    let stored = |settings: &Settings| (settings.vfs.layout, settings.vfs.log, settings.vfs.atomic_batch);
-    let is_layout = stored(&settings) != stored(now);
-    let (apply, undo) = match is_layout {
-        true => (
-            format!("flashwise sqlite import PLAIN FILE --techniques '{value}'"),
-            "flashwise sqlite export FILE PLAIN".to_owned(),
-        ),
-        false => (format!("in the URI: &{value}"), format!("in the URI: &{}=off", technique.name)),
-    };
-    Some(Candidate { settings, old_value: "off".to_owned(), new_value: value, reason, apply, undo })
+
+    fn logged(space: &Space) -> Settings {
+        Settings { journal: Journal::Log, ..space.stock }
+    }
+
+    #[test]
+    fn the_start_has_every_combination_once_and_the_plain_ones_first() {
+        let space = space(|_| {});
+        let first = space.first();
+        assert_eq!(first.len(), 6 * 2 * 2, "five page sizes, one at hot locations; two journals; two caches");
+        assert_eq!(first[0], space.stock);
+        let hot = first.iter().filter(|settings| settings.vfs.layout != Layout::Plain);
+        assert!(hot.clone().count() == 4 && hot.clone().all(|settings| settings.page == ByteSize::kib(64)));
+        assert_eq!(first.iter().map(|settings| settings.page_cache).max(), Some(ByteSize::mib(27)));
+    }
+
+    #[test]
+    fn what_cannot_differ_is_not_tried() {
+        let lengths = |pages: u64| {
+            let space = space(|facts| facts.log_pages_short = pages);
+            let near = space.neighbours(&logged(&space));
+            near.iter().map(|settings| settings.checkpoint_pages).filter(|pages| *pages != 1000).collect::<Vec<_>>()
+        };
+        assert_eq!(lengths(900), Vec::<u32>::new(), "the log never gets as long as now");
+        assert_eq!(lengths(1_228), [4_000], "with 4,000 and with 16,000 pages it is never written back");
+        assert_eq!(lengths(4_001), [4_000, 16_000]);
+        let reads = space(|facts| facts.writes = false);
+        let near = reads.neighbours(&reads.stock);
+        assert!(near.iter().all(|settings| settings.journal == Journal::Rollback && !settings.vfs.atomic_batch));
+        assert!(near.iter().all(|settings| settings.vfs.write_back_depth == 0));
+        let small = space(|facts| facts.database = ByteSize::kib(1000));
+        assert!(small.first().iter().all(|settings| settings.page_cache == DEFAULT_PAGE_CACHE), "it holds all of it");
+        let rollback = space(|_| {});
+        let near = rollback.neighbours(&rollback.stock);
+        assert!(near.iter().all(|settings| settings.journal == Journal::Log || settings.vfs.log == LogLayout::Plain));
+    }
+
+    #[test]
+    fn a_log_length_that_short_runs_do_not_reach_is_left_to_full_ones() {
+        let space = space(|facts| (facts.log_pages_short, facts.log_pages) = (500, 5_000));
+        let near = space.neighbours(&logged(&space));
+        assert!(near.iter().all(|settings| settings.checkpoint_pages == 1_000));
+        let lengths: Vec<u32> =
+            space.seen_in_full_runs(&logged(&space)).iter().map(|settings| settings.checkpoint_pages).collect();
+        assert_eq!(lengths, [4_000, 16_000]);
+    }
+
+    #[test]
+    fn what_is_to_stay_stays() {
+        let names = ["page_size", "journal_mode", "cache_size"];
+        let space = space(|facts| facts.skip = names.map(str::to_owned).to_vec());
+        assert_eq!(space.first(), [space.stock]);
+        assert_eq!(space.checklist(), space.stock);
+        let unknown = check_names(&["journal".to_owned()]).unwrap_err().to_string();
+        assert!(unknown.starts_with("--skip journal: unknown setting; did you mean 'journal_mode'?"), "{unknown}");
+    }
+
+    #[test]
+    fn each_change_can_be_taken_back_with_what_depends_on_it() {
+        let space = space(|_| {});
+        let vfs = VfsOptions::from_text("use-hot-locations=64k+32k&write-aligned-stripes=64k").unwrap();
+        let all = Settings {
+            page: ByteSize::kib(64),
+            journal: Journal::Log,
+            page_cache: ByteSize::mib(27),
+            checkpoint_pages: 4_000,
+            vfs,
+            ..space.stock
+        };
+        let names: Vec<&str> = space.changes(&all).iter().map(|change| change.name).collect();
+        let expected =
+            ["page_size", "journal_mode", "wal_autocheckpoint", "cache_size", HOT_LOCATIONS, "write-aligned-stripes"];
+        assert_eq!(names, expected);
+        for name in names {
+            let without = space.without(&all, name);
+            assert!(space.changes(&without).iter().all(|change| change.name != name), "{name}");
+        }
+        assert_eq!(space.without(&all, "page_size").vfs.layout, Layout::Plain, "hot locations need the long page");
+        let rollback = space.without(&all, "journal_mode");
+        assert_eq!((rollback.checkpoint_pages, rollback.vfs.log), (1_000, LogLayout::Plain));
+        let kinds: Vec<ChangeKind> = space.changes(&all).iter().map(|change| change.kind).collect();
+        use ChangeKind::{Connection, Conversion, File};
+        assert_eq!(kinds, [File, File, Connection, Connection, Conversion, Conversion]);
+    }
+
+    #[test]
+    fn a_label_names_the_changes() {
+        let space = space(|_| {});
+        assert_eq!(label(&space.stock, &space.stock), "unmodified");
+        assert_eq!(label(&space.stock, &space.checklist()), "wal, 64 MiB cache");
+    }
 }

@@ -1,72 +1,67 @@
 //! Notes for interpreting the numbers.
 
-use flashwise_block::{ByteSize, Clock};
+use flashwise_block::grouped;
+use flashwise_sqlite::VfsOptions;
 
-use crate::Comparison;
-
-/// SELECT throughput that the seed paper reports for SQLite with use-hot-locations on this class of drive.
-const PUBLISHED_SELECT_GAIN: f64 = 1.29;
+use super::run::Workload;
+use super::user::Statements;
+use crate::{Comparison, Host, Target};
 
 /// The notes of a comparison.
-pub(crate) fn notes(c: &Comparison) -> Vec<String> {
+pub(super) fn notes(c: &Comparison, workload: &Workload, vfs: &VfsOptions) -> Vec<String> {
     let mut notes = Vec::new();
-    if c.applied.is_empty() {
-        notes.push("Nothing was applied: default, before and after are the same run.".into());
+    if let Workload::User(user) = workload
+        && matches!(user.sql, Statements::Made(_))
+    {
+        notes.push(
+            "The statements are generated: point SELECTs of random rows, with an UPDATE after every fourth. Give your \
+             own with --sql: the gains depend on them."
+                .to_owned(),
+        );
     }
-    if c.workload.rows > 0 {
-        notes.extend(published(c));
+    if c.search.workload_is_cut {
+        notes.push(format!(
+            "To keep to the time budget, each run does the first {} statements only; a larger --time-budget allows more.",
+            grouped(c.search.statements)
+        ));
     }
-    notes.extend(page_size(c));
-    notes.push(clock(c));
-    if c.before.select_latency.count > 0 && c.before.select_latency.p99_ns == 0 {
+    if c.search.is_cut_short {
+        notes.push(
+            "The time budget ended the search before every combination was tried; a larger --time-budget may find a \
+             better one."
+                .to_owned(),
+        );
+    }
+    if c.default.select_latency.count > 0 && c.default.select_latency.p99_ns == 0 {
         notes.push(
             "At least 99 % of the SELECTs were served from SQLite's page cache and did not reach the drive.".into(),
+        );
+    }
+    if vfs.is_converting() {
+        notes.push(
+            "A database in a layout of flashwise can be opened only through its VFS; plain SQLite refuses it."
+                .to_owned(),
         );
     }
     notes
 }
 
-fn ratio<'a>(c: &'a Comparison, from: &str, to: &str, metric: &str) -> Option<&'a crate::Gain> {
-    c.gains.iter().find(|gain| gain.from == from && gain.to == to && gain.metric == metric)
-}
-
-fn published(c: &Comparison) -> Option<String> {
-    let measured = ratio(c, "before", "after", "select_per_s")?;
-    let percent = |ratio: f64| 100.0 * (ratio - 1.0);
-    Some(format!(
-        "Published for SQLite with use-hot-locations on this class of drive, at equal page size: {:+.0} % SELECT \
-         throughput. Measured here: {:+.0} % ({:+.0} to {:+.0} %). The published figure includes SQLite's CPU time; \
-         the rates here are those of the drive alone.",
-        percent(PUBLISHED_SELECT_GAIN),
-        percent(measured.ratio),
-        percent(measured.low),
-        percent(measured.high)
-    ))
-}
-
-/// Whether the page size that the technique needs is itself a gain or a loss.
-fn page_size(c: &Comparison) -> Option<String> {
-    let gain = ratio(c, "default_page_size", "after", "select_per_s")?;
-    let (small, large) = (ByteSize(c.default_page_size.page_bytes), ByteSize(c.after.page_bytes));
-    if small == large {
-        return None;
-    }
-    Some(format!(
-        "Compared with pages of {small}, pages of {large} at hot locations give {:.2} times the SELECT throughput \
-         ({:.2} to {:.2}): a point SELECT that misses the cache reads a whole page.",
-        gain.ratio, gain.low, gain.high
-    ))
-}
-
-fn clock(c: &Comparison) -> String {
-    match c.profile.device.clock {
-        Clock::Virtual => "Rates and latencies are on the simulated drive's clock and repeat exactly; SQLite's CPU \
-                           time is counted separately. The drive starts empty: write amplification here comes from \
-                           padding, not from garbage collection."
-            .into(),
-        Clock::Wall => "Rates and latencies are wall-clock time on this machine, SQLite's CPU time included. The \
-                        database is dropped from the system's page cache before each SELECT and each transaction, so \
-                        that requests reach the drive; the file system decides where an offset is on the drive."
-            .into(),
+/// What the times are of.
+pub(super) fn clock(target: &Target) -> String {
+    match target {
+        Target::Simulated { host: Host::Bare, .. } => "Times are on the simulated drive's clock, without SQLite's CPU \
+                                                       time. The log is written back at the end, and that time is \
+                                                       included."
+            .to_owned(),
+        Target::Simulated { host, .. } => format!(
+            "The database is in a simulated machine: on {}, which is empty at first. Times are on its clock, with {}. \
+             The log is written back at the end, and that time is included.",
+            host.describe(),
+            host.describe_program()
+        ),
+        _ => "Times are wall-clock time on this machine. The database is dropped from the system's page cache before \
+              each statement, so that requests reach the drive. The log is written back at the end, and that time is \
+              included."
+            .to_owned(),
     }
 }

@@ -7,11 +7,11 @@ use flashwise_trace::IoTrace;
 use rusqlite::Connection;
 
 use super::session::{Reading, Session};
-use super::settings::{Journal, Settings, cache_pragma, checkpoint_pragma};
+use super::settings::{DEFAULT_PAGE, Journal, Settings, Synchronous, cache_pragma, checkpoint_pragma};
 use super::user::{self, UserWorkload};
 use super::workload::{KeySource, KeyValueWorkload};
 use crate::rates::rate;
-use crate::{RunMeasurement, Target, TuneError};
+use crate::{RunMeasurement, Target, TuneError, WorkloadDescription};
 
 /// Requests are recorded in the first rounds only, up to about as many operations.
 const TRACED_OPERATIONS: u32 = 400_000;
@@ -38,6 +38,32 @@ pub enum Workload {
 }
 
 impl Workload {
+    /// Refuses a workload that cannot be run.
+    ///
+    /// # Errors
+    /// With what is wrong.
+    pub fn check(&self) -> Result<(), TuneError> {
+        match self {
+            Self::KeyValue(workload) => workload.check(),
+            Self::User(workload) => workload.check(),
+        }
+    }
+
+    /// The page size of the database as it is.
+    pub(crate) fn page_size(&self) -> Result<ByteSize, TuneError> {
+        match self {
+            Self::KeyValue(_) => Ok(DEFAULT_PAGE),
+            Self::User(workload) => workload.page_size(),
+        }
+    }
+
+    pub(crate) fn describe(&self, seed: u64) -> WorkloadDescription {
+        match self {
+            Self::KeyValue(workload) => workload.describe(seed),
+            Self::User(workload) => workload.describe(seed),
+        }
+    }
+
     /// The settings of a plain database with pages of a size, as the workload wants them.
     pub(crate) fn settings(&self, page: ByteSize) -> Settings {
         match self {
@@ -64,6 +90,10 @@ pub(crate) struct Rounds {
     pub(crate) inserts: Vec<f64>,
     /// Time of each round; for a user's own statements.
     pub(crate) times: Vec<Nanos>,
+    /// Statements that were run; for a user's own statements.
+    pub(crate) statements: usize,
+    /// Whether they were not all.
+    pub(crate) is_cut: bool,
     /// Time of writing the log back at the end: deferred work of the rounds.
     pub(crate) write_back: Nanos,
     pub(crate) select_latency: LatencySummary,
@@ -91,6 +121,16 @@ pub(crate) struct Run {
     pub(crate) trace: IoTrace,
 }
 
+impl Run {
+    /// Time of the whole work, ns, with that of writing a log back at the end.
+    pub(crate) fn time_ns(&self) -> f64 {
+        match self.rounds.times.is_empty() {
+            true => self.measurement.drive_time_ns as f64,
+            false => self.rounds.whole_times().iter().sum(),
+        }
+    }
+}
+
 /// Runs the workload on a fresh drive.
 pub(crate) fn run(
     target: &Target,
@@ -112,6 +152,7 @@ pub(crate) fn run(
             check(&session, &config.settings)?;
             session.start_cold()?;
             db = connect(&session, config.settings.page_cache)?;
+            set_journal(&session, &db, &config.settings)?;
             before = Reading::take(session.vfs());
             measure(&session, &db, config, workload, &mut keys, &mut rounds, progress)?;
         }
@@ -153,6 +194,9 @@ fn check(session: &Session, settings: &Settings) -> Result<(), TuneError> {
 
 /// Gives the copy its journal: none is stored but that of a write-ahead log.
 fn set_journal(session: &Session, db: &Connection, settings: &Settings) -> Result<(), TuneError> {
+    if settings.synchronous != Synchronous::Full {
+        session.batch(db, &format!("PRAGMA synchronous = {}", settings.synchronous.name()))?;
+    }
     match settings.journal {
         Journal::Log => {
             session.batch(db, &format!("PRAGMA journal_mode = wal; {}", checkpoint_pragma(settings.checkpoint_pages)))

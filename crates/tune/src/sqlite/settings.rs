@@ -6,7 +6,7 @@ use flashwise_sqlite::VfsOptions;
 /// Default page size of SQLite.
 pub(crate) const DEFAULT_PAGE: ByteSize = ByteSize::kib(4);
 /// Default page cache of SQLite (`SQLITE_DEFAULT_CACHE_SIZE`, -2000).
-pub(crate) const DEFAULT_PAGE_CACHE: ByteSize = ByteSize::kib(2000);
+pub const DEFAULT_PAGE_CACHE: ByteSize = ByteSize::kib(2000);
 /// Default pages of a log at which SQLite writes it back (`SQLITE_DEFAULT_WAL_AUTOCHECKPOINT`).
 pub(crate) const DEFAULT_CHECKPOINT_PAGES: u32 = 1000;
 
@@ -29,6 +29,26 @@ impl Journal {
     }
 }
 
+/// What a commit in WAL mode waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Synchronous {
+    /// The log is on the medium: SQLite's default.
+    #[default]
+    Full,
+    /// Nothing: a power cut may lose the last commits.
+    Normal,
+}
+
+impl Synchronous {
+    /// As `PRAGMA synchronous` calls it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Normal => "normal",
+        }
+    }
+}
+
 /// How a database is kept and opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
@@ -40,6 +60,8 @@ pub(crate) struct Settings {
     pub(crate) page_cache: ByteSize,
     /// Pages of a log at which it is written back; of a connection.
     pub(crate) checkpoint_pages: u32,
+    /// Of a connection.
+    pub(crate) synchronous: Synchronous,
     /// The techniques. Layouts are kept in the file, the others are of a connection.
     pub(crate) vfs: VfsOptions,
 }
@@ -48,7 +70,7 @@ impl Settings {
     /// SQLite with default settings, except page size and page cache.
     pub(crate) fn plain(page: ByteSize, page_cache: ByteSize) -> Self {
         let (journal, checkpoint_pages) = (Journal::Rollback, DEFAULT_CHECKPOINT_PAGES);
-        Self { page, journal, page_cache, checkpoint_pages, vfs: VfsOptions::PLAIN }
+        Self { page, journal, page_cache, checkpoint_pages, synchronous: Synchronous::Full, vfs: VfsOptions::PLAIN }
     }
 
     /// Statements for each connection, where they differ from SQLite's defaults.

@@ -1,9 +1,12 @@
 //! The user's own database and SQL, on a copy.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use flashwise_block::input::{check_regular, open_regular, read_text};
 use flashwise_block::interrupt;
@@ -34,6 +37,26 @@ pub struct UserWorkload {
     pub sql: Statements,
     /// SQLite's page cache.
     pub page_cache: ByteSize,
+    /// How much of the statements a run does.
+    pub(crate) extent: Extent,
+    /// Copies of the database by page size, made once for all runs.
+    copies: Arc<Copies>,
+}
+
+/// How much of the statements a run does: never less than to the end of a transaction.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Extent {
+    /// At most as many statements.
+    pub(crate) statements: Option<usize>,
+    /// None after this moment.
+    pub(crate) until: Option<Instant>,
+}
+
+impl Extent {
+    fn is_used_up(&self, statements: usize) -> bool {
+        self.statements.is_some_and(|most| statements >= most)
+            || (statements > 0 && self.until.is_some_and(|until| Instant::now() >= until))
+    }
 }
 
 /// Where the statements are.
@@ -76,6 +99,11 @@ enum Kind {
 }
 
 impl UserWorkload {
+    /// Statements on a copy of a database, all of them.
+    pub fn new(database: PathBuf, sql: Statements, page_cache: ByteSize) -> Self {
+        Self { database, sql, page_cache, extent: Extent::default(), copies: Arc::default() }
+    }
+
     /// Refuses what cannot be run, as far as that is known without running it.
     ///
     /// # Errors
@@ -112,7 +140,7 @@ impl UserWorkload {
     ///
     /// # Errors
     /// When the file is not a SQLite database, or has no rows.
-    pub(crate) fn made_up(database: &Path, seed: u64) -> Result<String, TuneError> {
+    pub fn made_up(database: &Path, seed: u64) -> Result<String, TuneError> {
         let source = Source::open(database)?;
         let text = made::statements(&source.db, seed).map_err(|e| plain_error(database, &e))?;
         if text.is_empty() {
@@ -271,12 +299,45 @@ pub(crate) fn plain_error(path: &Path, error: &rusqlite::Error) -> TuneError {
     TuneError::Sql { context: path.display().to_string(), message }
 }
 
-/// Copies the database, gives the copy the page size, and brings it to the drive.
+/// Brings a copy of the database with pages of a size to the drive.
 pub(crate) fn load(session: &Session, page: ByteSize, workload: &UserWorkload) -> Result<(), TuneError> {
-    let directory = scratch()?;
-    let copy = directory.path().join("copy.db");
-    copy_with_pages(&workload.database, page, &copy)?;
-    session.import(&copy)
+    session.import(&workload.copies.of(&workload.database, page)?.path)
+}
+
+/// Copies of one database, by page size, made once for all runs.
+#[derive(Debug, Default)]
+struct Copies(Mutex<BTreeMap<u64, Arc<CopiedDatabase>>>);
+
+/// A copy, which is removed when its last user is done.
+#[derive(Debug)]
+struct CopiedDatabase {
+    path: PathBuf,
+    _directory: TemporaryFolder,
+}
+
+/// Copies are kept where the file system has free space for as many of them: one for each page size, and as much again
+/// for VACUUM and for others.
+const FREE_COPIES: u64 = 16;
+
+impl Copies {
+    /// The copy with pages of a size.
+    fn of(&self, database: &Path, page: ByteSize) -> Result<Arc<CopiedDatabase>, TuneError> {
+        let mut copies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(copy) = copies.get(&page.0) {
+            return Ok(Arc::clone(copy));
+        }
+        let directory = scratch()?;
+        let bytes = std::fs::metadata(database).map_err(|e| TuneError::file(database, &e))?.len();
+        let space = rustix::fs::statvfs(directory.path()).map_err(|e| TuneError::file(directory.path(), &e.into()))?;
+        if space.f_bavail.saturating_mul(space.f_frsize) / FREE_COPIES < bytes {
+            copies.clear();
+        }
+        let path = directory.path().join("copy.db");
+        copy_with_pages(database, page, &path)?;
+        let copy = Arc::new(CopiedDatabase { path, _directory: directory });
+        copies.insert(page.0, Arc::clone(&copy));
+        Ok(copy)
+    }
 }
 
 /// Copies a database into a new plain file without a log, with pages of a size.
@@ -331,6 +392,10 @@ pub(crate) fn measure(
                 _ => session.sql_error(&context, &e),
             }
         };
+        if workload.extent.is_used_up(n) && db.is_autocommit() {
+            rounds.is_cut = true;
+            break;
+        }
         let stage = format!("{label}: statement {}", n - n % 256);
         progress.advance(&stage, 0.0)?;
         session.drop_page_cache();
@@ -355,6 +420,7 @@ pub(crate) fn measure(
     if done.is_empty() {
         return Err(workload.no_statement());
     }
+    rounds.statements = done.len();
     for round in done.chunks(done.len().div_ceil(ROUNDS)) {
         push_rates(round, rounds);
     }

@@ -5,7 +5,8 @@
 
 mod audit_sqlite;
 mod fit_sqlite;
+mod fit_user_database;
 mod support;
 mod tune_postgres;
-mod tune_sqlite;
+
 mod user_database;

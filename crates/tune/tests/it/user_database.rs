@@ -67,11 +67,11 @@ impl Shop {
     }
 
     fn workload(&self) -> UserWorkload {
-        UserWorkload {
-            database: self.path("shop.db"),
-            sql: Statements::File(self.path("work.sql")),
-            page_cache: ByteSize::kib(64),
-        }
+        self.workload_on("shop.db")
+    }
+
+    fn workload_on(&self, database: &str) -> UserWorkload {
+        UserWorkload::new(self.path(database), Statements::File(self.path("work.sql")), ByteSize::kib(64))
     }
 
     fn options(&self) -> FitOptions {
@@ -121,17 +121,16 @@ fn what_the_file_says_of_itself_survives() {
     let answer =
         "SELECT (SELECT user_version FROM pragma_user_version) || ' ' || (SELECT encoding FROM pragma_encoding)
         || ' ' || (SELECT page_size FROM pragma_page_size) || ' ' || (SELECT count(*) FROM sqlite_schema)";
-    assert_eq!(shop.ask_saved(answer), "7 UTF-16le 65536 8");
+    assert_eq!(shop.ask_saved(answer), "7 UTF-16le 8192 8");
 }
 
 #[test]
-fn a_database_that_has_the_page_size_already_is_told_of_hot_locations_alone() {
+fn a_database_is_compared_with_itself_as_it_is() {
     let shop = Shop::new(WORK);
     Connection::open(shop.path("shop.db")).unwrap().execute_batch("PRAGMA page_size = 65536; VACUUM").unwrap();
     let c = run(&shop.options());
-    let applied: Vec<_> = c.applied.iter().map(|applied| applied.name.as_str()).collect();
-    assert_eq!(applied, ["use-hot-locations"]);
-    assert_eq!(c.default_page_size, c.before, "the same run");
+    assert_eq!((c.default.page_bytes, c.checklist.page_bytes), (65536, 65536));
+    assert!(c.applied.iter().all(|applied| applied.name != "page_size" || applied.old_value == "64 KiB"));
 }
 
 #[test]
@@ -166,8 +165,8 @@ fn nothing_is_measured_when_a_result_could_not_be_saved() {
 fn reads_and_writes_are_told_apart_and_the_page_size_of_the_file_is_the_default_run() {
     let shop = Shop::new(WORK);
     let c = run(&shop.options());
-    assert_eq!((c.default_page_size.page_bytes, c.before.page_bytes, c.after.page_bytes), (8192, 65536, 65536));
-    for run in [&c.default_page_size, &c.before, &c.after] {
+    assert_eq!((c.default_page_size.page_bytes, c.default.page_bytes), (8192, 8192));
+    for run in [&c.default, &c.checklist, &c.best] {
         // The five SELECTs and PRAGMA foreign_key_check; a transaction, an UPDATE, a DELETE, and VACUUM.
         assert_eq!(run.select_latency.count, 5, "{run:?}");
         assert_eq!(run.transaction_latency.count, 4, "{run:?}");
@@ -304,13 +303,14 @@ fn what_is_no_database_or_not_there_is_told_with_its_path() {
         assert_eq!(early, late);
         early
     };
-    let missing = error_with(UserWorkload { database: shop.path("no.db"), ..shop.workload() });
+    let missing = error_with(shop.workload_on("no.db"));
     assert!(missing.ends_with("no.db: No such file or directory"), "{missing}");
-    let text = error_with(UserWorkload { database: shop.path("work.sql"), ..shop.workload() });
+    let text = error_with(shop.workload_on("work.sql"));
     assert!(text.ends_with("work.sql: file is not a database"), "{text}");
-    let directory = error_with(UserWorkload { database: shop.path("."), ..shop.workload() });
+    let directory = error_with(shop.workload_on("."));
     assert!(directory.ends_with("it is a directory; give a regular file"), "{directory}");
-    let no_sql = error_with(UserWorkload { sql: Statements::File(shop.path("no.sql")), ..shop.workload() });
+    let no_sql =
+        error_with(UserWorkload::new(shop.path("shop.db"), Statements::File(shop.path("no.sql")), ByteSize::kib(64)));
     assert!(no_sql.ends_with("no.sql: No such file or directory"), "{no_sql}");
     assert!(!shop.path("no.db").exists());
 }
@@ -335,7 +335,7 @@ fn a_database_that_is_laid_out_already_is_told_with_the_way_back() {
         &flashwise_sqlite::VfsOptions { layout, ..flashwise_sqlite::VfsOptions::PLAIN },
     )
     .unwrap();
-    let error = UserWorkload { database: shop.path("hot.db"), ..shop.workload() }.check().unwrap_err().to_string();
+    let error = shop.workload_on("hot.db").check().unwrap_err().to_string();
     assert!(error.contains("flashwise sqlite export"), "{error}");
 }
 

@@ -12,7 +12,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Arguments of a workload that takes a moment.
-pub const TINY: [&str; 8] = ["--rows", "300", "--rounds", "2", "--inserts", "20", "--selects", "40"];
+pub const TINY: [&str; 10] =
+    ["--rows", "300", "--rounds", "2", "--inserts", "20", "--selects", "40", "--time-budget", "1s"];
 
 /// How long a program that is to end may take.
 const ENDING: Duration = Duration::from_secs(300);

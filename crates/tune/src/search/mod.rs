@@ -1,0 +1,241 @@
+//! Finds the best of many configurations whose costs are measured, within a time budget.
+//!
+//! Settings interact: a larger cache can hide what a longer page gains. So no setting is fixed before the others are
+//! tried, and no figure that helped to choose a configuration is announced.
+//!
+//! ```text
+//!   screen    every combination of the settings that interact most, one short run each; then the neighbours of the
+//!             best few, until none of them is better
+//!   race      the best of those, in full runs with fresh seeds: each round doubles the runs and drops the worse half
+//!   prune     the winner without each of its changes: a change that does not bring its price is left out
+//!   confirm   the winner, the checklist and the stock configuration, in fresh runs
+//! ```
+//!
+//! *Screening* is a beam search that starts from a factorial design (R. A. Fisher, The Design of Experiments, 1935),
+//! which sees interactions that a search along one setting at a time does not.
+//!
+//! The *race* is sequential halving: Z. Karnin, T. Koren, O. Somekh, Almost Optimal Exploration in Multi-Armed Bandits,
+//! ICML 2013. Within a round the order is shuffled, so that a drift of the machine favours nobody, and configurations
+//! are compared by their ratios to the stock configuration under the same seed.
+//!
+//! *Multiplicity*: the best of 40 equal configurations looks better than the stock one. Therefore data are split (D. R.
+//! Cox, A note on data-splitting for the evaluation of significance levels, Biometrika 62, 1975): the confirmation uses
+//! none of the runs that chose the winner, has its number of runs fixed before it starts, and compares two
+//! configurations with the stock one, each at 99 % (Student's t on the logarithms of paired ratios). The chance that a
+//! search among equal configurations announces a gain is below 1 %.
+//!
+//! Two objectives are ranked by the number of configurations that are better in both (C. M. Fonseca, P. J. Fleming,
+//! Genetic Algorithms for Multiobjective Optimization, ICGA 1993), then by the first.
+
+mod confirm;
+mod race;
+mod screen;
+mod statistics;
+#[cfg(test)]
+mod tests;
+
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+
+use crate::TuneError;
+
+pub(crate) use confirm::Confirmation;
+pub(crate) use race::Part;
+pub(crate) use statistics::{Interval, confident, likely};
+
+/// A gain below this is not worth a change: 1 %.
+pub(crate) const WORTH_IT: f64 = 1.01;
+
+/// Costs of one run by objective, lower is better. With a single objective both are the same.
+pub(crate) type Costs = [f64; 2];
+
+/// How far a configuration has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    /// Short runs.
+    Screen,
+    Race,
+    Prune,
+    Confirm,
+}
+
+/// One run.
+#[derive(Clone, Debug)]
+pub(crate) struct Job<C> {
+    pub(crate) configuration: C,
+    pub(crate) stage: Stage,
+    pub(crate) seed: u64,
+}
+
+/// A configuration without one of its changes.
+#[derive(Clone, Debug)]
+pub(crate) struct Simpler<C> {
+    /// The change.
+    pub(crate) name: String,
+    pub(crate) without: C,
+    /// The least ratio that the change has to bring.
+    pub(crate) price: f64,
+}
+
+/// What is measured.
+pub(crate) trait Bench {
+    type Configuration: Clone + PartialEq;
+
+    /// The costs of runs, in the order of the jobs; as many at once as the target allows.
+    fn measure(&mut self, jobs: &[Job<Self::Configuration>]) -> Result<Vec<Costs>, TuneError>;
+
+    /// Configurations that differ in one setting and can differ in costs.
+    fn neighbours(&self, of: &Self::Configuration) -> Vec<Self::Configuration>;
+
+    /// Configurations that a short run cannot tell from this one, but a full run can.
+    fn seen_in_full_runs(&self, of: &Self::Configuration) -> Vec<Self::Configuration>;
+
+    /// The configuration without each of its changes, the costliest to its user first.
+    fn simpler(&self, than: &Self::Configuration) -> Vec<Simpler<Self::Configuration>>;
+
+    /// The share of the time budget that is used.
+    fn spent(&self) -> f64;
+
+    /// The share that one run of a stage takes.
+    fn expected(&self, stage: Stage) -> f64;
+
+    /// Runs at once.
+    fn width(&self, stage: Stage) -> usize;
+
+    /// Reports the best configuration so far and its gain in the first objective.
+    fn report(&mut self, stage: Stage, best: Option<(&Self::Configuration, f64)>);
+}
+
+/// Where a search starts.
+pub(crate) struct Start<C> {
+    /// What is compared with.
+    pub(crate) stock: C,
+    /// What everybody recommends.
+    pub(crate) checklist: C,
+    /// Combinations to start from, those with the fewest changes first.
+    pub(crate) first: Vec<C>,
+}
+
+/// A configuration that was measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Tried<C> {
+    pub(crate) configuration: C,
+    /// The last stage it was measured in.
+    pub(crate) stage: Stage,
+    /// The logarithm of the ratio of the stock costs to its own, in a short run.
+    pub(crate) screened: Costs,
+    /// The same of each full run of the race.
+    pub(crate) raced: Vec<Costs>,
+}
+
+impl<C> Tried<C> {
+    /// The best estimate of the logarithms of its gains.
+    pub(crate) fn gain(&self) -> Costs {
+        if self.raced.is_empty() { self.screened } else { statistics::means(&self.raced) }
+    }
+}
+
+/// The result of a search.
+pub(crate) struct Outcome<C> {
+    pub(crate) tried: Vec<Tried<C>>,
+    /// What the winner's changes bring, measured while it was pruned.
+    pub(crate) parts: Vec<Part>,
+    /// Configurations of the race that none beats in both objectives, the winner first.
+    pub(crate) front: Vec<Tried<C>>,
+    pub(crate) confirmation: Confirmation<C>,
+    /// Whether the time budget ended screening or race early.
+    pub(crate) is_cut_short: bool,
+}
+
+/// A search under way.
+pub(crate) struct Search<'a, B: Bench> {
+    bench: &'a mut B,
+    start: Start<B::Configuration>,
+    seed: u64,
+    /// For the order of runs.
+    random: Pcg64Mcg,
+    tried: Vec<Tried<B::Configuration>>,
+    is_cut_short: bool,
+}
+
+/// Seeds of the stages, apart from one another: no run of a stage is a run of another one.
+const RACE_SEEDS: u64 = 1_000;
+const PRUNE_SEEDS: u64 = 2_000;
+const CONFIRM_SEEDS: u64 = 3_000;
+
+/// Shares of the time budget at which stages end at the latest. Each stage needs about as many runs as the next one,
+/// and those of screening are short; the rest is for the confirmation, which is never cut.
+const SCREEN_UNTIL: f64 = 0.4;
+const RACE_UNTIL: f64 = 0.55;
+const PRUNE_UNTIL: f64 = 0.75;
+
+/// Searches.
+pub(crate) fn search<B: Bench>(
+    bench: &mut B,
+    start: Start<B::Configuration>,
+    seed: u64,
+) -> Result<Outcome<B::Configuration>, TuneError> {
+    let random = Pcg64Mcg::seed_from_u64(seed);
+    let mut search = Search { bench, start, seed, random, tried: Vec::new(), is_cut_short: false };
+    search.screen()?;
+    let (winner, front) = search.race()?;
+    let (best, parts) = search.prune(winner)?;
+    let confirmation = search.confirm(best)?;
+    let Search { tried, is_cut_short, .. } = search;
+    Ok(Outcome { tried, parts, front, confirmation, is_cut_short })
+}
+
+impl<B: Bench> Search<'_, B> {
+    /// Whether some runs still end before a share of the budget is used, and leave enough for the confirmation.
+    fn has_time(&mut self, until: f64, runs: usize, stage: Stage) -> bool {
+        let at_once = self.bench.width(stage).max(1);
+        let needed = runs.div_ceil(at_once) as f64 * self.bench.expected(stage);
+        let until = until.min(1.0 - self.confirmation_needs());
+        let has_time = self.bench.spent() + needed <= until;
+        self.is_cut_short |= !has_time;
+        has_time
+    }
+
+    /// Measures configurations beside the stock one under one seed, and returns the logarithms of their gains.
+    fn paired(
+        &mut self,
+        configurations: &[B::Configuration],
+        stage: Stage,
+        seed: u64,
+    ) -> Result<Vec<Costs>, TuneError> {
+        let stock = self.start.stock.clone();
+        let all = std::iter::once(&stock).chain(configurations);
+        let costs = self.shuffled(&all.cloned().collect::<Vec<_>>(), stage, seed)?;
+        Ok(costs[1..].iter().map(|own| statistics::log_gain(costs[0], *own)).collect())
+    }
+
+    /// Measures configurations in random order; the costs are in the order of the configurations.
+    fn shuffled(
+        &mut self,
+        configurations: &[B::Configuration],
+        stage: Stage,
+        seed: u64,
+    ) -> Result<Vec<Costs>, TuneError> {
+        use rand::seq::SliceRandom;
+        let mut order: Vec<usize> = (0..configurations.len()).collect();
+        order.shuffle(&mut self.random);
+        let job = |&n: &usize| Job { configuration: configurations[n].clone(), stage, seed };
+        let measured = self.bench.measure(&order.iter().map(job).collect::<Vec<_>>())?;
+        let mut costs = vec![[f64::NAN; 2]; configurations.len()];
+        order.iter().zip(measured).for_each(|(&n, cost)| costs[n] = cost);
+        Ok(costs)
+    }
+
+    fn position(&self, of: &B::Configuration) -> Option<usize> {
+        self.tried.iter().position(|tried| tried.configuration == *of)
+    }
+}
+
+/// Places of gains, the best first: by how many others are better in both, then by the first.
+fn ranked(gains: &[Costs]) -> Vec<usize> {
+    let is_better = |a: Costs, b: Costs| a[0] >= b[0] && a[1] >= b[1] && (a[0] > b[0] || a[1] > b[1]);
+    let beaten_by = |n: usize| gains.iter().filter(|other| is_better(**other, gains[n])).count();
+    let mut order: Vec<usize> = (0..gains.len()).collect();
+    order.sort_by(|&a, &b| beaten_by(a).cmp(&beaten_by(b)).then(gains[b][0].total_cmp(&gains[a][0])));
+    order
+}

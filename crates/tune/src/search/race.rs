@@ -1,0 +1,160 @@
+//! The best configurations in full runs, and the winner without its changes.
+
+use super::{
+    Bench, Costs, Interval, PRUNE_SEEDS, PRUNE_UNTIL, RACE_SEEDS, RACE_UNTIL, Search, Simpler, Stage, Tried, WORTH_IT,
+    likely, ranked, statistics::log_gain,
+};
+use crate::TuneError;
+
+/// Configurations that start in the race, without the checklist: three rounds of halving.
+const FINALISTS: usize = 8;
+/// Of these, the variants that only full runs can tell apart join.
+const FINALISTS_VARIED: usize = 2;
+/// Runs of the winner with and without each change.
+const PRUNE_RUNS: usize = 3;
+
+/// The winner of a race, and the configurations that none beats.
+type Raced<C> = (C, Vec<Tried<C>>);
+
+/// What one change of the winner brings.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) name: String,
+    /// How many times the costs are without it.
+    pub(crate) gain: Interval,
+    /// Whether it stays.
+    pub(crate) is_kept: bool,
+    /// The least ratio it had to bring.
+    pub(crate) price: f64,
+}
+
+impl<B: Bench> Search<'_, B> {
+    /// Races the best by sequential halving, and returns the winner and the front.
+    pub(super) fn race(&mut self) -> Result<Raced<B::Configuration>, TuneError> {
+        let gains: Vec<Costs> = self.tried.iter().map(Tried::gain).collect();
+        let mut alive: Vec<usize> = ranked(&gains).into_iter().take(FINALISTS).collect();
+        for n in alive.clone().into_iter().take(FINALISTS_VARIED) {
+            for configuration in self.bench.seen_in_full_runs(&self.tried[n].configuration) {
+                if self.position(&configuration).is_none() {
+                    alive.push(self.tried.len());
+                    let screened = self.tried[n].screened;
+                    self.tried.push(Tried { configuration, stage: Stage::Screen, screened, raced: Vec::new() });
+                }
+            }
+        }
+        alive.extend(self.position(&self.start.checklist).filter(|n| !alive.contains(n)));
+        let (mut runs, mut seed) = (1, self.seed.wrapping_add(RACE_SEEDS));
+        while alive.len() > 1 {
+            for _ in 0..runs {
+                if !self.has_time(RACE_UNTIL, 1 + alive.len(), Stage::Race) {
+                    return Ok(self.result_of_race(&alive));
+                }
+                let configurations: Vec<_> = alive.iter().map(|&n| self.tried[n].configuration.clone()).collect();
+                let gains = self.paired(&configurations, Stage::Race, seed)?;
+                seed = seed.wrapping_add(1);
+                for (&n, gain) in alive.iter().zip(gains) {
+                    self.tried[n].raced.push(gain);
+                    self.tried[n].stage = Stage::Race;
+                }
+                let best = alive.iter().map(|&n| &self.tried[n]).max_by(|a, b| a.gain()[0].total_cmp(&b.gain()[0]));
+                self.bench.report(Stage::Race, best.map(|best| (&best.configuration, best.gain()[0].exp())));
+            }
+            let gains: Vec<Costs> = alive.iter().map(|&n| self.tried[n].gain()).collect();
+            alive = ranked(&gains).into_iter().take(alive.len().div_ceil(2)).map(|n| alive[n]).collect();
+            runs *= 2;
+        }
+        Ok(self.result_of_race(&alive))
+    }
+
+    fn result_of_race(&self, alive: &[usize]) -> Raced<B::Configuration> {
+        let has_raced: Vec<usize> = (0..self.tried.len()).filter(|&n| !self.tried[n].raced.is_empty()).collect();
+        let among = if has_raced.is_empty() { alive.to_vec() } else { has_raced };
+        let gains: Vec<Costs> = among.iter().map(|&n| self.tried[n].gain()).collect();
+        let is_beaten = |own: Costs| gains.iter().any(|other| other[0] > own[0] && other[1] > own[1]);
+        let alive_gains: Vec<Costs> = alive.iter().map(|&n| self.tried[n].gain()).collect();
+        let winner = ranked(&alive_gains).first().map(|&n| alive[n]);
+        let mut front: Vec<usize> = among.iter().copied().filter(|&n| !is_beaten(self.tried[n].gain())).collect();
+        front.sort_by_key(|&n| (Some(n) != winner, n));
+        let winner = winner.filter(|&n| self.tried[n].gain()[0] > 0.0);
+        let configuration = winner.map_or(&self.start.stock, |n| &self.tried[n].configuration);
+        (configuration.clone(), front.into_iter().map(|n| self.tried[n].clone()).collect())
+    }
+
+    /// Leaves out the changes of the winner that do not bring their price, one after the other, the costliest first.
+    pub(super) fn prune(&mut self, winner: B::Configuration) -> Result<(B::Configuration, Vec<Part>), TuneError> {
+        let (mut best, mut dropped) = (winner, Vec::<Part>::new());
+        let mut measured = Measured { of: Vec::new() };
+        loop {
+            let changes = self.bench.simpler(&best);
+            if changes.is_empty() {
+                return Ok((best, dropped));
+            }
+            let all: Vec<_> =
+                std::iter::once(best.clone()).chain(changes.iter().map(|change| change.without.clone())).collect();
+            self.bench.report(Stage::Prune, None);
+            self.measure_for_pruning(&all, &mut measured)?;
+            let parts: Vec<Part> = changes.iter().map(|change| measured.part(change, &best)).collect();
+            match parts.iter().position(|part| !part.is_kept) {
+                Some(n) => {
+                    best = changes[n].without.clone();
+                    dropped.push(parts[n].clone());
+                }
+                None => return Ok((best, parts.into_iter().chain(dropped).collect())),
+            }
+        }
+    }
+
+    /// Runs configurations under the same seeds, as many as time allows.
+    fn measure_for_pruning(
+        &mut self,
+        all: &[B::Configuration],
+        measured: &mut Measured<B::Configuration>,
+    ) -> Result<(), TuneError> {
+        for n in 0..PRUNE_RUNS {
+            let new: Vec<_> = all.iter().filter(|own| measured.costs(own).len() <= n).cloned().collect();
+            if new.is_empty() {
+                continue;
+            }
+            if !self.has_time(PRUNE_UNTIL, new.len(), Stage::Prune) {
+                return Ok(());
+            }
+            let seed = self.seed.wrapping_add(PRUNE_SEEDS).wrapping_add(n as u64);
+            let costs = self.shuffled(&new, Stage::Prune, seed)?;
+            new.into_iter().zip(costs).for_each(|(own, cost)| measured.add(own, cost));
+        }
+        Ok(())
+    }
+}
+
+/// Costs under the seeds of pruning, in their order.
+struct Measured<C> {
+    of: Vec<(C, Vec<Costs>)>,
+}
+
+impl<C: PartialEq> Measured<C> {
+    fn costs(&self, of: &C) -> &[Costs] {
+        self.of.iter().find(|(known, _)| known == of).map_or(&[], |(_, costs)| costs)
+    }
+
+    fn add(&mut self, of: C, cost: Costs) {
+        match self.of.iter_mut().find(|(known, _)| *known == of) {
+            Some((_, costs)) => costs.push(cost),
+            None => self.of.push((of, vec![cost])),
+        }
+    }
+
+    /// What a change of the best configuration brings.
+    fn part(&self, change: &Simpler<C>, best: &C) -> Part {
+        let pairs = self.costs(&change.without).iter().zip(self.costs(best));
+        let logs: Vec<Costs> = pairs.map(|(without, with)| log_gain(*without, *with)).collect();
+        let (name, price) = (change.name.clone(), change.price);
+        if logs.is_empty() {
+            // What costs its user little stays with the winner of the race; what costs more has to be seen to gain.
+            let gain = Interval { ratio: f64::NAN, low: 0.0, high: f64::INFINITY };
+            return Part { name, gain, is_kept: price <= WORTH_IT, price };
+        }
+        let gains: [Interval; 2] = std::array::from_fn(|n| likely(&logs.iter().map(|log| log[n]).collect::<Vec<_>>()));
+        let pays = |gain: Interval| gain.ratio >= price.max(WORTH_IT) && (gain.low > 1.0 || logs.len() < 2);
+        Part { name, gain: gains[0], is_kept: gains.into_iter().any(pays), price }
+    }
+}

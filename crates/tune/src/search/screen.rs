@@ -1,0 +1,69 @@
+//! Many configurations in one short run each.
+
+use super::{Bench, Costs, SCREEN_UNTIL, Search, Stage, Tried, ranked, statistics};
+use crate::TuneError;
+
+/// Configurations whose neighbours are tried.
+const BEAM: usize = 4;
+/// Steps from the start; each changes one setting.
+const STEPS: usize = 4;
+/// A step that improves the best by less than this, as a logarithm, is the last one: what short runs resolve.
+const IMPROVEMENT: f64 = 0.005;
+
+impl<B: Bench> Search<'_, B> {
+    /// Tries combinations, then the neighbours of the best.
+    pub(super) fn screen(&mut self) -> Result<(), TuneError> {
+        let (stock, checklist) = (self.start.stock.clone(), self.start.checklist.clone());
+        self.bench.report(Stage::Screen, None);
+        let stock_costs = self.shuffled(std::slice::from_ref(&stock), Stage::Screen, self.seed)?[0];
+        let mut wanted = vec![checklist];
+        wanted.extend(std::mem::take(&mut self.start.first));
+        self.try_all(wanted, stock_costs)?;
+        for _ in 0..STEPS {
+            let gains: Vec<Costs> = self.tried.iter().map(Tried::gain).collect();
+            let order = ranked(&gains);
+            let best = order.first().map_or(0.0, |&n| gains[n][0]);
+            // The stock configuration, too, may have the best neighbour.
+            let mut beam: Vec<B::Configuration> =
+                order.iter().take(BEAM).map(|&n| self.tried[n].configuration.clone()).collect();
+            beam.push(stock.clone());
+            let near = beam.iter().flat_map(|configuration| self.bench.neighbours(configuration)).collect();
+            let is_complete = self.try_all(near, stock_costs)?;
+            let now = self.tried.iter().map(|tried| tried.screened[0]).fold(0.0, f64::max);
+            // With two objectives the front may have grown though its first end has not.
+            let has_one_objective = gains.iter().all(|gain| gain[0].total_cmp(&gain[1]).is_eq());
+            if !is_complete || (has_one_objective && now < best + IMPROVEMENT) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tries configurations that were not tried before; `false` if time ran out.
+    fn try_all(&mut self, wanted: Vec<B::Configuration>, stock: Costs) -> Result<bool, TuneError> {
+        let mut new: Vec<B::Configuration> = Vec::new();
+        for configuration in wanted {
+            let is_known = configuration == self.start.stock || self.position(&configuration).is_some();
+            if !is_known && !new.contains(&configuration) {
+                new.push(configuration);
+            }
+        }
+        for some in new.chunks(self.bench.width(Stage::Screen).max(1)) {
+            // The checklist is in the table of every report.
+            if !self.tried.is_empty() && !self.has_time(SCREEN_UNTIL, some.len(), Stage::Screen) {
+                return Ok(false);
+            }
+            let costs = self.shuffled(some, Stage::Screen, self.seed)?;
+            let tried = some.iter().zip(costs).map(|(configuration, own)| Tried {
+                configuration: configuration.clone(),
+                stage: Stage::Screen,
+                screened: statistics::log_gain(stock, own),
+                raced: Vec::new(),
+            });
+            self.tried.extend(tried);
+            let best = self.tried.iter().max_by(|a, b| a.screened[0].total_cmp(&b.screened[0]));
+            self.bench.report(Stage::Screen, best.map(|best| (&best.configuration, best.screened[0].exp())));
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,179 @@
+//! The search on made-up costs.
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::*;
+
+/// Four settings: page size, cache, journal, technique.
+type Point = [usize; 4];
+const LEVELS: Point = [5, 2, 2, 3];
+
+/// Costs of points, with noise, and no clock but the number of runs.
+struct MadeUp {
+    cost: fn(Point) -> Costs,
+    /// Standard deviation of the logarithm of a cost.
+    noise: f64,
+    /// How much a run costs more than the one before it, as a logarithm: a machine that gets warmer.
+    drift: f64,
+    random: Pcg64Mcg,
+    runs: usize,
+    budget: usize,
+    price: f64,
+}
+
+impl MadeUp {
+    fn new(cost: fn(Point) -> Costs) -> Self {
+        let random = Pcg64Mcg::seed_from_u64(1);
+        Self { cost, noise: 0.0, drift: 0.0, random, runs: 0, budget: 100_000, price: 1.0 }
+    }
+
+    /// Roughly normal: the sum of twelve uniform numbers.
+    fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.random.random::<f64>()).sum::<f64>() - 6.0
+    }
+}
+
+impl Bench for MadeUp {
+    type Configuration = Point;
+
+    fn measure(&mut self, jobs: &[Job<Point>]) -> Result<Vec<Costs>, TuneError> {
+        let cost = |job: &Job<Point>| {
+            self.runs += 1;
+            let noise = (self.noise * self.normal() + self.drift * self.runs as f64).exp();
+            (self.cost)(job.configuration).map(|cost| cost * noise * 1e6)
+        };
+        Ok(jobs.iter().map(cost).collect())
+    }
+
+    fn neighbours(&self, of: &Point) -> Vec<Point> {
+        let others = |n: usize| (0..LEVELS[n]).filter(move |level| *level != of[n]).map(move |level| (n, level));
+        let other = |(n, level): (usize, usize)| {
+            let mut point = *of;
+            point[n] = level;
+            point
+        };
+        (0..LEVELS.len()).flat_map(others).map(other).collect()
+    }
+
+    fn seen_in_full_runs(&self, _of: &Point) -> Vec<Point> {
+        Vec::new()
+    }
+
+    fn simpler(&self, than: &Point) -> Vec<Simpler<Point>> {
+        let changed = (0..LEVELS.len()).rev().filter(|&n| than[n] != 0);
+        let simpler = |n: usize| {
+            let mut without = *than;
+            without[n] = 0;
+            Simpler { name: n.to_string(), without, price: if n == 3 { self.price } else { WORTH_IT } }
+        };
+        changed.map(simpler).collect()
+    }
+
+    fn spent(&self) -> f64 {
+        self.runs as f64 / self.budget as f64
+    }
+
+    fn expected(&self, _stage: Stage) -> f64 {
+        1.0 / self.budget as f64
+    }
+
+    fn width(&self, _stage: Stage) -> usize {
+        1
+    }
+
+    fn report(&mut self, _stage: Stage, _best: Option<(&Point, f64)>) {}
+}
+
+const STOCK: Point = [0; 4];
+const CHECKLIST: Point = [0, 1, 1, 0];
+
+fn start() -> Start<Point> {
+    let pages = (0..LEVELS[0]).flat_map(|page| (0..LEVELS[1]).map(move |cache| (page, cache)));
+    let first = pages.flat_map(|(page, cache)| (0..LEVELS[2]).map(move |journal| [page, cache, journal, 0]));
+    Start { stock: STOCK, checklist: CHECKLIST, first: first.collect() }
+}
+
+fn same(cost: f64) -> Costs {
+    [cost; 2]
+}
+
+/// The larger cache is the best single change and hides what long pages and the technique gain together.
+fn interacting([page, cache, journal, technique]: Point) -> Costs {
+    let by_page = [1.0, 0.98, 0.95, 0.9, 0.7][page];
+    let (by_cache, hides) = if cache == 1 { (0.6, 1.0 / by_page) } else { (1.0, 1.0) };
+    let by_technique = if page == 4 && cache == 0 && technique == 2 { 0.5 } else { 1.0 };
+    let by_journal = if journal == 1 { 0.9 } else { 1.0 };
+    same(100.0 * by_page * by_cache * hides * by_technique * by_journal)
+}
+
+#[test]
+fn the_best_of_settings_that_interact_is_found_though_each_step_towards_it_looks_bad() {
+    let mut bench = MadeUp { noise: 0.02, ..MadeUp::new(interacting) };
+    let outcome = search(&mut bench, start(), 1).unwrap();
+    assert_eq!(outcome.confirmation.best, [4, 0, 1, 2]);
+    let gain = outcome.confirmation.over_stock[0];
+    assert!((gain.ratio / (1.0 / (0.7 * 0.5 * 0.9)) - 1.0).abs() < 0.05, "{gain:?}");
+    assert!(outcome.confirmation.over_checklist[0].low > 1.0);
+    assert!(!outcome.is_cut_short && bench.runs < 200, "{} runs", bench.runs);
+    let kept: Vec<_> = outcome.parts.iter().filter(|part| part.is_kept).map(|part| part.name.as_str()).collect();
+    assert_eq!(kept, ["3", "2", "0"]);
+    let technique = outcome.parts[0].gain.ratio;
+    assert!((technique / 2.0 - 1.0).abs() < 0.1, "the technique alone halves the cost: {technique}");
+}
+
+#[test]
+fn fifty_searches_among_equal_configurations_on_a_noisy_machine_announce_at_most_two() {
+    let announced = (0..50_u64).filter(|&seed| {
+        let random = Pcg64Mcg::seed_from_u64(seed);
+        let mut bench = MadeUp { noise: 0.15, drift: 0.001, random, ..MadeUp::new(|_| same(100.0)) };
+        search(&mut bench, start(), seed).unwrap().confirmation.is_gain
+    });
+    let announced = announced.count();
+    assert!(announced <= 2, "{announced} of 50");
+}
+
+#[test]
+fn a_change_that_does_not_bring_its_price_is_left_out() {
+    let cost = |[_, _, journal, technique]: Point| {
+        same(100.0 * if journal == 1 { 0.5 } else { 1.0 } * if technique == 1 { 0.95 } else { 1.0 })
+    };
+    let best = |price| search(&mut MadeUp { price, ..MadeUp::new(cost) }, start(), 1).unwrap().confirmation.best;
+    assert_eq!(best(1.01), [0, 0, 1, 1]);
+    assert_eq!(best(1.1), [0, 0, 1, 0], "5 % is not worth a conversion at 10 %");
+}
+
+#[test]
+fn where_nothing_gains_the_stock_configuration_stays() {
+    let mut bench = MadeUp { noise: 0.01, ..MadeUp::new(|point| same(if point == STOCK { 100.0 } else { 120.0 })) };
+    let Confirmation { best, is_gain, .. } = search(&mut bench, start(), 3).unwrap().confirmation;
+    assert_eq!((best, is_gain), (STOCK, false));
+}
+
+#[test]
+fn the_checklist_is_taken_where_nothing_is_better() {
+    let cost = |point: Point| same(if point == CHECKLIST { 50.0 } else { 100.0 });
+    let confirmation = search(&mut MadeUp { noise: 0.01, ..MadeUp::new(cost) }, start(), 1).unwrap().confirmation;
+    assert_eq!(confirmation.best, CHECKLIST);
+    assert!((confirmation.over_checklist[0].ratio - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_budget_cuts_screening_and_race_but_never_the_confirmation() {
+    for budget in [15, 30, 60] {
+        let mut bench = MadeUp { budget, ..MadeUp::new(interacting) };
+        let outcome = search(&mut bench, start(), 1).unwrap();
+        assert!(bench.runs <= budget && outcome.is_cut_short, "{} of {budget} runs", bench.runs);
+        assert!(outcome.confirmation.runs >= 3 && outcome.confirmation.is_gain);
+    }
+}
+
+#[test]
+fn two_objectives_have_a_front_with_both_ends() {
+    // Long pages are faster and write more.
+    let cost = |[page, ..]: Point| [100.0 - 10.0 * page as f64, 100.0 + 30.0 * page as f64];
+    let outcome = search(&mut MadeUp::new(cost), start(), 1).unwrap();
+    let pages: Vec<usize> = outcome.front.iter().map(|tried| tried.configuration[0]).collect();
+    assert!(pages.contains(&4) && pages.contains(&0), "{pages:?}");
+    assert_eq!(outcome.confirmation.best[0], 4, "the first objective decides");
+}

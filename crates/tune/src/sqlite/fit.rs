@@ -1,0 +1,600 @@
+//! Fits SQLite to a drive: learn, run the workload as it is, audit it, search, confirm, apply on request.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use flashwise_audit::{AuditOptions, audit};
+use flashwise_block::output::Published;
+use flashwise_block::{ByteSize, Clock, Operation, Progress};
+use flashwise_profile::DeviceProfile;
+use flashwise_trace::FileRole;
+
+use super::apply::apply;
+use super::bench::{Budget, Place, Relay, SqliteBench, config};
+use super::knobs::{Change, Facts, Space, check_names, label, price};
+use super::notes::{clock, notes};
+use super::objective::Objective;
+use super::run::{Run, Workload, run};
+use super::settings::{Journal, Settings, Synchronous};
+use super::uri::uri;
+use super::{check_new, learn_target, save_trace};
+use crate::search::{Bench, Confirmation, Interval, Outcome, Stage, Start, likely, search};
+use crate::{
+    Applied, COMPARISON_SCHEMA, COMPARISON_SCHEMA_VERSION, Candidate, ChangeKind, Comparison, Declined, Gain,
+    Guarantees, Host, Proposal, Recommendation, SearchSummary, Target, TuneError, WeakerGuarantee,
+};
+
+/// Page cache that a database may be given at most, by default: that of the checklist.
+pub const PAGE_CACHE_LIMIT: ByteSize = super::knobs::CHECKLIST_CACHE;
+/// Time budgets: for the built-in workload, for a user's own on a simulated drive, and on a real one.
+const BUILT_IN_BUDGET: Duration = Duration::from_secs(50);
+const SIMULATED_BUDGET: Duration = Duration::from_secs(120);
+const REAL_BUDGET: Duration = Duration::from_secs(600);
+/// The share of the budget that a full run may take. Nine runs confirm, about as many race, and the rest screens.
+const FULL_RUN_SHARE: u32 = 30;
+/// The share of a full run that a short one does: at a fifth, two runs of the built-in workload rank configurations as
+/// full ones do (`cargo test -p flashwise-tune --test it short_runs`).
+const SHORT_SHARE: u32 = 5;
+/// The fewest statements of a short run.
+const SHORT_STATEMENTS: usize = 50;
+/// Learning may take at most this share of the budget from the search.
+const LEARNING_SHARE: u32 = 4;
+/// Space of the drive that stands for a real one in short runs, in databases.
+const MODEL_SPACE: u64 = 4;
+/// Confidence of the intervals.
+const CONFIDENCE: f64 = 0.99;
+
+/// Options of `fit`.
+#[derive(Clone, Debug)]
+pub struct FitOptions {
+    /// The drive, and where the database is on a simulated one.
+    pub target: Target,
+    /// Where the database is on the simulated drive that stands for a real one in short runs.
+    pub model_host: Host,
+    /// The work.
+    pub workload: Workload,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// A profile that was learned before; otherwise the drive is learned first.
+    pub profile: Option<DeviceProfile>,
+    /// One objective, or two, the deciding one first.
+    pub objectives: Vec<Objective>,
+    /// How long it may take; `None` for a default that depends on workload and target.
+    pub time_budget: Option<Duration>,
+    /// The most that the page cache may become.
+    pub page_cache_limit: ByteSize,
+    /// Names of settings that must not change.
+    pub skip: Vec<String>,
+    /// Whether the user's database is to be changed.
+    pub apply: bool,
+    /// Where to leave the database of the recommended run, as plain SQLite; must be new.
+    pub save_database: Option<PathBuf>,
+    /// Where to leave the trace that was audited; must be new.
+    pub save_trace: Option<PathBuf>,
+}
+
+impl FitOptions {
+    /// A fit for throughput, with defaults for everything else.
+    pub fn new(target: Target, workload: Workload) -> Self {
+        Self {
+            target,
+            model_host: Host::default(),
+            workload,
+            seed: 1,
+            profile: None,
+            objectives: vec![Objective::Throughput],
+            time_budget: None,
+            page_cache_limit: PAGE_CACHE_LIMIT,
+            skip: Vec::new(),
+            apply: false,
+            save_database: None,
+            save_trace: None,
+        }
+    }
+
+    /// Where to measure for a profile: on the same drive, or else in the directory of the database.
+    ///
+    /// # Errors
+    /// When there is no such directory.
+    pub fn target_of(profile: &DeviceProfile, database: &Path) -> Result<Target, TuneError> {
+        let parent = database.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        match Target::parse(&profile.device.target) {
+            Ok(target) if profile.device.clock == Clock::Virtual => Ok(target),
+            _ => Target::parse(&parent.display().to_string()),
+        }
+    }
+
+    fn budget(&self) -> Duration {
+        self.time_budget.unwrap_or(match (&self.workload, &self.target) {
+            (Workload::KeyValue(_), _) => BUILT_IN_BUDGET,
+            (Workload::User(_), Target::Simulated { .. }) => SIMULATED_BUDGET,
+            (Workload::User(_), _) => REAL_BUDGET,
+        })
+    }
+
+    fn check(&self) -> Result<[Objective; 2], TuneError> {
+        check_names(&self.skip)?;
+        self.workload.check()?;
+        [&self.save_database, &self.save_trace].into_iter().flatten().try_for_each(|path| check_new(path))?;
+        if self.apply && !matches!(self.workload, Workload::User(_)) {
+            return Err(TuneError::Options("--apply changes a database of yours: name it".into()));
+        }
+        match self.objectives[..] {
+            [one] => Ok([one, one]),
+            [first, second] if first != second => Ok([first, second]),
+            _ => Err(TuneError::Options("give one objective, or two different ones".into())),
+        }
+    }
+}
+
+/// Fits SQLite to a drive.
+///
+/// # Errors
+/// When the target, the workload or the database fails; nothing is left behind then.
+pub fn fit(options: &FitOptions, progress: &mut dyn Progress) -> Result<Comparison, TuneError> {
+    let objectives = options.check()?;
+    let (begun, time) = (Instant::now(), options.budget());
+    let profile = match &options.profile {
+        Some(profile) => profile.clone(),
+        None => learn_target(&options.target, options.seed, None, progress)?,
+    };
+    let learned = begun.elapsed().min(time / LEARNING_SHARE);
+    let started = Instant::now().checked_sub(learned).unwrap_or(begun);
+    let budget = Budget { started, time };
+    let captured = Captured::run(options, &profile, budget, progress)?;
+    let Captured { run: stock_run, space, full, is_cut } = captured;
+    let short = short_place(options, &space, &full);
+    let start = Start { stock: space.stock, checklist: space.checklist(), first: space.first() };
+    let mut bench = SqliteBench::new(space, [short, full], objectives, budget, progress);
+    let outcome = search(&mut bench, start, options.seed)?;
+    let found = Found::new(options, &mut bench, outcome, &stock_run)?;
+    let saved = found.save(options, &mut bench, &stock_run)?;
+    let result = found.document(options, &mut bench, profile, &stock_run, Notice { begun, is_cut });
+    if result.is_err() {
+        // They were new at the start: a fit that fails leaves no file.
+        saved.iter().for_each(|file| _ = file.remove());
+    }
+    result
+}
+
+/// The workload as it is.
+struct Captured {
+    run: Run,
+    space: Space,
+    full: Place,
+    /// Whether a run does a part of the statements only.
+    is_cut: bool,
+}
+
+impl Captured {
+    /// Runs the workload unmodified, as much of it as the budget allows for one run.
+    fn run(
+        options: &FitOptions,
+        profile: &DeviceProfile,
+        budget: Budget,
+        progress: &mut dyn Progress,
+    ) -> Result<Self, TuneError> {
+        let stock = options.workload.settings(options.workload.page_size()?);
+        let share = budget.time / FULL_RUN_SHARE;
+        let mut workload = options.workload.clone();
+        if let Workload::User(user) = &mut workload {
+            user.extent.until = Some(Instant::now() + share);
+        }
+        let mut relay = Relay { progress, shown: "running the workload as it is", budget };
+        let began = Instant::now();
+        let config = config(&stock, &stock);
+        let run = run(&options.target, &config, &workload, options.seed, None, &mut relay)?;
+        let expected = began.elapsed();
+        let is_cut = match &mut workload {
+            Workload::User(user) => {
+                user.extent = super::user::Extent { statements: Some(run.rounds.statements), until: None };
+                run.rounds.is_cut
+            }
+            Workload::KeyValue(work) => {
+                let rounds = f64::from(work.rounds) * share.as_secs_f64() / expected.as_secs_f64().max(1e-3);
+                let is_cut = rounds < f64::from(work.rounds) && work.rounds > ROUNDS_MIN;
+                if is_cut {
+                    work.rounds = (rounds as u32).clamp(ROUNDS_MIN, work.rounds);
+                }
+                is_cut
+            }
+        };
+        let log_pages = log_pages(&run, &stock);
+        let facts = Facts {
+            profile: profile.clone(),
+            database: ByteSize(run.measurement.database_bytes),
+            page_cache_limit: options.page_cache_limit,
+            writes: run.rounds.transaction_latency.count() > 0,
+            log_pages,
+            log_pages_short: log_pages / u64::from(SHORT_SHARE),
+            skip: options.skip.clone(),
+        };
+        let full = Place { target: options.target.clone(), workload, expected };
+        Ok(Self { run, space: Space { stock, facts }, full, is_cut })
+    }
+}
+
+/// Fewer rounds of the built-in workload have no interval.
+const ROUNDS_MIN: u32 = 3;
+
+/// Pages that go through a write-ahead log, at most: those written to it, or those that commits wrote to the database.
+fn log_pages(run: &Run, stock: &Settings) -> u64 {
+    let role = if stock.journal == Journal::Log { FileRole::WriteAheadLog } else { FileRole::Database };
+    let writes = run.trace.records.iter().filter(|record| record.operation == Operation::Write);
+    let bytes = |role: Option<FileRole>| {
+        let of_role = writes.clone().filter(|record| role.is_none_or(|role| record.role == role));
+        of_role.map(|record| record.length.bytes()).sum::<u64>()
+    };
+    let (of_role, all) = (bytes(Some(role)), bytes(None));
+    // Only the first rounds are traced.
+    let untraced = if all == 0 { 1.0 } else { (run.measurement.host_bytes_written as f64 / all as f64).max(1.0) };
+    let bytes = if of_role == 0 { run.measurement.host_bytes_written as f64 } else { of_role as f64 * untraced };
+    (bytes / stock.page.bytes() as f64) as u64
+}
+
+/// Short runs, on a simulated drive: the target itself, or one that is made from the profile of a real one.
+fn short_place(options: &FitOptions, space: &Space, full: &Place) -> Place {
+    let mut workload = full.workload.clone();
+    match &mut workload {
+        Workload::KeyValue(work) => work.rounds = work.rounds.div_ceil(SHORT_SHARE),
+        Workload::User(user) => {
+            let short = |statements: usize| (statements / SHORT_SHARE as usize).max(SHORT_STATEMENTS);
+            user.extent.statements = user.extent.statements.map(short);
+        }
+    }
+    let target = match &options.target {
+        Target::Simulated { .. } => options.target.clone(),
+        real => {
+            let capacity = ByteSize(space.facts.database.bytes().saturating_mul(MODEL_SPACE));
+            match flashwise_truth::learned::learned(&space.facts.profile, capacity) {
+                Ok(model) => Target::Simulated {
+                    name: format!("a model of {real}"),
+                    config: Box::new(model.config),
+                    host: options.model_host.clone(),
+                },
+                // The profile leaves open what a model needs.
+                Err(_) => real.clone(),
+            }
+        }
+    };
+    Place { target, workload, expected: full.expected / SHORT_SHARE }
+}
+
+/// When the fit began, and how much of the workload its runs did.
+#[derive(Clone, Copy)]
+struct Notice {
+    begun: Instant,
+    is_cut: bool,
+}
+
+/// The result of the search, with the runs that the report shows.
+struct Found {
+    outcome: Outcome<Settings>,
+    default: Run,
+    checklist: Run,
+    best: Run,
+    weaker: Vec<WeakerGuarantee>,
+}
+
+impl Found {
+    fn new(
+        options: &FitOptions,
+        bench: &mut SqliteBench<'_>,
+        outcome: Outcome<Settings>,
+        stock_run: &Run,
+    ) -> Result<Self, TuneError> {
+        let confirmed = |settings: &Settings, bench: &SqliteBench<'_>| {
+            let found = bench.confirmed.iter().find(|(known, _)| known == settings);
+            found.map_or_else(|| stock_run.clone(), |(_, run)| run.clone())
+        };
+        let best = outcome.confirmation.best;
+        let (stock, checklist) = (bench.space.stock, bench.space.checklist());
+        let [default, checklist, best_run] = [stock, checklist, best].map(|settings| confirmed(&settings, bench));
+        let weaker = weaker_guarantee(options, bench, &best)?;
+        Ok(Self { outcome, default, checklist, best: best_run, weaker })
+    }
+
+    /// Writes the files that were asked for.
+    fn save(
+        &self,
+        options: &FitOptions,
+        bench: &mut SqliteBench<'_>,
+        stock_run: &Run,
+    ) -> Result<Vec<Published>, TuneError> {
+        let mut saved = Vec::new();
+        if let Some(path) = &options.save_database {
+            // A batch that statements leave open would be a part of the database beside the saved file.
+            let mut settings = self.outcome.confirmation.best;
+            settings.vfs.atomic_batch = false;
+            let best = config(&bench.space.stock, &settings);
+            // All of the work, even where the budget cut the runs of the search.
+            let (target, budget) = (&bench.full.target, bench.budget);
+            let mut relay = Relay { progress: &mut *bench.progress, shown: "saving the database", budget };
+            run(target, &best, &options.workload, options.seed, Some(path), &mut relay)?;
+            saved.extend(Published::found(path));
+        }
+        if let Some(path) = &options.save_trace {
+            let written = save_trace(path, &stock_run.trace);
+            if written.is_err() {
+                saved.iter().for_each(|file| _ = file.remove());
+            }
+            written?;
+            saved.extend(Published::found(path));
+        }
+        Ok(saved)
+    }
+
+    fn document(
+        self,
+        options: &FitOptions,
+        bench: &mut SqliteBench<'_>,
+        profile: DeviceProfile,
+        stock_run: &Run,
+        Notice { begun, is_cut }: Notice,
+    ) -> Result<Comparison, TuneError> {
+        let Self { outcome, default, checklist, best, weaker } = self;
+        let (space, confirmation) = (&bench.space, &outcome.confirmation);
+        let settings = confirmation.best;
+        let changes = space.changes(&settings);
+        let file = match &options.workload {
+            Workload::User(user) => Some(user.database.display().to_string()),
+            Workload::KeyValue(_) => None,
+        };
+        let changed = match (&options.workload, options.apply && confirmation.is_gain) {
+            (Workload::User(user), true) => Some(apply(&user.database, &space.stock, &settings, bench.progress)?),
+            _ => None,
+        };
+        let opened = changed.as_ref().map(|done| done.file.clone()).or_else(|| file.clone());
+        let [mut default, mut checklist, mut best] = [default, checklist, best];
+        default.measurement.label = DEFAULT.to_owned();
+        checklist.measurement.label = label(&space.stock, &space.checklist());
+        best.measurement.label = label(&space.stock, &settings);
+        let of = |run: &Run| audit(&run.trace, &profile, &AuditOptions::default()).findings;
+        let findings = of(stock_run);
+        let findings_after = if confirmation.is_gain { of(&best) } else { findings.clone() };
+        let [default, checklist, best] = [default.measurement, checklist.measurement, best.measurement];
+        let objectives = options.objectives.clone();
+        let mut comparison = Comparison {
+            schema: COMPARISON_SCHEMA.to_owned(),
+            schema_version: COMPARISON_SCHEMA_VERSION,
+            flashwise_version: env!("CARGO_PKG_VERSION").to_owned(),
+            target: options.target.to_string(),
+            database: format!("SQLite {}", flashwise_sqlite::sqlite_version()),
+            file,
+            workload: options.workload.describe(options.seed),
+            findings,
+            findings_after,
+            applied: changes.iter().map(applied).collect(),
+            default_page_size: default.clone(),
+            before: default.clone(),
+            after: best.clone(),
+            default,
+            checklist,
+            best,
+            gains: gains(confirmation, &objectives),
+            gain: confirmation.is_gain.then(|| chosen_gain(confirmation, objectives[0])),
+            resolution: resolution(confirmation),
+            recommendation: Recommendation { run: String::new(), reason: String::new() },
+            proposals: changes.iter().map(|change| proposal(change, &outcome, objectives[0])).collect(),
+            declined: declined(space, &outcome, objectives[0]),
+            candidates: candidates(space, &outcome, &objectives),
+            guarantees: Guarantees {
+                statement: "a transaction that was committed survives a crash and a power cut".to_owned(),
+                synchronous: Synchronous::Full.name().to_owned(),
+                weaker,
+            },
+            search: SearchSummary {
+                time_budget_ns: u64::try_from(bench.budget.time.as_nanos()).unwrap_or(u64::MAX),
+                time_ns: u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX),
+                screened: outcome.tried.len(),
+                screened_on: bench.short.target.to_string(),
+                raced: outcome.tried.iter().filter(|tried| !tried.raced.is_empty()).count(),
+                confirmation_runs: confirmation.runs,
+                confidence: CONFIDENCE,
+                statements: statements(&bench.full.workload, stock_run),
+                workload_is_cut: is_cut,
+                is_cut_short: outcome.is_cut_short,
+                conversion_threshold: price(ChangeKind::Conversion),
+                times: clock(&options.target),
+            },
+            uri: opened.as_deref().map_or_else(|| uri("FILE", &settings.vfs), |file| uri(file, &settings.vfs)),
+            at_open: settings.at_open(),
+            changed,
+            notes: Vec::new(),
+            profile,
+            objectives,
+        };
+        comparison.recommendation = recommendation(&comparison);
+        comparison.notes = notes(&comparison, &options.workload, &settings.vfs);
+        Ok(comparison)
+    }
+}
+
+/// Name of the run with the present settings.
+const DEFAULT: &str = "default";
+const CHECKLIST: &str = "checklist";
+const BEST: &str = "best";
+
+fn statements(workload: &Workload, run: &Run) -> u64 {
+    match workload {
+        Workload::KeyValue(work) => {
+            u64::from(work.rounds) * (u64::from(work.inserts_per_round) + u64::from(work.selects_per_round))
+        }
+        Workload::User(_) => run.rounds.statements as u64,
+    }
+}
+
+/// What commits that do not wait for the drive would bring.
+fn weaker_guarantee(
+    options: &FitOptions,
+    bench: &mut SqliteBench<'_>,
+    best: &Settings,
+) -> Result<Vec<WeakerGuarantee>, TuneError> {
+    let is_seen = bench.space.facts.writes && best.journal == Journal::Log;
+    let needed = bench.expected(Stage::Prune) * 2.0 / bench.width(Stage::Prune) as f64;
+    if !is_seen || bench.spent() + needed > 1.0 {
+        return Ok(Vec::new());
+    }
+    let normal = Settings { synchronous: Synchronous::Normal, ..*best };
+    let jobs = [(*best, options.seed), (normal, options.seed)];
+    let runs = bench.run_all(Stage::Prune, &jobs)?;
+    let [costs, weaker] = [0, 1].map(|n| bench.objectives[0].cost(&runs[n]).max(1.0));
+    Ok(vec![WeakerGuarantee {
+        name: "synchronous=normal".to_owned(),
+        with: label(&bench.space.stock, best),
+        ratio: costs / weaker,
+        loses: "the last commits before a power cut".to_owned(),
+    }])
+}
+
+fn applied(change: &Change) -> Applied {
+    Applied {
+        name: change.name.to_owned(),
+        old_value: change.old_value.clone(),
+        new_value: change.new_value.clone(),
+        reason: change.reason.clone(),
+        undo: change.undo.clone(),
+    }
+}
+
+fn gain(objective: Objective, from: &str, to: &str, interval: Interval) -> Gain {
+    let Interval { ratio, low, high } = interval;
+    // A document has no infinite number.
+    let high = high.min(f64::MAX);
+    Gain { metric: objective.metric().to_owned(), from: from.to_owned(), to: to.to_owned(), ratio, low, high }
+}
+
+/// The confirmed gain of what is recommended.
+fn chosen_gain(confirmation: &Confirmation<Settings>, objective: Objective) -> Gain {
+    let is_candidate = confirmation.best == confirmation.candidate;
+    let interval = if is_candidate { confirmation.over_stock } else { confirmation.checklist };
+    gain(objective, DEFAULT, BEST, interval[0])
+}
+
+/// Every confirmed ratio.
+fn gains(confirmation: &Confirmation<Settings>, objectives: &[Objective]) -> Vec<Gain> {
+    let is_candidate = confirmation.best == confirmation.candidate;
+    let to = if is_candidate { BEST } else { "candidate" };
+    let of = |(n, objective): (usize, &Objective)| {
+        [
+            gain(*objective, DEFAULT, to, confirmation.over_stock[n]),
+            gain(*objective, DEFAULT, CHECKLIST, confirmation.checklist[n]),
+            gain(*objective, CHECKLIST, to, confirmation.over_checklist[n]),
+        ]
+    };
+    objectives.iter().enumerate().flat_map(of).collect()
+}
+
+/// The largest difference that the confirmation does not exclude.
+fn resolution(confirmation: &Confirmation<Settings>) -> f64 {
+    let Interval { low, high, .. } = confirmation.over_stock[0];
+    high.max(1.0 / low.max(f64::MIN_POSITIVE)).min(f64::MAX)
+}
+
+fn part<'a>(outcome: &'a Outcome<Settings>, name: &str) -> Option<&'a crate::search::Part> {
+    outcome.parts.iter().find(|part| part.name == name && part.gain.ratio.is_finite())
+}
+
+fn proposal(change: &Change, outcome: &Outcome<Settings>, objective: Objective) -> Proposal {
+    // Measured for the candidate only.
+    let is_candidate = outcome.confirmation.best == outcome.confirmation.candidate;
+    let part = part(outcome, change.name).filter(|part| is_candidate && part.is_kept);
+    Proposal {
+        name: change.name.to_owned(),
+        old_value: change.old_value.clone(),
+        new_value: change.new_value.clone(),
+        reason: change.reason.clone(),
+        kind: change.kind,
+        is_memory: change.is_memory,
+        gain: part.map(|part| gain(objective, "without", "with", part.gain)),
+        apply: change.apply.clone(),
+        undo: change.undo.clone(),
+    }
+}
+
+/// The changes of the winner that did not bring their price.
+fn declined(space: &Space, outcome: &Outcome<Settings>, objective: Objective) -> Vec<Declined> {
+    let raced = outcome.front.first().map(|winner| space.changes(&winner.configuration)).unwrap_or_default();
+    let dropped = |change: &Change| part(outcome, change.name).filter(|part| !part.is_kept);
+    let declined = raced.into_iter().filter_map(|change| {
+        let part = dropped(&change)?;
+        Some(Declined {
+            name: change.name.to_owned(),
+            new_value: change.new_value,
+            kind: change.kind,
+            gain: gain(objective, "without", "with", part.gain),
+            price: part.price,
+        })
+    });
+    declined.collect()
+}
+
+/// Every configuration that was tried, the best first.
+fn candidates(space: &Space, outcome: &Outcome<Settings>, objectives: &[Objective]) -> Vec<Candidate> {
+    let confirmation = &outcome.confirmation;
+    let candidate = |settings: &Settings, stage: &str, ratios: Vec<f64>, interval: Option<Interval>| Candidate {
+        label: label(&space.stock, settings),
+        stage: stage.to_owned(),
+        kind: space.changes(settings).iter().map(|change| change.kind).max(),
+        page_bytes: settings.page.bytes(),
+        page_cache_bytes: settings.page_cache.bytes(),
+        journal_mode: settings.journal.name().to_owned(),
+        wal_autocheckpoint: settings.checkpoint_pages,
+        techniques: settings.vfs.parameters(),
+        ratios,
+        low: interval.map(|interval| interval.low),
+        high: interval.map(|interval| interval.high).filter(|high| high.is_finite()),
+        is_on_front: outcome.front.iter().any(|front| front.configuration == *settings),
+    };
+    let of = |intervals: &[Interval; 2]| objectives.iter().enumerate().map(|(n, _)| intervals[n].ratio).collect();
+    let confirmed = [(confirmation.candidate, &confirmation.over_stock), (space.checklist(), &confirmation.checklist)];
+    let mut all: Vec<Candidate> = Vec::new();
+    for (settings, intervals) in confirmed {
+        if settings != space.stock && all.iter().all(|known| known.label != label(&space.stock, &settings)) {
+            all.push(candidate(&settings, "confirmed", of(intervals), Some(intervals[0])));
+        }
+    }
+    let is_confirmed = |settings: &Settings| confirmed.iter().any(|(known, _)| known == settings);
+    for tried in outcome.tried.iter().filter(|tried| !is_confirmed(&tried.configuration)) {
+        let ratios = objectives.iter().enumerate().map(|(n, _)| tried.gain()[n].exp()).collect();
+        let logs: Vec<f64> = tried.raced.iter().map(|costs| costs[0]).collect();
+        let (stage, interval) = match logs.len() {
+            0 => ("screened", None),
+            1 => ("raced", None),
+            _ => ("raced", Some(likely(&logs))),
+        };
+        all.push(candidate(&tried.configuration, stage, ratios, interval));
+    }
+    all.sort_by(|a, b| b.ratios[0].total_cmp(&a.ratios[0]));
+    all
+}
+
+fn recommendation(c: &Comparison) -> Recommendation {
+    let recommend = |run: &str, reason: String| Recommendation { run: run.to_owned(), reason };
+    let count = c.candidates.len() + 1;
+    match &c.gain {
+        Some(gain) => {
+            let names: Vec<&str> = c.proposals.iter().map(|proposal| proposal.name.as_str()).collect();
+            recommend(
+                "after",
+                format!(
+                    "Apply {}: {:.2} times as good as the present settings in {} ({:.2} to {:.2}), the best of {count} \
+                     configurations.",
+                    names.join(", "),
+                    gain.ratio,
+                    c.objectives[0].name(),
+                    gain.low,
+                    gain.high
+                ),
+            )
+        }
+        None => recommend(
+            "default_page_size",
+            format!(
+                "Keep the present settings: of {count} configurations none was better by more than the {:.1} % that \
+                 could be seen.",
+                100.0 * (c.resolution - 1.0)
+            ),
+        ),
+    }
+}
