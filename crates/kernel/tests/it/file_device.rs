@@ -38,7 +38,10 @@ fn reads_overlap_on_the_drive_and_take_what_the_drive_takes() {
     let drive = SimulatedSsd::new(DeviceConfig::preset("samsung-960-evo").unwrap(), 1).unwrap();
     let kernel = Kernel::new(drive, KernelConfig::default()).unwrap();
     let mut file = KernelFile::create(kernel, ByteSize::mib(64)).unwrap();
-    (0..64).for_each(|number| file.submit(Request::write(ByteSize::mib(number), ByteSize::mib(1))).unwrap());
+    let longest = file.info().max_transfer;
+    assert_eq!(longest, ByteSize::kib(256), "127 pages, as a power of two");
+    let places = (0..256).map(|number| ByteSize(number * longest.0));
+    places.for_each(|place| file.submit(Request::write(place, longest)).unwrap());
     file.submit(Request::flush()).unwrap();
     assert!(drain(&mut file).iter().all(|done| done.result.is_ok()));
     let mut dice = Dice(3);
