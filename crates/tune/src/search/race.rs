@@ -83,6 +83,7 @@ impl<B: Bench> Search<'_, B> {
     /// Leaves out the changes of the winner that do not bring their price, one after the other, the costliest first.
     pub(super) fn prune(&mut self, winner: B::Configuration) -> Result<(B::Configuration, Vec<Part>), TuneError> {
         let (mut best, mut dropped) = (winner, Vec::<Part>::new());
+        let mut earlier = Vec::<Part>::new();
         let mut measured = Measured { of: Vec::new() };
         loop {
             let changes = self.bench.simpler(&best);
@@ -93,11 +94,17 @@ impl<B: Bench> Search<'_, B> {
                 std::iter::once(best.clone()).chain(changes.iter().map(|change| change.without.clone())).collect();
             self.bench.report(Stage::Prune, None);
             self.measure_for_pruning(&all, &mut measured)?;
-            let parts: Vec<Part> = changes.iter().map(|change| measured.part(change, &best)).collect();
+            // Where time ended, what a change brought beside one that was left out since is the best that is known.
+            let known = |part: Part| match earlier.iter().find(|known| known.name == part.name) {
+                Some(known) if part.gain.ratio.is_nan() => known.clone(),
+                _ => part,
+            };
+            let parts: Vec<Part> = changes.iter().map(|change| known(measured.part(change, &best))).collect();
             match parts.iter().position(|part| !part.is_kept) {
                 Some(n) => {
                     best = changes[n].without.clone();
                     dropped.push(parts[n].clone());
+                    earlier = parts;
                 }
                 None => return Ok((best, parts.into_iter().chain(dropped).collect())),
             }

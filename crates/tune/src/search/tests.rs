@@ -169,6 +169,21 @@ fn a_budget_cuts_screening_and_race_but_never_the_confirmation() {
 }
 
 #[test]
+fn what_each_change_brings_is_known_even_where_time_ends_while_the_winner_is_pruned() {
+    // The technique gains too little and is dropped; the budget ends before the rest is measured again.
+    let cost = |[page, _, journal, technique]: Point| {
+        let by_page = if page == 4 { 0.5 } else { 1.0 };
+        same(100.0 * by_page * if journal == 1 { 0.8 } else { 1.0 } * if technique == 1 { 0.97 } else { 1.0 })
+    };
+    for budget in [80, 90, 100, 110, 120] {
+        let outcome = search(&mut MadeUp { budget, price: 1.1, ..MadeUp::new(cost) }, start(), 1).unwrap();
+        let dropped = outcome.parts.iter().find(|part| !part.is_kept && part.gain.ratio.is_finite());
+        let kept = outcome.parts.iter().filter(|part| part.is_kept);
+        assert!(dropped.is_none() || kept.clone().all(|part| part.gain.ratio.is_finite()), "{:?}", outcome.parts);
+    }
+}
+
+#[test]
 fn two_objectives_have_a_front_with_both_ends() {
     // Long pages are faster and write more.
     let cost = |[page, ..]: Point| [100.0 - 10.0 * page as f64, 100.0 + 30.0 * page as f64];
