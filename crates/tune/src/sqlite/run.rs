@@ -211,7 +211,7 @@ fn write_log_back(session: &Session, db: &Connection, settings: &Settings) -> Re
         return Ok(Nanos(0));
     }
     let started = session.vfs().now();
-    session.batch(db, "PRAGMA wal_checkpoint(TRUNCATE)")?;
+    session.batch(db, "PRAGMA main.wal_checkpoint(TRUNCATE)")?;
     Ok(session.vfs().now().since(started))
 }
 
