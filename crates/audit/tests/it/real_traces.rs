@@ -37,11 +37,14 @@ fn a_virtual_machine_writes_mostly_off_the_unit_and_its_costs_are_of_the_window(
 
 #[test]
 fn the_traces_of_mqsim_are_judged_as_traces_of_a_device() {
-    for (name, requests) in [("mqsim/tpcc-small.trace.gz", 6_999), ("mqsim/wsrch-small.trace.gz", 24_783)] {
+    // What a search engine reads is judged, and no setting of its system would change it.
+    let traces = [("mqsim/tpcc-small.trace.gz", 6_999, true), ("mqsim/wsrch-small.trace.gz", 24_783, false)];
+    for (name, requests, is_violated) in traces {
         let Some(path) = shared(name) else { continue };
         let audit = audited(&path);
         assert_eq!(audit.simulated.as_ref().unwrap().trace_requests, requests, "{name}");
-        assert!(audit.is_violated(), "{name}");
+        assert_eq!(audit.is_violated(), is_violated, "{name}");
+        assert!(audit.findings.iter().any(|finding| finding.violations > 0), "{name}");
         assert!(why_open(&audit, Rule::PagesOfWriteUnit).contains("which file is the database"), "{name}");
     }
 }
