@@ -5,8 +5,7 @@ use clap::CommandFactory;
 use crate::arguments::Arguments;
 
 const PURPOSE: &str = "\
-flashwise fits a database to the SSD it runs on: it measures the hidden
-parameters of the drive, finds I/O that wastes time, and recommends settings.
+flashwise fits a database to its SSD: it learns the drive and finds settings.
 
   flashwise fit sqlite                             try it, on a simulated drive
   flashwise learn /mnt/ssd --profile ssd.toml      measure the drive of /mnt/ssd

@@ -21,7 +21,7 @@ pub enum FitDatabase {
 /// Examples of `fit sqlite`.
 const EXAMPLES: &str = "\
 Examples:
-  flashwise fit sqlite                          # built-in workload, simulated drive
+  flashwise fit sqlite                          # on a simulated drive
   flashwise fit sqlite --on /mnt/ssd            # on the drive of this directory
   flashwise fit sqlite app.db --sql queries.sql
   flashwise fit sqlite app.db --sql queries.sql --profile ssd.toml --apply

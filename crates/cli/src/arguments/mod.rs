@@ -164,6 +164,11 @@ Examples:
 #[derive(Debug, Subcommand)]
 pub enum TuneDatabase {
     /// Same as `fit sqlite`
+    #[command(after_help = "\
+Examples:
+  flashwise tune sqlite app.db --sql queries.sql --profile ssd.toml
+
+`flashwise fit sqlite --help` has more.")]
     Sqlite(Box<FitSqlite>),
     /// Recommend settings for a PostgreSQL server
     ///
