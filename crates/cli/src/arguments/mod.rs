@@ -74,7 +74,7 @@ pub struct Arguments {
 /// The commands, each described in one line of the short screen.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Find the best settings of a database for a drive, and confirm the gain
+    /// Find the best settings for a drive, and confirm the gain
     #[command(
         subcommand,
         after_help = "Examples:\n  flashwise fit sqlite\n  flashwise fit sqlite app.db --sql queries.sql"
