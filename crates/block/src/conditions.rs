@@ -97,9 +97,9 @@ fn virtual_by(disk: &Path) -> Option<String> {
     if name.starts_with("xvd") {
         return Some("Xen".to_owned());
     }
-    let told = ["model", "vendor"].map(|file| fs::read_to_string(disk.join("device").join(file)).unwrap_or_default());
-    let told = told.into_iter().map(|text| text.trim().to_owned());
-    told.into_iter().find(|text| HYPERVISORS.iter().any(|word| text.to_uppercase().contains(word)))
+    let names = ["model", "vendor"].map(|file| fs::read_to_string(disk.join("device").join(file)).unwrap_or_default());
+    let names = names.into_iter().map(|text| text.trim().to_owned());
+    names.into_iter().find(|text| HYPERVISORS.iter().any(|word| text.to_uppercase().contains(word)))
 }
 
 fn ticks(stat: &str) -> Option<u64> {

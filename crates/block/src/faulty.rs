@@ -11,10 +11,7 @@
 
 use std::collections::VecDeque;
 
-use crate::{
-    BlockDevice, BlockError, ByteSize, Completion, DeviceCounters, DeviceInfo, ExtentMap, Nanos, Operation,
-    PlacementUnknown, Request,
-};
+use crate::{BlockDevice, BlockError, ByteSize, Completion, Nanos, Operation, Request};
 
 /// The injected fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,13 +174,7 @@ fn failure(request: &Request, errno: i32, why: &str) -> BlockError {
 }
 
 impl<D: BlockDevice> BlockDevice for FaultyDevice<D> {
-    fn info(&self) -> &DeviceInfo {
-        self.drive.info()
-    }
-
-    fn now(&self) -> Nanos {
-        self.drive.now()
-    }
+    crate::forward!(drive: info now counters writable extents);
 
     fn submit(&mut self, mut request: Request) -> Result<(), BlockError> {
         if let Some(lost) = &self.lost {
@@ -258,24 +249,12 @@ impl<D: BlockDevice> BlockDevice for FaultyDevice<D> {
             None => self.drive.pause(duration),
         }
     }
-
-    fn counters(&self) -> DeviceCounters {
-        self.drive.counters()
-    }
-
-    fn writable(&self) -> ByteSize {
-        self.drive.writable()
-    }
-
-    fn extents(&self) -> Result<ExtentMap, PlacementUnknown> {
-        self.drive.extents()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Clock, execute};
+    use crate::{Clock, DeviceCounters, DeviceInfo, execute};
 
     /// A drive that takes 10 us for each request, one after the other.
     struct Simple {

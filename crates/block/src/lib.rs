@@ -22,6 +22,7 @@ mod error;
 mod extents;
 mod faulty;
 mod file;
+mod forward;
 pub mod input;
 pub mod interrupt;
 mod latency;

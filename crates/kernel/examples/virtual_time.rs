@@ -5,9 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use flashwise_block::{
-    BlockDevice, BlockError, ByteSize, Completion, DeviceCounters, DeviceInfo, Nanos, Operation, Request,
-};
+use flashwise_block::{BlockDevice, BlockError, ByteSize, Completion, Nanos, Operation, Request};
 use flashwise_kernel::{FileHandle, Kernel, KernelConfig, OpenOptions};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
@@ -37,12 +35,8 @@ impl Noting {
 }
 
 impl BlockDevice for Noting {
-    fn info(&self) -> &DeviceInfo {
-        self.drive.info()
-    }
-    fn now(&self) -> Nanos {
-        self.drive.now()
-    }
+    flashwise_block::forward!(drive: info now outstanding counters);
+
     fn submit(&mut self, request: Request) -> Result<(), BlockError> {
         let Request { operation, offset, length, fua, .. } = request;
         self.note(|| Asked::Submit { operation, offset, length, fua });
@@ -59,15 +53,9 @@ impl BlockDevice for Noting {
         }
         Ok(polled)
     }
-    fn outstanding(&self) -> usize {
-        self.drive.outstanding()
-    }
     fn pause(&mut self, duration: Nanos) -> Result<(), BlockError> {
         self.note(|| Asked::Pause(duration));
         self.drive.pause(duration)
-    }
-    fn counters(&self) -> DeviceCounters {
-        self.drive.counters()
     }
 }
 

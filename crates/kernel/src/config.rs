@@ -21,6 +21,18 @@ impl FileSystemKind {
     /// Every one, with its name.
     pub const ALL: [(&str, Self); 2] = [("ext4", Self::Ext4), ("xfs", Self::Xfs)];
 
+    /// The one of that name.
+    ///
+    /// # Errors
+    /// The names that there are, with the one that was probably meant.
+    pub fn named(name: &str) -> std::result::Result<Self, String> {
+        let found = Self::ALL.iter().find(|(known, _)| *known == name).map(|&(_, kind)| kind);
+        found.ok_or_else(|| {
+            let known = flashwise_block::names::choices(name, Self::ALL.iter().map(|&(known, _)| known));
+            format!("--file-system {name}: unknown file system; {known}")
+        })
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {

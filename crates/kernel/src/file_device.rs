@@ -9,8 +9,8 @@
 use std::collections::VecDeque;
 
 use flashwise_block::{
-    BlockDevice, BlockError, ByteSize, Clock, Completion, DeviceCounters, DeviceInfo, Extent, ExtentMap, Nanos,
-    Operation, PlacementUnknown, Request,
+    BlockDevice, BlockError, ByteSize, Clock, Completion, DeviceCounters, DeviceInfo, ExtentMap, Nanos, Operation,
+    PlacementUnknown, Request,
 };
 
 use crate::fs::inode::Ino;
@@ -230,9 +230,6 @@ impl<D: BlockDevice> BlockDevice for KernelFile<D> {
 
     fn extents(&self) -> Result<ExtentMap, PlacementUnknown> {
         let status = self.kernel.status(FILE).map_err(|error| PlacementUnknown(error.to_string()))?;
-        let extents = status.extents.into_iter();
-        let extents = extents.map(|(offset, drive_offset, length)| Extent { offset, drive_offset, length });
-        let drive = self.kernel.device().info();
-        ExtentMap::new(drive.name.clone(), extents.collect(), self.info.capacity)
+        status.map(&self.kernel.device().info().name)
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use flashwise_block::{BlockDevice, BlockError, ByteSize, DeviceCounters, Nanos, Operation};
+use flashwise_block::{
+    BlockDevice, BlockError, ByteSize, DeviceCounters, Extent, ExtentMap, Nanos, Operation, PlacementUnknown,
+};
 use rustc_hash::FxBuildHasher;
 use serde::{Deserialize, Serialize};
 
@@ -98,6 +100,18 @@ pub struct FileStatus {
     pub extents: Vec<(ByteSize, ByteSize, ByteSize)>,
     /// Bytes in dirty pages.
     pub dirty: ByteSize,
+}
+
+impl FileStatus {
+    /// Where its bytes are on a drive of that name.
+    ///
+    /// # Errors
+    /// [`PlacementUnknown`] where the extents do not make a map.
+    pub fn map(self, drive: &str) -> std::result::Result<ExtentMap, PlacementUnknown> {
+        let extents = self.extents.into_iter();
+        let extents = extents.map(|(offset, drive_offset, length)| Extent { offset, drive_offset, length });
+        ExtentMap::new(drive, extents.collect(), self.size)
+    }
 }
 
 /// A kernel with one file system on one drive.

@@ -64,7 +64,7 @@ pub(crate) fn encode(generation: u64, number: u64, identity: u64, runs: &Runs) -
     runs.iter().for_each(|(_, data)| batch.extend_from_slice(data));
     let checksum = checksum(&batch);
     batch[CHECKSUM_AT..HEAD].copy_from_slice(&checksum.to_le_bytes());
-    debug_assert_eq!(batch.len(), length, "the head tells the length, by which a reader finds the next one");
+    debug_assert_eq!(batch.len(), length, "the head has the length, by which a reader finds the next one");
     batch.resize(length.next_multiple_of(BLOCK as usize), 0);
     batch
 }

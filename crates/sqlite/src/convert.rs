@@ -488,7 +488,7 @@ fn place(file: &File, length: u64, chunk: u64) -> u64 {
 }
 
 /// Where the drive's chunks start in most of a file's bytes, modulo the chunk.
-fn border(extents: &ExtentMap, chunk: u64) -> u64 {
+pub(crate) fn border(extents: &ExtentMap, chunk: u64) -> u64 {
     let mut bytes_of: BTreeMap<u64, u64> = BTreeMap::new();
     for Extent { offset, drive_offset, length } in extents.extents() {
         let border = (offset.0 % chunk + chunk - drive_offset.0 % chunk) % chunk;

@@ -24,7 +24,8 @@ use libsqlite3_sys as sqlite;
 
 use crate::SqliteError;
 use crate::bytes::Span;
-use crate::error::Failure;
+use crate::convert::border;
+use crate::error::{Failure, checked_end};
 use crate::ffi::{LONGEST, thread_cpu_ns};
 use crate::layout::cut;
 use crate::ledger::Ledger;
@@ -346,7 +347,7 @@ impl Medium for MountedFiles {
             return Ok(());
         }
         let handle = self.handle(file)?;
-        let end = offset + data.len() as u64;
+        let end = checked_end(offset, data.len() as u64)?;
         let pieces = match how {
             Cut::Whole => vec![Span { start: offset, length: data.len() as u64 }],
             Cut::Chunks(chunks) => cut(offset, data.len() as u64, chunks, LONGEST as u64),
@@ -415,13 +416,9 @@ impl Medium for MountedFiles {
             .call(Operation::Write, file.role, |kernel| kernel.fallocate(handle, ByteSize(0), room, Allocate::Grow));
         self.grow(file.id, room.0);
         let name = &self.files.get(&file.id)?.name;
-        let status = self.kernel.as_ref()?.status(name).ok().filter(|_| allocated.is_ok())?;
-        let mut bytes_of: BTreeMap<u64, u64> = BTreeMap::new();
-        for (offset, place, length) in status.extents {
-            *bytes_of.entry((offset.0 % chunk + chunk - place.0 % chunk) % chunk).or_default() += length.0;
-        }
-        let most = bytes_of.into_iter().max_by_key(|&(border, bytes)| (bytes, std::cmp::Reverse(border)));
-        most.map(|(border, _)| border)
+        let kernel = self.kernel.as_ref().filter(|_| allocated.is_ok())?;
+        let map = kernel.status(name).ok()?.map(&kernel.device().info().name).ok()?;
+        Some(border(&map, chunk))
     }
 
     fn share_memory(&mut self, file: FileRef<'_>, bytes: u64) {

@@ -126,7 +126,7 @@ struct Case {
 
 /// Cuts the power at request `cut_at`, and looks; `false` if the workload ended before.
 fn cut(case: &Case, on: On, options: VfsOptions, states: &[Rows], block: u64, cut_at: u64, chance: u64) -> bool {
-    let told = format!(
+    let case_in_words = format!(
         "{} | {} | {on:?} | blocks of {block} | cut at request {cut_at}, chance {chance}",
         case.techniques, case.setup
     );
@@ -142,16 +142,16 @@ fn cut(case: &Case, on: On, options: VfsOptions, states: &[Rows], block: u64, cu
 
     let db = open("a.db", vfs.name());
     db.execute_batch(case.reopen).unwrap();
-    assert_eq!(integrity(&db), "ok", "{told}");
+    assert_eq!(integrity(&db), "ok", "{case_in_words}");
     let is_there: bool =
         db.query_row("SELECT count(*) > 0 FROM sqlite_schema WHERE name = 't'", [], |row| row.get(0)).unwrap();
-    assert!(is_there || acknowledged == 0, "{told}: {acknowledged} transactions are gone");
+    assert!(is_there || acknowledged == 0, "{case_in_words}: {acknowledged} transactions are gone");
     if is_there {
         let found = rows(&db).unwrap();
         let next = states.get(acknowledged + 1);
         assert!(
             found == states[acknowledged] || Some(&found) == next,
-            "{told}: neither the {acknowledged} acknowledged transactions nor one more"
+            "{case_in_words}: neither the {acknowledged} acknowledged transactions nor one more"
         );
         transaction(&db, 1).unwrap();
     }

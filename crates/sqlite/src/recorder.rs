@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flashwise_block::{
-    BlockDevice, BlockError, ByteSize, Completion, DeviceCounters, DeviceInfo, ExtentMap, Nanos, PlacementUnknown,
-    Request,
-};
+use flashwise_block::{BlockDevice, BlockError, ByteSize, Completion, Request};
 use flashwise_trace::{FileRole, IoRecord};
 
 /// A drive with a record of its requests.
@@ -43,13 +40,7 @@ impl Recorder {
 }
 
 impl BlockDevice for Recorder {
-    fn info(&self) -> &DeviceInfo {
-        self.device.info()
-    }
-
-    fn now(&self) -> Nanos {
-        self.device.now()
-    }
+    flashwise_block::forward!(device: info now outstanding pause counters writable extents);
 
     fn submit(&mut self, request: Request) -> Result<(), BlockError> {
         if self.recording {
@@ -66,25 +57,5 @@ impl BlockDevice for Recorder {
     fn poll(&mut self) -> Result<Option<Completion>, BlockError> {
         let completion = self.device.poll()?;
         Ok(self.note(completion))
-    }
-
-    fn outstanding(&self) -> usize {
-        self.device.outstanding()
-    }
-
-    fn pause(&mut self, duration: Nanos) -> Result<(), BlockError> {
-        self.device.pause(duration)
-    }
-
-    fn counters(&self) -> DeviceCounters {
-        self.device.counters()
-    }
-
-    fn writable(&self) -> ByteSize {
-        self.device.writable()
-    }
-
-    fn extents(&self) -> Result<ExtentMap, PlacementUnknown> {
-        self.device.extents()
     }
 }

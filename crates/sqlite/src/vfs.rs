@@ -580,26 +580,10 @@ mod tests {
     fn a_panic_in_the_device_is_an_error_to_sqlite_and_stays_one() {
         struct Broken(Box<TestDrive>);
         impl BlockDevice for Broken {
-            fn info(&self) -> &flashwise_block::DeviceInfo {
-                self.0.info()
-            }
-            fn now(&self) -> Nanos {
-                self.0.now()
-            }
+            flashwise_block::forward!(0: info now wait outstanding pause counters);
+
             fn submit(&mut self, _: flashwise_block::Request) -> Result<(), flashwise_block::BlockError> {
                 panic!("told to panic")
-            }
-            fn wait(&mut self) -> Result<Option<flashwise_block::Completion>, flashwise_block::BlockError> {
-                self.0.wait()
-            }
-            fn outstanding(&self) -> usize {
-                self.0.outstanding()
-            }
-            fn pause(&mut self, duration: Nanos) -> Result<(), flashwise_block::BlockError> {
-                self.0.pause(duration)
-            }
-            fn counters(&self) -> DeviceCounters {
-                self.0.counters()
             }
         }
         let device = Box::new(Broken(TestDrive::new(8, 512).0));

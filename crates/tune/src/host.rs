@@ -61,7 +61,8 @@ impl Host {
         if file_system == NO_FILE_SYSTEM {
             return Ok(Self::Bare);
         }
-        let file_system = file_system_named(file_system)?;
+        let file_system = FileSystemKind::named(file_system)
+            .map_err(|why| TuneError::Options(format!("{why}, or {NO_FILE_SYSTEM} for the bare drive")))?;
         let kernel = Box::new(KernelConfig { file_system, memory, ..KernelConfig::default() });
         Ok(Self::Linux { kernel, program })
     }
@@ -101,16 +102,6 @@ impl Host {
             }
         }
     }
-}
-
-/// A file system by its name.
-fn file_system_named(name: &str) -> Result<FileSystemKind, TuneError> {
-    let known = || FileSystemKind::ALL.iter().map(|&(known, _)| known).chain([NO_FILE_SYSTEM]);
-    let found = FileSystemKind::ALL.iter().find(|(known, _)| *known == name).map(|&(_, kind)| kind);
-    found.ok_or_else(|| {
-        let known = flashwise_block::names::choices(name, known());
-        TuneError::Options(format!("--file-system {name}: unknown file system; {known}"))
-    })
 }
 
 /// Memory of this machine that is free for a page cache; 4 GiB where that cannot be known.

@@ -29,7 +29,8 @@ pub fn run(
         return Err(Failure::usage("--file-system runs one program: give a workload of one flow"));
     };
     let kernel = KernelConfig {
-        file_system: file_system(options.file_system.as_deref().unwrap_or_default())?,
+        file_system: FileSystemKind::named(options.file_system.as_deref().unwrap_or_default())
+            .map_err(Failure::usage)?,
         memory: options.memory.unwrap_or_else(free_memory),
         ..KernelConfig::default()
     };
@@ -47,14 +48,6 @@ pub fn run(
     })?;
     output.print(&found, |style| render_file_run(&found, style))?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn file_system(name: &str) -> Result<FileSystemKind, Failure> {
-    let found = FileSystemKind::ALL.iter().find(|(known, _)| *known == name).map(|&(_, kind)| kind);
-    found.ok_or_else(|| {
-        let known = flashwise_block::names::choices(name, FileSystemKind::ALL.iter().map(|&(known, _)| known));
-        Failure::usage(format!("--file-system {name}: unknown file system; {known}"))
-    })
 }
 
 fn sync(options: &SimulateArguments) -> Option<SyncEvery> {

@@ -132,7 +132,7 @@ fn the_page_has_a_line_a_policy_over_the_sizes_and_bars_where_there_is_one_size(
     for words in ["Misses", "Pages written back", "arc, COW-X(8)", "lru, 20 frames: ", "<polyline", "All pools"] {
         assert!(lines.contains(words), "{words} is not on the page");
     }
-    assert!(lines.contains("series s1 dashed") && lines.contains("series s1\""), "ACE is told from the classic way");
+    assert!(lines.contains("series s1 dashed") && lines.contains("series s1\""), "ACE differs from the classic way");
     assert!(!lines.contains("Modelled cost"), "nobody asked for costs");
     let bars = page("10");
     assert!(!bars.contains("<polyline") && bars.contains("<rect"), "one size has no line");

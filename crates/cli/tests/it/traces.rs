@@ -67,11 +67,11 @@ fn a_text_of_columns_is_read_by_its_layout_by_every_verb() {
 fn devices_that_are_laid_over_one_another_are_told() {
     let place = Place::new();
     place.write("two.csv", "1,W,0,4096,1577808000000000\n2,R,0,4096,1577808000002000\n");
-    let told = "2 devices of the trace are replayed on the same addresses";
+    let errors = "2 devices of the trace are replayed on the same addresses";
     let simulated = place.run(&["simulate", "samsung-960-evo", "two.csv"]).expect(0);
-    assert!(simulated.stdout.split_whitespace().collect::<Vec<_>>().join(" ").contains(told), "{}", simulated.stdout);
+    assert!(simulated.stdout.split_whitespace().collect::<Vec<_>>().join(" ").contains(errors), "{}", simulated.stdout);
     let replayed = place.run(&["trace", "replay", "two.csv"]).expect(0);
-    assert!(replayed.stderr.contains(told), "{}", replayed.stderr);
+    assert!(replayed.stderr.contains(errors), "{}", replayed.stderr);
 }
 
 #[test]
@@ -105,9 +105,9 @@ fn generated_traces_are_the_same_for_the_same_seed() {
 #[test]
 fn simulate_takes_any_trace_and_workloads_by_name() {
     let place = with_traces();
-    let told = place.run(&["simulate", "samsung-960-evo", "web.csv", "-o", "json"]).expect(0);
-    assert_eq!(told.document()["schema"], "flashwise.simulation");
-    assert!(told.stderr.contains("web.csv: read as msr: "), "{}", told.stderr);
+    let errors = place.run(&["simulate", "samsung-960-evo", "web.csv", "-o", "json"]).expect(0);
+    assert_eq!(errors.document()["schema"], "flashwise.simulation");
+    assert!(errors.stderr.contains("web.csv: read as msr: "), "{}", errors.stderr);
     place.run(&["simulate", "samsung-960-evo", "ssdiq-uniform", "--requests", "200"]).expect(0);
 }
 
@@ -117,9 +117,9 @@ fn audit_takes_any_trace_and_passes_over_as_many_bad_lines_as_is_asked() {
     place.write("t.mqsim", &format!("{MQSIM}garbage\n"));
     let line = place.fails(1, &["audit", "t.mqsim", "--profile", "p.toml"]);
     assert!(line.contains("t.mqsim: line 4: it has 1 of five fields") && line.contains("'garbage'"), "{line}");
-    let told = place.run(&["audit", "t.mqsim", "--profile", "p.toml", "--skip-bad-lines", "1", "-o", "json"]);
-    assert!([0, 3].contains(&told.code), "{}", told.stderr);
-    assert_eq!(told.document()["schema"], "flashwise.findings");
+    let errors = place.run(&["audit", "t.mqsim", "--profile", "p.toml", "--skip-bad-lines", "1", "-o", "json"]);
+    assert!([0, 3].contains(&errors.code), "{}", errors.stderr);
+    assert_eq!(errors.document()["schema"], "flashwise.findings");
 }
 
 #[test]
@@ -145,8 +145,8 @@ fn what_cannot_be_done_with_a_trace_is_told_with_the_way_out() {
         format!("$ flashwise {}\n{}\nexit code {code}\n", arguments.join(" "), place.fails(code, arguments))
     });
     insta::assert_snapshot!("trace_mistakes", lines.join("\n"));
-    let told = place.run(&["trace", "convert", "t.mqsim", "-", "--to", "msr", "-o", "json"]).expect(2);
-    assert_eq!(told.document()["error"]["exit_code"], 2);
+    let errors = place.run(&["trace", "convert", "t.mqsim", "-", "--to", "msr", "-o", "json"]).expect(2);
+    assert_eq!(errors.document()["error"]["exit_code"], 2);
 }
 
 #[test]
@@ -180,9 +180,9 @@ fn tpcc_is_run_for_real_and_its_pages_are_a_trace() {
     assert!(text.stdout.lines().all(|line| line.chars().count() <= 80), "{}", text.stdout);
     let pages = place.read("t.pages");
     assert!(pages.lines().all(|line| line.starts_with("R ") || line.starts_with("W ")), "{pages}");
-    let told =
+    let errors =
         place.run(&[&["trace", "tpcc", "again.pages.zst", "--to", "pages", "-o", "json"], &options[..]].concat());
-    let document = told.expect(0).document();
+    let document = errors.expect(0).document();
     assert_eq!(
         (&document["schema"], &document["transactions"]["new_order"]),
         (&"flashwise.trace-tpcc".into(), &50.into())
@@ -216,8 +216,8 @@ fn the_files_of_blktrace_are_one_trace_for_every_verb() {
         place.run(&["trace", "convert", name, "a.csv"]).expect(0);
         assert!(place.read("a.csv").contains(",write,unknown,4096,4096,80000"), "{}", place.read("a.csv"));
         std::fs::remove_file(place.path("a.csv")).unwrap();
-        let told = place.run(&["audit", name, "--profile", "p.toml"]).expect(0).stderr;
-        assert!(told.contains("read as blktrace: blktrace files, one per CPU, merged by time"), "{told}");
+        let errors = place.run(&["audit", name, "--profile", "p.toml"]).expect(0).stderr;
+        assert!(errors.contains("read as blktrace: blktrace files, one per CPU, merged by time"), "{errors}");
     }
     for name in ["t", "t/sda.blktrace.1"] {
         let document = place.run(&["simulate", "samsung-960-evo", name, "-o", "json"]).expect(0).document();
@@ -226,8 +226,8 @@ fn the_files_of_blktrace_are_one_trace_for_every_verb() {
     }
     std::fs::create_dir(place.path("t/empty")).unwrap();
     for verb in [&["simulate", "samsung-960-evo", "t/empty"][..], &["trace", "replay", "t/empty"]] {
-        let told = place.run(verb).expect(1).stderr;
-        assert!(told.contains("a directory without blktrace files"), "{told}");
+        let errors = place.run(verb).expect(1).stderr;
+        assert!(errors.contains("a directory without blktrace files"), "{errors}");
     }
 }
 

@@ -3,9 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use flashwise_block::{
-    BlockDevice, BlockError, ByteSize, Completion, DeviceCounters, DeviceInfo, Nanos, Operation, Request,
-};
+use flashwise_block::{BlockDevice, BlockError, ByteSize, Completion, Nanos, Operation};
 use flashwise_kernel::{
     Advice, Allocate, FileHandle, Kernel, KernelConfig, MapHandle, OpenOptions, QueueLimits, SyncRange,
 };
@@ -73,17 +71,7 @@ impl<D: BlockDevice> Attached<D> {
 }
 
 impl<D: BlockDevice> BlockDevice for Attached<D> {
-    fn info(&self) -> &DeviceInfo {
-        self.drive.info()
-    }
-
-    fn now(&self) -> Nanos {
-        self.drive.now()
-    }
-
-    fn submit(&mut self, request: Request) -> Result<(), BlockError> {
-        self.drive.submit(request)
-    }
+    flashwise_block::forward!(drive: info now submit pause counters);
 
     fn wait(&mut self) -> Result<Option<Completion>, BlockError> {
         loop {
@@ -111,14 +99,6 @@ impl<D: BlockDevice> BlockDevice for Attached<D> {
 
     fn outstanding(&self) -> usize {
         self.drive.outstanding() + self.held.len()
-    }
-
-    fn pause(&mut self, duration: Nanos) -> Result<(), BlockError> {
-        self.drive.pause(duration)
-    }
-
-    fn counters(&self) -> DeviceCounters {
-        self.drive.counters()
     }
 }
 

@@ -4,9 +4,7 @@
 use crate::support;
 use std::sync::OnceLock;
 
-use flashwise_block::{
-    BlockDevice, BlockError, ByteSize, Clock, Completion, DeviceCounters, DeviceInfo, Nanos, Request, Silent,
-};
+use flashwise_block::{BlockDevice, ByteSize, Clock, DeviceInfo, Nanos, Silent};
 use flashwise_learn::{Effort, LearnError, LearnOptions, Learned, QuickLimits, Scope, learn};
 use flashwise_profile::{DeviceProfile, Verdict};
 use support::{Counting, complete, is_told, layout, learn_with_checkpoints, reason, small_drive, through_toml};
@@ -133,29 +131,10 @@ impl<D: BlockDevice> Real<D> {
 }
 
 impl<D: BlockDevice> BlockDevice for Real<D> {
+    flashwise_block::forward!(drive: now submit wait outstanding pause counters writable);
+
     fn info(&self) -> &DeviceInfo {
         &self.info
-    }
-    fn now(&self) -> Nanos {
-        self.drive.now()
-    }
-    fn submit(&mut self, request: Request) -> Result<(), BlockError> {
-        self.drive.submit(request)
-    }
-    fn wait(&mut self) -> Result<Option<Completion>, BlockError> {
-        self.drive.wait()
-    }
-    fn outstanding(&self) -> usize {
-        self.drive.outstanding()
-    }
-    fn pause(&mut self, duration: Nanos) -> Result<(), BlockError> {
-        self.drive.pause(duration)
-    }
-    fn counters(&self) -> DeviceCounters {
-        self.drive.counters()
-    }
-    fn writable(&self) -> ByteSize {
-        self.drive.writable()
     }
 }
 

@@ -2,8 +2,7 @@
 
 use crate::support;
 use flashwise_block::{
-    BlockDevice, BlockError, ByteSize, Completion, DeviceCounters, DeviceInfo, Extent, ExtentMap, Nanos,
-    PlacementUnknown, Request, Silent,
+    BlockDevice, BlockError, ByteSize, DeviceInfo, Extent, ExtentMap, PlacementUnknown, Request, Silent,
 };
 use flashwise_learn::{Effort, LearnOptions, learn};
 use flashwise_profile::{DeviceProfile, Verdict};
@@ -39,34 +38,16 @@ impl File {
 }
 
 impl BlockDevice for File {
+    flashwise_block::forward!(drive: now wait outstanding pause counters);
+
     fn info(&self) -> &DeviceInfo {
         &self.info
-    }
-
-    fn now(&self) -> Nanos {
-        self.drive.now()
     }
 
     fn submit(&mut self, request: Request) -> Result<(), BlockError> {
         let offset = self.map.to_drive(request.offset).expect("requests lie in the file");
         // What crosses from one piece to the next is sent to the first: the probes of layout must not do it.
         self.drive.submit(Request { offset, ..request })
-    }
-
-    fn wait(&mut self) -> Result<Option<Completion>, BlockError> {
-        self.drive.wait()
-    }
-
-    fn outstanding(&self) -> usize {
-        self.drive.outstanding()
-    }
-
-    fn pause(&mut self, duration: Nanos) -> Result<(), BlockError> {
-        self.drive.pause(duration)
-    }
-
-    fn counters(&self) -> DeviceCounters {
-        self.drive.counters()
     }
 
     fn extents(&self) -> Result<ExtentMap, PlacementUnknown> {

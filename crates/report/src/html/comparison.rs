@@ -125,8 +125,8 @@ fn bytes_chart(c: &Comparison) -> BarChart {
         BarGroup { name: group_name(name, run), bars: [host].into_iter().chain(flash).collect() }
     };
     let groups: Vec<_> = headings::RUNS.into_iter().zip(runs::runs(c)).map(group).collect();
-    let tells = c.best.flash_bytes_programmed.is_some();
-    let (title, legend) = match tells {
+    let is_reported = c.best.flash_bytes_programmed.is_some();
+    let (title, legend) = match is_reported {
         true => ("Bytes written by the host and programmed into flash", vec![("host", "host"), ("flash", "flash")]),
         false => ("Bytes written by the host (the drive does not report what its flash programmed)", Vec::new()),
     };

@@ -108,8 +108,8 @@ fn distribution(s: &Simulation) -> LineChart {
         })
         .collect();
     const CLASSES: [&str; 4] = ["s1", "s2", "s3", "s4"];
-    let told = &kinds[..kinds.len().min(CLASSES.len())];
-    let times = || told.iter().flat_map(|(_, r)| &r.distribution).map(|p| p.response_ns.max(1) as f64);
+    let shown = &kinds[..kinds.len().min(CLASSES.len())];
+    let times = || shown.iter().flat_map(|(_, r)| &r.distribution).map(|p| p.response_ns.max(1) as f64);
     let (low, high) = times().fold((f64::INFINITY, 0.0_f64), |(low, high), ns| (low.min(ns), high.max(ns)));
     let (unit, factor) = latency_unit(high);
     let series = |(i, (name, responses)): (usize, &(String, &Responses))| Series {
@@ -133,7 +133,7 @@ fn distribution(s: &Simulation) -> LineChart {
             tick,
         ),
         y: Axis::from_zero("percent of requests", 100.0, |v| v.to_string()),
-        series: told.iter().enumerate().map(series).collect(),
+        series: shown.iter().enumerate().map(series).collect(),
         fit: Vec::new(),
         marks: Vec::new(),
     }

@@ -174,11 +174,11 @@ fn effect_of_remedy(cost: &Cost) -> String {
         let direction = if saved < 0 { "more" } else { "less" };
         Some(format!("{} of {what} {direction}", words(saved.unsigned_abs())))
     };
-    let told = [one(cost.time_ns, &time, "drive time"), one(cost.flash_bytes, &bytes, "flash bytes")];
-    let told: Vec<String> = told.into_iter().flatten().collect();
-    match told.is_empty() {
+    let parts = [one(cost.time_ns, &time, "drive time"), one(cost.flash_bytes, &bytes, "flash bytes")];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    match parts.is_empty() {
         true => "fixed, they take the same".to_owned(),
-        false => format!("fixed, they take {}", told.join(" and ")),
+        false => format!("fixed, they take {}", parts.join(" and ")),
     }
 }
 
@@ -204,8 +204,8 @@ pub(crate) fn unjudged_sentence(unjudged: &[UncheckedRule]) -> Option<String> {
             None => by_reason.push((&open.reason, vec![name])),
         }
     }
-    let told = |(reason, names): &(&str, Vec<&str>)| format!("{} ({reason})", names.join(", "));
-    let open: Vec<_> = by_reason.iter().map(told).collect();
+    let in_words = |(reason, names): &(&str, Vec<&str>)| format!("{} ({reason})", names.join(", "));
+    let open: Vec<_> = by_reason.iter().map(in_words).collect();
     (!open.is_empty()).then(|| format!("Not checked: {}.", open.join("; ")))
 }
 
@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_remedy_that_does_not_pay_would_do_is_told() {
+    fn the_effect_of_a_remedy_that_does_not_pay_is_reported() {
         let of = |time_ns, flash_bytes| {
             effect_of_remedy(&Cost {
                 time_ns: Some(time_ns),

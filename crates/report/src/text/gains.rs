@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn an_objective_is_told_in_its_own_words() {
+    fn an_objective_has_words_of_its_own() {
         let gain = |metric: &str| {
             let [metric, from, to] = [metric, "default", "best"].map(str::to_owned);
             Gain { metric, from, to, ratio: 2.0, low: 1.9, high: 2.1 }

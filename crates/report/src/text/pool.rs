@@ -68,10 +68,10 @@ pub(crate) fn verdicts(report: &PoolReport) -> Vec<String> {
     let of_size = |frames: u64| {
         // Pages written are a stand-in for flash bytes, which only a drive shows.
         let has_flash = report.best.iter().any(|best| best.by == PoolMeasure::FlashBytes);
-        let is_told = |best: &&BestPool| !(has_flash && best.by == PoolMeasure::PagesWritten);
-        let of_size = report.best.iter().filter(|best| best.frames == frames).filter(is_told);
-        let told: Vec<String> = of_size.map(best_in_words).collect();
-        format!("With {} frames: {}.", grouped(frames), told.join("; "))
+        let is_reported = |best: &&BestPool| !(has_flash && best.by == PoolMeasure::PagesWritten);
+        let of_size = report.best.iter().filter(|best| best.frames == frames).filter(is_reported);
+        let words: Vec<String> = of_size.map(best_in_words).collect();
+        format!("With {} frames: {}.", grouped(frames), words.join("; "))
     };
     sizes.into_iter().map(of_size).collect()
 }

@@ -175,7 +175,7 @@ fn connections_with_and_without_this_vfs_share_a_log() {
         let mut connections = names.map(|name| open(path.to_str().unwrap(), name));
         let mut n = 0;
         for step in 0..200 {
-            let told = format!("seed {seed}, step {step}");
+            let place = format!("seed {seed}, step {step}");
             let which = random.next() as usize % names.len();
             let db = &connections[which];
             match random.next() % 16 {
@@ -208,7 +208,7 @@ fn connections_with_and_without_this_vfs_share_a_log() {
                 }
             }
             if step % 10 == 0 {
-                assert_eq!(crashed(&path), n, "{told}");
+                assert_eq!(crashed(&path), n, "{place}");
             }
         }
         drop(connections);

@@ -87,7 +87,7 @@ pub(crate) trait Bench {
     /// Configurations that differ in one setting and can differ in costs.
     fn neighbours(&self, of: &Self::Configuration) -> Vec<Self::Configuration>;
 
-    /// Configurations that a short run cannot tell from this one, but a full run can.
+    /// Configurations that run as this one does in a short run, but not in a full one.
     fn seen_in_full_runs(&self, of: &Self::Configuration) -> Vec<Self::Configuration>;
 
     /// The configuration without each of its changes, the costliest to its user first.

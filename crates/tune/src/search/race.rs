@@ -8,7 +8,7 @@ use crate::TuneError;
 
 /// Configurations that start in the race, without the checklist: three rounds of halving.
 const FINALISTS: usize = 8;
-/// Of these, the variants that only full runs can tell apart join.
+/// Of these, the variants that differ only in full runs join.
 const FINALISTS_VARIED: usize = 2;
 /// Runs of the winner with and without each change.
 const PRUNE_RUNS: usize = 3;

@@ -138,20 +138,20 @@ mod tests {
     }
 
     #[test]
-    fn what_depths_reach_is_told_with_those_that_nearly_fill_the_drive() {
+    fn the_share_that_each_depth_reaches_is_reported() {
         let mut profile = crate::servers::tests::profile();
-        let told = |profile: &DeviceProfile, depths: &[f64]| reach(profile, Operation::Read, 8192, depths);
+        let reached = |profile: &DeviceProfile, depths: &[f64]| reach(profile, Operation::Read, 8192, depths);
         assert_eq!(
-            told(&profile, &[2.0, 16.0]).unwrap(),
+            reached(&profile, &[2.0, 16.0]).unwrap(),
             "depth 2 reaches 14 % of the drive's random reads of 8 KiB, 16 91 %, 32 100 %"
         );
         assert_eq!(
-            told(&profile, &[500.0]).unwrap(),
+            reached(&profile, &[500.0]).unwrap(),
             "depth 16 reaches 91 % of the drive's random reads of 8 KiB, 32 100 %",
             "nothing is known of depths beyond the curve"
         );
         profile.curves.throughput.clear();
-        assert_eq!(told(&profile, &[2.0]), None);
+        assert_eq!(reached(&profile, &[2.0]), None);
     }
 
     #[test]

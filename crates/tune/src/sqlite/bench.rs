@@ -134,22 +134,22 @@ fn at_once(
         }
         living.fetch_sub(1, Ordering::Release);
     };
-    let told = std::thread::scope(|scope| {
+    let heard = std::thread::scope(|scope| {
         for _ in 0..width.min(jobs.len()) {
             living.fetch_add(1, Ordering::Relaxed);
             scope.spawn(work);
         }
-        let mut told = Ok(());
+        let mut heard = Ok(());
         while living.load(Ordering::Acquire) > 0 {
-            if told.is_ok() {
-                told = progress.advance("", 0.0);
-                stop.fetch_or(told.is_err(), Ordering::Relaxed);
+            if heard.is_ok() {
+                heard = progress.advance("", 0.0);
+                stop.fetch_or(heard.is_err(), Ordering::Relaxed);
             }
             std::thread::park_timeout(WAKE);
         }
-        told
+        heard
     });
-    told?;
+    heard?;
     let mut results: Vec<Option<Result<Run, TuneError>>> =
         results.into_iter().map(|slot| slot.into_inner().ok().flatten()).collect();
     // A run that was stopped because another one failed says nothing.
@@ -161,7 +161,7 @@ fn at_once(
     results.into_iter().map(|result| result.unwrap_or_else(lost)).collect()
 }
 
-/// Tells a run on another thread to stop.
+/// Stops a run on another thread.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Progress for Stop<'_> {

@@ -154,7 +154,7 @@ impl Space {
         near
     }
 
-    /// Configurations that only a full run can tell from this one.
+    /// Configurations that differ from this one only in a full run.
     pub(crate) fn seen_in_full_runs(&self, of: &Settings) -> Vec<Settings> {
         let short = self.with_other_checkpoint(of, self.facts.log_pages_short);
         let full = self.with_other_checkpoint(of, self.facts.log_pages);

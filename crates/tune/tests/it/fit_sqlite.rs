@@ -81,7 +81,7 @@ fn what_is_recommended_beats_the_defaults_and_is_never_behind_the_checklist() {
 }
 
 #[test]
-fn a_search_tells_what_it_tried() {
+fn a_search_reports_what_it_tried() {
     let c = fitted();
     assert!(!c.search.is_cut_short && c.search.screened >= 20, "{:?}", c.search);
     assert!(c.search.raced >= 4 && c.search.confirmation_runs >= 3, "{:?}", c.search);

@@ -7,9 +7,7 @@ pub mod model;
 
 use std::ops::ControlFlow;
 
-use flashwise_block::{
-    BlockDevice, BlockError, ByteSize, Completion, DeviceCounters, DeviceInfo, Nanos, Operation, Progress, Request,
-};
+use flashwise_block::{BlockDevice, BlockError, ByteSize, Completion, Operation, Progress, Request};
 use flashwise_learn::{Effort, LearnError, LearnOptions, Learned, Scope, learn_step_by_step};
 use flashwise_profile::{DeviceProfile, Entry, Verdict};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
@@ -141,13 +139,7 @@ impl<D: BlockDevice> Counting<D> {
 }
 
 impl<D: BlockDevice> BlockDevice for Counting<D> {
-    fn info(&self) -> &DeviceInfo {
-        self.drive.info()
-    }
-
-    fn now(&self) -> Nanos {
-        self.drive.now()
-    }
+    flashwise_block::forward!(drive: info now outstanding pause counters writable);
 
     fn submit(&mut self, request: Request) -> Result<(), BlockError> {
         let (operation, length) = (request.operation, request.length.bytes());
@@ -164,21 +156,5 @@ impl<D: BlockDevice> BlockDevice for Counting<D> {
         let completion = self.drive.wait();
         self.lost |= completion.is_err();
         completion
-    }
-
-    fn outstanding(&self) -> usize {
-        self.drive.outstanding()
-    }
-
-    fn pause(&mut self, duration: Nanos) -> Result<(), BlockError> {
-        self.drive.pause(duration)
-    }
-
-    fn counters(&self) -> DeviceCounters {
-        self.drive.counters()
-    }
-
-    fn writable(&self) -> ByteSize {
-        self.drive.writable()
     }
 }
