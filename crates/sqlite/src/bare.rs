@@ -315,6 +315,10 @@ impl Medium for BareFiles {
         self.disk.device().map_or(Nanos(0), |device| device.now())
     }
 
+    fn pause(&mut self, time: Nanos) -> Result<(), Failure> {
+        self.disk.pause(time)
+    }
+
     fn counters(&self) -> DeviceCounters {
         self.disk.device().map_or_else(DeviceCounters::default, |device| device.counters())
     }

@@ -60,6 +60,12 @@ impl Disk {
         self.run(role, vec![Request::flush()]).map(drop)
     }
 
+    /// Lets time pass without requests.
+    pub(crate) fn pause(&mut self, time: Nanos) -> Result<(), Failure> {
+        let paused = self.device.as_deref_mut().map_or(Ok(()), |device| device.pause(time));
+        paused.map_err(|error| Failure::block(Operation::Flush, &error))
+    }
+
     /// Submits all requests, up to the device's queue depth at once, and waits for all of them.
     ///
     /// The result has one buffer per request, in the order of the requests. After a failure nothing more is submitted,

@@ -90,6 +90,8 @@ pub(crate) trait Medium: Send {
     fn spend_calls(&mut self, _calls: u32) {}
     /// The program has computed for so long.
     fn compute(&mut self, _time: Nanos) {}
+    /// Nothing is called for so long; the drive and the operating system go on with what they do in the background.
+    fn pause(&mut self, time: Nanos) -> Result<(), Failure>;
     /// What the operating system holds in memory and has no need to write is dropped.
     fn drop_caches(&mut self) -> Result<(), Failure> {
         Ok(())

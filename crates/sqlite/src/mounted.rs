@@ -454,6 +454,11 @@ impl Medium for MountedFiles {
         }
     }
 
+    fn pause(&mut self, time: Nanos) -> Result<(), Failure> {
+        let Some(kernel) = &mut self.kernel else { return Ok(()) };
+        kernel.pause(time).map_err(|e| failure(Operation::Flush, &e))
+    }
+
     fn spend_calls(&mut self, calls: u32) {
         let Some(kernel) = &mut self.kernel else { return };
         let each = kernel.config().costs.system_call;

@@ -371,6 +371,21 @@ impl Vfs {
         }
     }
 
+    /// Lets time pass while no connection of the VFS is at work; the drive, and Linux's model above it, go on with what
+    /// they do in the background. In a directory the thread sleeps.
+    ///
+    /// # Errors
+    /// When the drive is lost.
+    pub fn pause(&self, time: Nanos) -> Result<(), SqliteError> {
+        match &self.shared.place {
+            Place::Drive(drive) => Ok(lock(drive)?.medium.pause(time)?),
+            Place::Directory(_) => {
+                std::thread::sleep(std::time::Duration::from_nanos(time.0));
+                Ok(())
+            }
+        }
+    }
+
     /// For a program that says what it computes.
     pub fn program_clock(&self) -> ProgramClock {
         match &self.shared.place {

@@ -24,6 +24,7 @@ Examples:
   flashwise fit sqlite                          # on a simulated drive
   flashwise fit sqlite --on /mnt/ssd            # on the drive of this directory
   flashwise fit sqlite app.db --sql queries.sql
+  flashwise fit sqlite app.db --sql queries.sql --parameters values.csv
   flashwise fit sqlite app.db --sql queries.sql --profile ssd.toml --apply
   flashwise fit sqlite --objective p99,flash-bytes
 
@@ -63,6 +64,12 @@ pub struct FitSqlite {
     /// File of your SQL statements, run on copies of DB [default: SELECTs and UPDATEs of its rows]
     #[arg(long, value_name = "FILE")]
     pub sql: Option<PathBuf>,
+    /// Values for the parameters of the statements, as CSV or JSON: the file of --sql runs once for each row
+    #[arg(long, value_name = "FILE", requires = "sql")]
+    pub parameters: Option<PathBuf>,
+    /// Longest think time of a session that is kept, such as 10ms [default: all of it]
+    #[arg(long, value_name = "TIME", requires = "sql")]
+    pub think_limit: Option<Nanos>,
     /// Profile of the drive, from `flashwise learn --profile FILE` [default: the drive is measured first]
     #[arg(long, value_name = "FILE")]
     pub profile: Option<PathBuf>,

@@ -145,7 +145,9 @@ fn workload(options: &FitSqlite, database: Option<&Path>) -> Result<Workload, Fa
         Some(path) => Statements::File(path.clone()),
         None => Statements::Made(UserWorkload::made_up(database, options.seed)?),
     };
-    let workload = UserWorkload::new(database.to_owned(), sql, page_cache);
+    let mut workload = UserWorkload::new(database.to_owned(), sql, page_cache);
+    workload.parameters.clone_from(&options.parameters);
+    workload.think_limit = options.think_limit;
     workload.check()?;
     Ok(Workload::User(workload))
 }

@@ -1,10 +1,12 @@
 //! Notes for interpreting the numbers.
 
+use std::sync::atomic::Ordering;
+
 use flashwise_block::grouped;
 use flashwise_sqlite::VfsOptions;
 
 use super::run::Workload;
-use super::user::Statements;
+use super::user::{Statements, UserWorkload};
 use crate::{Comparison, Host, Target};
 
 /// The notes of a comparison.
@@ -18,6 +20,9 @@ pub(super) fn notes(c: &Comparison, workload: &Workload, vfs: &VfsOptions) -> Ve
              own with --sql: the gains depend on them."
                 .to_owned(),
         );
+    }
+    if let Workload::User(user) = workload {
+        notes.extend(sessions(user));
     }
     if c.search.workload_is_cut {
         notes.push(format!(
@@ -44,6 +49,25 @@ pub(super) fn notes(c: &Comparison, workload: &Workload, vfs: &VfsOptions) -> Ve
         );
     }
     notes
+}
+
+/// How several sessions were run.
+fn sessions(user: &UserWorkload) -> Option<String> {
+    let script = user.script().ok().filter(|script| script.sessions.len() > 1)?;
+    let restarts = user.restarts.load(Ordering::Relaxed);
+    let restarted = match restarts {
+        0 => String::new(),
+        _ => format!(
+            " In all runs together, {} transactions were rolled back and started again, because another session wrote \
+             meanwhile; that time is included.",
+            grouped(restarts)
+        ),
+    };
+    Some(format!(
+        "{} sessions take turns: their transactions overlap, and wait for one another's locks, but one statement runs \
+         to its end before the next one starts. Think times are not counted.{restarted}",
+        script.sessions.len()
+    ))
 }
 
 /// What the times are of.

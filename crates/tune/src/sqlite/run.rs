@@ -6,6 +6,7 @@ use flashwise_block::{BlockError, ByteSize, LatencySummary, Nanos, Progress};
 use flashwise_trace::IoTrace;
 use rusqlite::Connection;
 
+use super::play;
 use super::session::{Reading, Session};
 use super::settings::{DEFAULT_PAGE, Journal, Settings, Synchronous, cache_pragma, checkpoint_pragma};
 use super::user::{self, UserWorkload};
@@ -92,7 +93,7 @@ pub(crate) struct Rounds {
     pub(crate) times: Vec<Nanos>,
     /// Statements that were run; for a user's own statements.
     pub(crate) statements: usize,
-    /// Whether they were not all.
+    /// Whether they are not all of them.
     pub(crate) is_cut: bool,
     /// Time of writing the log back at the end: deferred work of the rounds.
     pub(crate) write_back: Nanos,
@@ -160,11 +161,17 @@ pub(crate) fn run(
             user::load(&session, config.settings.page, workload)?;
             check(&session, &config.settings)?;
             session.start_cold()?;
-            db = user::confine(connect(&session, config.settings.page_cache)?)?;
-            set_journal(&session, &db, &config.settings)?;
+            let open = || {
+                let db = user::confine(connect(&session, config.settings.page_cache)?)?;
+                set_journal(&session, &db, &config.settings).map(|()| db)
+            };
+            let script = workload.script()?;
+            db = open()?;
+            let others = script.sessions[1..].iter().map(|_| open()).collect::<Result<Vec<_>, _>>()?;
             before = Reading::take(session.vfs());
             session.vfs().set_recording(true);
-            user::measure(&session, &db, &config.label, workload, &mut rounds, progress)?;
+            let connections: Vec<&Connection> = std::iter::once(&db).chain(&others).collect();
+            play::measure(&session, &connections, &config.label, workload, &mut rounds, progress)?;
         }
     }
     session.vfs().set_recording(false);

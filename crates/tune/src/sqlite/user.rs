@@ -5,28 +5,24 @@ use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use flashwise_block::input::{check_regular, open_regular, read_text};
 use flashwise_block::interrupt;
 use flashwise_block::temporary::TemporaryFolder;
-use flashwise_block::{BlockError, ByteSize, Nanos, Progress};
-use rusqlite::fallible_iterator::FallibleIterator;
+use flashwise_block::{BlockError, ByteSize, Nanos};
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
-use rusqlite::{Batch, Connection, ErrorCode, OpenFlags, Statement, ffi};
+use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
 use super::made;
-use super::run::Rounds;
+use super::play::ROUNDS;
+use super::script::{Script, folder_of};
 use super::session::{Session, words_of};
 use super::settings::Journal;
 use super::workload::check_page_cache;
 use crate::{TuneError, WorkloadDescription};
-
-/// Rounds that the statements are split into, for intervals.
-const ROUNDS: usize = 10;
-/// Rows of one statement between two reports of progress.
-const ROWS_BETWEEN_PROGRESS: u64 = 4096;
 
 /// A database file and a file of SQL statements.
 #[derive(Clone, Debug)]
@@ -37,10 +33,18 @@ pub struct UserWorkload {
     pub sql: Statements,
     /// SQLite's page cache.
     pub page_cache: ByteSize,
+    /// Values for the parameters of the statements: the script runs once for each row.
+    pub parameters: Option<PathBuf>,
+    /// The longest think time that is kept.
+    pub think_limit: Option<Nanos>,
     /// How much of the statements a run does.
     pub(crate) extent: Extent,
     /// Copies of the database by page size, made once for all runs.
     copies: Arc<Copies>,
+    /// The statements, read once for all runs.
+    script: Arc<Mutex<Option<Arc<Script>>>>,
+    /// Transactions that were rolled back and run again, because another session wrote meanwhile.
+    pub(crate) restarts: Arc<AtomicU64>,
 }
 
 /// How much of the statements a run does: never less than to the end of a transaction.
@@ -53,9 +57,9 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    fn is_used_up(&self, statements: usize) -> bool {
-        self.statements.is_some_and(|most| statements >= most)
-            || (statements > 0 && self.until.is_some_and(|until| Instant::now() >= until))
+    /// Whether the time is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
     }
 }
 
@@ -71,7 +75,6 @@ pub enum Statements {
 impl Statements {
     fn read(&self) -> Result<Cow<'_, str>, TuneError> {
         match self {
-            // Each run reads them again.
             Self::File(path) => check_regular(path)
                 .and_then(|()| read_text(path))
                 .map(Cow::Owned)
@@ -90,18 +93,20 @@ impl fmt::Display for Statements {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Read,
-    Write,
-    /// BEGIN, COMMIT, PRAGMA: time that belongs to the writes around it.
-    Other,
-}
-
 impl UserWorkload {
     /// Statements on a copy of a database, all of them.
     pub fn new(database: PathBuf, sql: Statements, page_cache: ByteSize) -> Self {
-        Self { database, sql, page_cache, extent: Extent::default(), copies: Arc::default() }
+        Self {
+            database,
+            sql,
+            page_cache,
+            parameters: None,
+            think_limit: None,
+            extent: Extent::default(),
+            copies: Arc::default(),
+            script: Arc::default(),
+            restarts: Arc::default(),
+        }
     }
 
     /// Refuses what cannot be run, as far as that is known without running it.
@@ -110,14 +115,26 @@ impl UserWorkload {
     /// When the file is not a database, or the SQL file cannot be read or contains no statement.
     pub fn check(&self) -> Result<(), TuneError> {
         check_page_cache(self.page_cache)?;
-        let text = self.sql.read()?;
-        self.page_size()?;
-        let nowhere = Connection::open_in_memory().map_err(|e| plain_error(&self.database, &e))?;
-        // A statement that means nothing here, for want of the user's tables, is one all the same.
-        match Batch::new(&nowhere, &text).next() {
-            Ok(None) => Err(self.no_statement()),
-            Ok(Some(_)) | Err(_) => Ok(()),
+        self.script()?;
+        self.page_size().map(drop)
+    }
+
+    /// The statements, with their sessions and values.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or with the line that is wrong.
+    pub(crate) fn script(&self) -> Result<Arc<Script>, TuneError> {
+        let mut known = self.script.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(script) = &*known {
+            return Ok(Arc::clone(script));
         }
+        let text = self.sql.read()?.into_owned();
+        let folder = match &self.sql {
+            Statements::File(path) => folder_of(path),
+            Statements::Made(_) => PathBuf::new(),
+        };
+        let script = Script::parse(&self.sql.to_string(), text, &folder, self.parameters.as_deref())?;
+        Ok(Arc::clone(known.insert(Arc::new(script))))
     }
 
     /// The page size that the database has now.
@@ -152,7 +169,8 @@ impl UserWorkload {
 
     /// The workload, in a clause.
     pub(crate) fn summary(&self) -> String {
-        format!("{} on a copy of {}{}", self.sql, self.database.display(), self.journal())
+        let shape = self.script().map(|script| script.shape()).unwrap_or_default();
+        format!("{} on a copy of {}{}{shape}", self.sql, self.database.display(), self.journal())
     }
 
     pub(crate) fn describe(&self, seed: u64) -> WorkloadDescription {
@@ -176,10 +194,6 @@ impl UserWorkload {
     /// How the original makes transactions atomic, according to its file.
     pub(crate) fn journal_mode(&self) -> Journal {
         if uses_wal(&self.database).unwrap_or(false) { Journal::Log } else { Journal::Rollback }
-    }
-
-    fn no_statement(&self) -> TuneError {
-        TuneError::Sql { context: self.sql.to_string(), message: "no SQL statement in it".into() }
     }
 }
 
@@ -364,102 +378,4 @@ pub(crate) fn confine(mut db: Connection) -> Result<Connection, TuneError> {
         |e: rusqlite::Error| TuneError::Sql { context: "setting an authorizer".into(), message: e.to_string() };
     db.authorizer(Some(judge)).map_err(message)?;
     Ok(db)
-}
-
-/// Runs the statements and measures each.
-pub(crate) fn measure(
-    session: &Session,
-    db: &Connection,
-    label: &str,
-    workload: &UserWorkload,
-    rounds: &mut Rounds,
-    progress: &mut dyn Progress,
-) -> Result<(), TuneError> {
-    let text = workload.sql.read()?;
-    let mut batch = Batch::new(db, &text);
-    let mut done: Vec<(Kind, Nanos)> = Vec::new();
-    let mut transaction = (Nanos(0), false);
-    loop {
-        let n = done.len();
-        let fail = |e: rusqlite::Error| {
-            let context = format!("{}, statement {}", workload.sql, n + 1);
-            match e.sqlite_error_code() {
-                Some(ErrorCode::AuthorizationForStatementDenied) => TuneError::Sql {
-                    context,
-                    message: "ATTACH and VACUUM INTO would write outside the copy of your database, and are not run"
-                        .into(),
-                },
-                _ => session.sql_error(&context, &e),
-            }
-        };
-        if workload.extent.is_used_up(n) && db.is_autocommit() {
-            rounds.is_cut = true;
-            break;
-        }
-        let stage = format!("{label}: statement {}", n - n % 256);
-        progress.advance(&stage, 0.0)?;
-        session.drop_page_cache();
-        let started = session.vfs().now();
-        let Some(mut statement) = batch.next().map_err(fail)? else { break };
-        let kind = execute(&mut statement, fail, &mut || Ok(progress.advance(&stage, 0.0)?))?;
-        session.ended(&statement);
-        drop(statement);
-        let time = session.vfs().now().since(started);
-        if kind == Kind::Read {
-            rounds.select_latency.record(time);
-        }
-        transaction = (transaction.0 + time, transaction.1 || kind == Kind::Write);
-        if db.is_autocommit() {
-            if transaction.1 {
-                rounds.transaction_latency.record(transaction.0);
-            }
-            transaction = (Nanos(0), false);
-        }
-        done.push((kind, time));
-    }
-    if done.is_empty() {
-        return Err(workload.no_statement());
-    }
-    rounds.statements = done.len();
-    for round in done.chunks(done.len().div_ceil(ROUNDS)) {
-        push_rates(round, rounds);
-    }
-    Ok(())
-}
-
-/// Steps a statement to its end.
-fn execute(
-    statement: &mut Statement<'_>,
-    fail: impl Fn(rusqlite::Error) -> TuneError,
-    told: &mut dyn FnMut() -> Result<(), TuneError>,
-) -> Result<Kind, TuneError> {
-    let kind = match (statement.readonly(), statement.column_count()) {
-        (true, 0) => Kind::Other,
-        (true, _) => Kind::Read,
-        (false, _) => Kind::Write,
-    };
-    let mut rows = statement.query([]).map_err(&fail)?;
-    let mut count = 0_u64;
-    while rows.next().map_err(&fail)?.is_some() {
-        count += 1;
-        if count.is_multiple_of(ROWS_BETWEEN_PROGRESS) {
-            told()?;
-        }
-    }
-    Ok(kind)
-}
-
-fn push_rates(round: &[(Kind, Nanos)], rounds: &mut Rounds) {
-    rounds.times.push(round.iter().fold(Nanos(0), |sum, &(_, time)| sum + time));
-    let total = |wanted: &[Kind]| {
-        let times = round.iter().filter(|(kind, _)| wanted.contains(kind)).map(|&(_, time)| time);
-        times.fold(Nanos(0), |sum, time| sum + time)
-    };
-    let count = |wanted: Kind| round.iter().filter(|&&(kind, _)| kind == wanted).count() as u64;
-    if count(Kind::Read) > 0 {
-        rounds.selects.push(Rounds::per_s(count(Kind::Read), total(&[Kind::Read])));
-    }
-    if count(Kind::Write) > 0 {
-        rounds.inserts.push(Rounds::per_s(count(Kind::Write), total(&[Kind::Write, Kind::Other])));
-    }
 }

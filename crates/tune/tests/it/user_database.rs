@@ -245,16 +245,16 @@ fn a_transaction_that_is_left_open_is_undone_and_harms_nothing() {
 #[test]
 fn an_sql_error_names_the_file_the_statement_and_what_sqlite_says() {
     for (sql, words) in [
-        ("SELECT 1; SELECT * FROM nosuch; SELECT 2;", "work.sql, statement 2: no such table: nosuch"),
-        ("SELEC 1;", "work.sql, statement 1: near \"SELEC\": syntax error"),
+        ("SELECT 1; SELECT * FROM nosuch; SELECT 2;", "work.sql, statement 2, line 1: no such table: nosuch"),
+        ("SELEC 1;", "work.sql, statement 1, line 1: near \"SELEC\": syntax error"),
         (
             "SELECT 1;\n\nINSERT INTO customer VALUES (1, 'twice', NULL);",
-            "work.sql, statement 2: UNIQUE constraint failed",
+            "work.sql, statement 2, line 3: UNIQUE constraint failed",
         ),
-        ("SELECT broken FROM log;\nSELECT 2;", "work.sql, statement 1: no such column: broken"),
-        ("SELECT ?1;", "work.sql, statement 1: "),
-        (".tables", "work.sql, statement 1: near \".\": syntax error"),
-        ("SELECT 1; SELECT 'unfinished", "work.sql, statement 2: unrecognized token"),
+        ("SELECT broken FROM log;\nSELECT 2;", "work.sql, statement 1, line 1: no such column: broken"),
+        ("SELECT ?1;", "work.sql, line 1: no value for the parameter ?1; give a file of values with --parameters"),
+        (".tables", "work.sql, statement 1, line 1: near \".\": syntax error"),
+        ("SELECT 1; SELECT 'unfinished", "work.sql, statement 2, line 1: unrecognized token"),
     ] {
         let error = Shop::new(sql).error().to_string();
         assert!(error.contains(words) && error.len() < 250 && error.lines().count() == 1, "{sql}: {error}");
@@ -277,7 +277,10 @@ fn statements_cannot_reach_files_beside_the_copy() {
         let shop = Shop::new(&sql);
         let options = FitOptions { target: target(place.path().to_str().unwrap()), ..shop.options() };
         let error = fit(&options, &mut Silent).unwrap_err().to_string();
-        assert!(error.contains("work.sql, statement 1: ATTACH and VACUUM INTO would write outside"), "{sql}: {error}");
+        assert!(
+            error.contains("work.sql, statement 1, line 1: ATTACH and VACUUM INTO would write outside"),
+            "{sql}: {error}"
+        );
         assert!(before == contents(victim.path()) && is_empty(place.path()), "{sql}");
     }
     assert_eq!(Shop::new("ATTACH ':memory:' AS m; CREATE TABLE m.t (x);").ask_saved("SELECT 'fine'"), "fine");

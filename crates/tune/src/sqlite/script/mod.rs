@@ -1,0 +1,365 @@
+//! The user's statements as a script: sessions, think times, and values for parameters.
+//!
+//! ```text
+//!   work.sql ── lexer.rs ──▶ statements, directives ──▶ sessions ─┐
+//!   values.csv ── values.rs ──▶ rows ─────────────────────────────┴─▶ Script ── play.rs ──▶ one run
+//! ```
+//!
+//! A directive is a comment between two statements:
+//!
+//! ```sql
+//! -- flashwise: session NAME       what follows is run by a connection of its own
+//! -- flashwise: think 5ms          the session waits before its next statement
+//! -- flashwise: parameters FILE    the next statement takes its values from the rows of FILE
+//! ```
+//!
+//! The script runs as many times as its longest file of values has rows; a shorter one starts again from its first row.
+
+mod lexer;
+mod values;
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use flashwise_block::Nanos;
+use flashwise_block::names::choices;
+use rusqlite::types::Value;
+
+use crate::TuneError;
+use lexer::{Lexer, Piece};
+pub(crate) use values::Values;
+
+/// The session of statements before the first directive.
+const FIRST_SESSION: &str = "main";
+/// Connections of a script: SQLite's own programs have a few, and each one has a page cache.
+const SESSIONS_MAX: usize = 64;
+const DIRECTIVES: [&str; 3] = ["session", "think", "parameters"];
+
+/// One statement of a session.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    /// Its text.
+    text: Range<usize>,
+    /// Which one it is in the file, and where; from one.
+    pub(crate) number: usize,
+    pub(crate) line: usize,
+    /// What the session waits before it.
+    pub(crate) think: Nanos,
+    /// The file of its values.
+    values: Option<usize>,
+    pub(crate) has_parameters: bool,
+}
+
+/// Statements of one connection.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionScript {
+    name: String,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// What is run.
+#[derive(Debug)]
+pub(crate) struct Script {
+    /// As the user calls it.
+    name: String,
+    text: String,
+    pub(crate) sessions: Vec<SessionScript>,
+    values: Vec<Values>,
+    /// How often every session runs its statements.
+    pub(crate) passes: usize,
+}
+
+impl Script {
+    /// Reads a script and the files of its values.
+    ///
+    /// # Errors
+    /// With the line that is wrong: an unknown directive, a parameter without a value, a column that nothing uses.
+    pub(crate) fn parse(name: &str, text: String, folder: &Path, parameters: Option<&Path>) -> Result<Self, TuneError> {
+        let mut builder = Builder::new(name, folder, parameters)?;
+        for piece in Lexer::new(&text) {
+            match piece {
+                Piece::Directive { line, words } => builder.directive(line, words)?,
+                Piece::Misplaced { line } => {
+                    return Err(builder.error(line, "a directive inside a statement; end the statement with ';'"));
+                }
+                Piece::Statement { line, text, parameters } => builder.statement(line, text, &parameters)?,
+            }
+        }
+        let Builder { sessions, values, .. } = builder.finish()?;
+        let passes = values.iter().map(Values::rows).max().unwrap_or(1);
+        Ok(Self { name: name.to_owned(), text, sessions, values, passes })
+    }
+
+    /// Statements of one pass.
+    pub(crate) fn statements(&self) -> usize {
+        self.sessions.iter().map(|session| session.steps.len()).sum()
+    }
+
+    pub(crate) fn sql(&self, step: &Step) -> &str {
+        &self.text[step.text.clone()]
+    }
+
+    /// A place, for messages.
+    pub(crate) fn place(&self, step: &Step) -> String {
+        format!("{}, statement {}, line {}", self.name, step.number, step.line)
+    }
+
+    /// The value of a parameter in a pass. `name` is as SQLite reports it, `None` for a bare `?`.
+    pub(crate) fn value(&self, step: &Step, pass: usize, index: usize, name: Option<&str>) -> Option<&Value> {
+        let values = &self.values[step.values?];
+        let own;
+        let name = match name {
+            Some(name) => &name[1..],
+            None => {
+                own = index.to_string();
+                &own
+            }
+        };
+        values.value(pass % values.rows(), name)
+    }
+
+    /// Whether statements are repeated, so that preparing them once pays.
+    pub(crate) fn repeats(&self) -> bool {
+        self.passes > 1
+    }
+
+    /// What a summary adds: sessions, passes.
+    pub(crate) fn shape(&self) -> String {
+        let mut shape = String::new();
+        if self.sessions.len() > 1 {
+            shape += &format!(", {} sessions", self.sessions.len());
+        }
+        if self.passes > 1 {
+            shape += &format!(", once for each of {} rows of values", flashwise_block::grouped(self.passes as u64));
+        }
+        shape
+    }
+}
+
+/// A script while it is read.
+struct Builder<'a> {
+    name: &'a str,
+    folder: &'a Path,
+    sessions: Vec<SessionScript>,
+    current: usize,
+    values: Vec<Values>,
+    /// Whether there is a file for statements that name none: the first one.
+    has_usual: bool,
+    /// For the next statement.
+    think: Nanos,
+    own_values: Option<(usize, usize)>,
+    statements: usize,
+}
+
+impl<'a> Builder<'a> {
+    fn new(name: &'a str, folder: &'a Path, parameters: Option<&Path>) -> Result<Self, TuneError> {
+        let values = parameters.map(Values::read).transpose()?;
+        let has_usual = values.is_some();
+        let values = values.into_iter().collect();
+        let (think, own_values) = (Nanos(0), None);
+        Ok(Self { name, folder, sessions: Vec::new(), current: 0, values, has_usual, think, own_values, statements: 0 })
+    }
+
+    fn error(&self, line: usize, message: impl Into<String>) -> TuneError {
+        TuneError::Sql { context: format!("{}, line {line}", self.name), message: message.into() }
+    }
+
+    fn directive(&mut self, line: usize, words: &str) -> Result<(), TuneError> {
+        let (name, argument) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+        let argument = argument.trim();
+        if !DIRECTIVES.contains(&name) {
+            let message = format!("-- flashwise: {name}: unknown directive; {}", choices(name, DIRECTIVES));
+            return Err(self.error(line, message));
+        }
+        if argument.is_empty() {
+            let example = match name {
+                "session" => "session reader",
+                "think" => "think 5ms",
+                _ => "parameters values.csv",
+            };
+            return Err(self.error(line, format!("-- flashwise: {name}: it needs a value, such as {example}")));
+        }
+        match name {
+            "session" => self.session(line, argument),
+            "think" => {
+                let think: Nanos =
+                    argument.parse().map_err(|e| self.error(line, format!("-- flashwise: think: {e}")))?;
+                self.think = Nanos(self.think.0.saturating_add(think.0));
+                Ok(())
+            }
+            _ => {
+                let path = self.folder.join(argument);
+                let known = self.values.iter().position(|values| values.path() == path);
+                let place = match known {
+                    Some(place) => place,
+                    None => {
+                        self.values.push(Values::read(&path)?);
+                        self.values.len() - 1
+                    }
+                };
+                self.own_values = Some((place, line));
+                Ok(())
+            }
+        }
+    }
+
+    fn session(&mut self, line: usize, name: &str) -> Result<(), TuneError> {
+        if self.think.0 > 0 || self.own_values.is_some() {
+            return Err(self.error(line, "a think time or parameters without a statement before the session changes"));
+        }
+        let known = self.sessions.iter().position(|session| session.name == name);
+        self.current = match known {
+            Some(place) => place,
+            None if self.sessions.len() == SESSIONS_MAX => {
+                return Err(self.error(line, format!("more than {SESSIONS_MAX} sessions")));
+            }
+            None => {
+                self.sessions.push(SessionScript { name: name.to_owned(), steps: Vec::new() });
+                self.sessions.len() - 1
+            }
+        };
+        Ok(())
+    }
+
+    fn statement(&mut self, line: usize, text: Range<usize>, parameters: &[String]) -> Result<(), TuneError> {
+        if self.sessions.is_empty() {
+            self.sessions.push(SessionScript { name: FIRST_SESSION.to_owned(), steps: Vec::new() });
+        }
+        self.statements += 1;
+        let own = self.own_values.take();
+        if let Some((_, at)) = own.filter(|_| parameters.is_empty()) {
+            return Err(self.error(at, format!("parameters for the statement in line {line}, which has none")));
+        }
+        let values = own.map(|(place, _)| place).or(self.has_usual.then_some(0)).filter(|_| !parameters.is_empty());
+        for name in parameters {
+            let Some(place) = values else {
+                let message =
+                    format!("no value for the parameter {}; give a file of values with --parameters FILE", shown(name));
+                return Err(self.error(line, message));
+            };
+            if !self.values[place].mark_used(name) {
+                let known = self.values[place].columns().join(", ");
+                let path = self.values[place].path().display();
+                let message = format!("no value for the parameter {}: {path} has the columns {known}", shown(name));
+                return Err(self.error(line, message));
+            }
+        }
+        let step = Step {
+            text,
+            number: self.statements,
+            line,
+            think: std::mem::take(&mut self.think),
+            values,
+            has_parameters: !parameters.is_empty(),
+        };
+        self.sessions[self.current].steps.push(step);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Self, TuneError> {
+        self.sessions.retain(|session| !session.steps.is_empty());
+        for values in &self.values {
+            if let Some((place, column)) = values.unused() {
+                let message = format!("no statement of {} has such a parameter; remove the column", self.name);
+                let context = format!("{}, line 1, column {} ({column})", values.path().display(), place + 1);
+                return Err(TuneError::Sql { context, message });
+            }
+        }
+        if self.statements == 0 {
+            return Err(TuneError::Sql { context: self.name.to_owned(), message: "no SQL statement in it".into() });
+        }
+        Ok(self)
+    }
+}
+
+/// A parameter as the user wrote it, nearly.
+fn shown(name: &str) -> String {
+    if name.bytes().all(|byte| byte.is_ascii_digit()) { format!("?{name}") } else { format!(":{name}") }
+}
+
+/// The folder that files in directives are relative to.
+pub(crate) fn folder_of(path: &Path) -> PathBuf {
+    path.parent().unwrap_or(Path::new("")).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Script, String> {
+        Script::parse("w.sql", text.to_owned(), Path::new("/nowhere"), None).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn sessions_have_their_own_statements_in_their_own_order() {
+        let script = parse(
+            "SELECT 1;\n-- flashwise: session writer\n-- flashwise: think 2ms\n--flashwise: think 500 us\nINSERT x;\n\
+             -- flashwise: session main\nSELECT 2;\n-- a comment: flashwise: think 9s\nSELECT 3",
+        )
+        .unwrap();
+        let of = |n: usize| -> Vec<(&str, u64)> {
+            script.sessions[n].steps.iter().map(|step| (script.sql(step), step.think.0)).collect()
+        };
+        assert_eq!(of(0), [("SELECT 1", 0), ("SELECT 2", 0), ("SELECT 3", 0)]);
+        assert_eq!(of(1), [("INSERT x", 2_500_000)]);
+        assert_eq!((script.statements(), script.passes), (4, 1));
+        assert_eq!(script.place(&script.sessions[0].steps[1]), "w.sql, statement 3, line 7");
+        assert_eq!(script.shape(), ", 2 sessions");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        for (text, words) in [
+            (
+                "\n-- flashwise: thnk 1s\nSELECT 1",
+                "w.sql, line 2: -- flashwise: thnk: unknown directive; did you mean 'think'",
+            ),
+            ("-- flashwise: think soon\nSELECT 1", "w.sql, line 1: -- flashwise: think: "),
+            (
+                "-- flashwise: think\nSELECT 1",
+                "w.sql, line 1: -- flashwise: think: it needs a value, such as think 5ms",
+            ),
+            ("SELECT\n-- flashwise: think 1s\n1", "w.sql, line 2: a directive inside a statement"),
+            ("SELECT 1;\nSELECT :id", "w.sql, line 2: no value for the parameter :id; give"),
+            ("SELECT ?", "w.sql, line 1: no value for the parameter ?1; give"),
+            ("-- nothing;", "w.sql: no SQL statement in it"),
+            ("-- flashwise: parameters v.csv\nSELECT ?", "/nowhere/v.csv: No such file"),
+            ("-- flashwise: think 1s\n-- flashwise: session b\nSELECT 1", "w.sql, line 2: a think time"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.starts_with(words), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn values_are_taken_in_turn_and_every_column_has_a_use() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("v.csv"), "id,name\n1,a\n2,b\n3,c\n").unwrap();
+        std::fs::write(folder.path().join("w.csv"), "1\n7\n8\n").unwrap();
+        let parse = |text: &str| {
+            let usual = folder.path().join("v.csv");
+            Script::parse("w.sql", text.to_owned(), folder.path(), Some(&usual)).map_err(|e| e.to_string())
+        };
+        let script = parse("SELECT :id, @name; SELECT 1;\n-- flashwise: parameters w.csv\nSELECT ?").unwrap();
+        assert_eq!(script.passes, 3);
+        let steps = &script.sessions[0].steps;
+        let value = |step: usize, pass, name| script.value(&steps[step], pass, 1, name).cloned().unwrap();
+        assert_eq!((0..3).map(|pass| value(0, pass, Some(":id"))).collect::<Vec<_>>(), [1, 2, 3].map(Value::Integer));
+        assert_eq!(value(0, 1, Some("@name")), Value::Text("b".into()));
+        assert_eq!((0..3).map(|pass| value(2, pass, None)).collect::<Vec<_>>(), [7, 8, 7].map(Value::Integer));
+        assert!(script.value(&steps[1], 0, 1, None).is_none());
+
+        let unused = parse("SELECT :id").unwrap_err();
+        assert!(
+            unused.ends_with(
+                "v.csv, line 1, column 2 (name): no statement of w.sql has such a parameter; remove the column"
+            ),
+            "{unused}"
+        );
+        let missing = parse("SELECT :id, :name;\nSELECT $other").unwrap_err();
+        assert!(missing.starts_with("w.sql, line 2: no value for the parameter :other: "), "{missing}");
+        assert!(missing.ends_with("v.csv has the columns id, name"), "{missing}");
+        let none = parse("SELECT :id, :name;\n-- flashwise: parameters w.csv\nSELECT 1").unwrap_err();
+        assert_eq!(none, "w.sql, line 2: parameters for the statement in line 3, which has none");
+    }
+}
