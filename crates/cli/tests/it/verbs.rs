@@ -144,7 +144,7 @@ fn a_fit_that_fails_late_leaves_neither_report_nor_database_nor_copies() {
     let arguments = ["--profile", "p.toml", "--save-database", "s.db", "--save-trace", "t.csv", "--report", "r"];
     let fit = [&["fit", "sqlite", "--db", "a.db", "--sql", "late.sql"][..], &arguments].concat();
     let line = place.fails(1, &fit);
-    assert!(line.ends_with("late.sql, statement 51: no such column: broken"), "{line}");
+    assert!(line.ends_with("late.sql, statement 51, line 51: no such column: broken"), "{line}");
 }
 
 #[test]
