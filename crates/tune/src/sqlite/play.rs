@@ -333,12 +333,12 @@ impl Player<'_> {
 
     /// Every session waits for another one: the one that came last gives way.
     fn break_deadlock(&mut self) -> Result<(), TuneError> {
-        let waiting = (0..self.turns.len()).filter(|&n| self.turns[n].is_blocked);
+        let mut waiting = (0..self.turns.len()).filter(|&n| self.turns[n].is_blocked);
         let holding = waiting.clone().filter(|&n| !self.turns[n].db.is_autocommit());
         match holding.max_by_key(|&n| self.turns[n].waiting_since) {
             Some(last) => self.restart(last),
             None => {
-                let place = waiting.last().map(|n| self.script.place(self.turns[n].step().0)).unwrap_or_default();
+                let place = waiting.next_back().map(|n| self.script.place(self.turns[n].step().0)).unwrap_or_default();
                 let message = "the database is locked, and no session has a transaction".into();
                 Err(TuneError::Sql { context: place, message })
             }

@@ -204,8 +204,8 @@ impl<'a> Iterator for Lexer<'a> {
             let (line, first) = (self.line, self.rest()[0]);
             let range = self.skip(self.length());
             let token = &self.text[range.clone()];
-            if token.starts_with("--") {
-                let Some(words) = token[2..].trim().strip_prefix(MARK) else { continue };
+            if let Some(comment) = token.strip_prefix("--") {
+                let Some(words) = comment.trim().strip_prefix(MARK) else { continue };
                 return Some(match open.start {
                     None => Piece::Directive { line, words: words.trim() },
                     Some(_) => Piece::Misplaced { line },

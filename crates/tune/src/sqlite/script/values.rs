@@ -211,7 +211,7 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
     let digits = digits.as_bytes();
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     let byte = |pair: &[u8]| Some(digit(pair[0])? << 4 | digit(pair[1])?);
-    if digits.len() % 2 == 0 { digits.chunks_exact(2).map(byte).collect() } else { None }
+    if digits.len().is_multiple_of(2) { digits.chunks_exact(2).map(byte).collect() } else { None }
 }
 
 fn from_json(path: &Path, text: &str) -> Result<Table, TuneError> {
