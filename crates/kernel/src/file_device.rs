@@ -80,6 +80,11 @@ impl<D: BlockDevice> KernelFile<D> {
         &self.kernel
     }
 
+    /// The kernel below, for what comes after this device. Completions that were not taken are lost.
+    pub fn into_kernel(self) -> Kernel<D> {
+        self.kernel
+    }
+
     fn start(&mut self, request: &Request) -> Result<u64, KernelError> {
         let costs = self.kernel.config().costs;
         let (offset, end) = (request.offset.0, request.offset.0 + request.length.0);
@@ -94,13 +99,19 @@ impl<D: BlockDevice> KernelFile<D> {
                     Some(bytes) => WriteFrom::Bytes(bytes),
                     None => WriteFrom::Nothing(request.length),
                 };
+                if request.fua && !self.kernel.is_durable_by_fua(self.ino, offset, end) {
+                    // It needs a commit or a flush behind it, which the writer waits for, as with `RWF_DSYNC`.
+                    self.kernel.direct_write(self.ino, offset, end, &from, Some(true))?;
+                    return Ok(self.kernel.new_ticket());
+                }
                 let is_whole = offset.is_multiple_of(PAGE) && end.is_multiple_of(PAGE);
                 if !is_whole && !self.kernel.overwrites(self.ino, offset, end) {
                     // Linux takes the page cache for a part of a block that was never written, and waits.
                     self.kernel.pwrite(self.file, request.offset, from)?;
                     return Ok(self.kernel.new_ticket());
                 }
-                let (ticket, outcome) = self.kernel.start_direct_write(self.ino, offset, end, &from, request.fua)?;
+                let fua = request.fua && self.kernel.queue.limits().volatile_cache;
+                let (ticket, outcome) = self.kernel.start_direct_write(self.ino, offset, end, &from, fua)?;
                 outcome.map(|()| ticket)
             }
             Operation::Flush => {

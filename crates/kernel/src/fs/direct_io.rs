@@ -161,6 +161,19 @@ impl<D: BlockDevice> Kernel<D> {
         })
     }
 
+    /// Whether a write of a range is durable once the drive has completed it, with FUA where the drive has a volatile
+    /// cache: it changes no block's place or state, and no such change of the file waits for its commit.
+    pub(crate) fn is_durable_by_fua(&self, ino: Ino, offset: u64, end: u64) -> bool {
+        let limits = self.queue.limits();
+        let drive_keeps_it = limits.fua || !limits.volatile_cache;
+        drive_keeps_it && self.overwrites(ino, offset, end) && self.is_committed(ino)
+    }
+
+    /// Whether all that `fdatasync` needs of a file's inode is in the journal.
+    fn is_committed(&self, ino: Ino) -> bool {
+        self.inodes.get(&ino).is_none_or(|inode| inode.datasync_tid <= self.journal.committed)
+    }
+
     pub(crate) fn direct_write(
         &mut self,
         ino: Ino,
@@ -198,11 +211,7 @@ impl<D: BlockDevice> Kernel<D> {
         self.end_io(ino, first, last, &Ok(()));
         match syncs {
             // What the drive has taken with FUA is durable; only a change of the inode may still be needed.
-            Some(true)
-                if fua && self.inodes.get(&ino).is_none_or(|inode| inode.datasync_tid <= self.journal.committed) =>
-            {
-                Ok(())
-            }
+            Some(true) if fua && self.is_committed(ino) => Ok(()),
             Some(datasync) => self.sync_inode(ino, first, last, datasync),
             None => Ok(()),
         }

@@ -1,11 +1,11 @@
 //! A file as a device.
 
-use flashwise_block::{BlockDevice, ByteSize, Completion, IoBuffer, Nanos, Request};
-use flashwise_kernel::{FileSystemKind, Kernel, KernelConfig, KernelFile};
+use flashwise_block::{BlockDevice, ByteSize, Completion, IoBuffer, Nanos, Operation, Request};
+use flashwise_kernel::{FileSystemKind, Kernel, KernelConfig, KernelFile, OpenOptions, QueueLimits};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
 use crate::naive::either;
-use crate::support::{Dice, TestDrive};
+use crate::support::{Dice, Seen, TestDrive};
 use proptest::prelude::*;
 
 const PAGE: u64 = 4096;
@@ -78,6 +78,57 @@ fn a_flush_makes_durable_and_a_trim_makes_a_hole() {
     file.submit(Request::read(ByteSize(0), ByteSize(8192)).with_buffer(IoBuffer::zeroed(8192))).unwrap();
     let read = drain(&mut file).pop().unwrap().buffer.unwrap();
     assert!(read[..4096].iter().all(|&byte| byte == 0) && read[4096..].iter().all(|&byte| byte == 1));
+}
+
+/// What is under a name after the power went and the drive lost all that was in its cache.
+fn after_power_cut(file: KernelFile<TestDrive>) -> Vec<u8> {
+    let drive = file.kernel().device().again();
+    drive.medium.borrow_mut().cut(|| false);
+    let mut kernel = file.into_kernel().remount_after_power_cut(drive).unwrap();
+    let file = kernel.open("scratch", OpenOptions::read()).unwrap();
+    let mut bytes = vec![0; 64 << 10];
+    let read = kernel.pread(file, ByteSize(0), bytes.as_mut_slice()).unwrap();
+    bytes.truncate(read as usize);
+    bytes
+}
+
+/// Writes with FUA: whole blocks and a part of one, never written before, then over them; by drives with and without
+/// FUA.
+#[test]
+fn a_write_with_fua_outlives_a_power_cut_at_once() {
+    let places = [(0, 8192), (8192, 512), (0, 8192), (8192, 512)];
+    for (file_system, has_fua, writes) in [FileSystemKind::Ext4, FileSystemKind::Xfs].into_iter().flat_map(|kind| {
+        [true, false].into_iter().flat_map(move |has_fua| (1..=4).map(move |writes| (kind, has_fua, writes)))
+    }) {
+        let queue = QueueLimits { fua: has_fua, ..QueueLimits::default() };
+        let config = KernelConfig { file_system, queue, data: true, power_cuts: true, ..KernelConfig::default() };
+        let kernel = Kernel::new(TestDrive::new(ByteSize::mib(400)), config).unwrap();
+        let mut file = KernelFile::create(kernel, ByteSize::mib(4)).unwrap();
+        let mut expected = vec![0; 64 << 10];
+        for (number, &(at, length)) in places[..writes].iter().enumerate() {
+            let bytes = vec![number as u8 + 1; length];
+            expected[at..at + length].copy_from_slice(&bytes);
+            let request = Request::write(ByteSize(at as u64), ByteSize(length as u64)).with_fua();
+            file.submit(request.with_buffer(IoBuffer::copy_of(&bytes))).unwrap();
+            assert!(drain(&mut file).iter().all(|done| done.result.is_ok()));
+        }
+        let sent = file.kernel().device().seen.borrow().iter().any(|seen| seen.fua);
+        assert!(has_fua || !sent, "FUA to a drive that has none");
+        assert!(after_power_cut(file) == expected, "{file_system:?}, FUA {has_fua}, {writes} writes");
+    }
+}
+
+#[test]
+fn a_write_with_fua_over_committed_blocks_is_one_request() {
+    let mut file = on_test_drive(FileSystemKind::Ext4);
+    for _ in 0..2 {
+        let request = Request::write(ByteSize(0), ByteSize(PAGE)).with_fua();
+        file.kernel().device().seen.borrow_mut().clear();
+        file.submit(request.with_buffer(IoBuffer::zeroed(PAGE as usize))).unwrap();
+        drain(&mut file);
+    }
+    let seen = file.kernel().device().seen.borrow().clone();
+    assert!(matches!(seen[..], [Seen { operation: Operation::Write, fua: true, .. }]), "{seen:?}");
 }
 
 #[test]

@@ -41,6 +41,7 @@ pub(crate) struct Seen {
     pub(crate) operation: Operation,
     pub(crate) offset: u64,
     pub(crate) bytes: u64,
+    pub(crate) fua: bool,
 }
 
 #[derive(Debug)]
@@ -186,14 +187,14 @@ impl BlockDevice for TestDrive {
     fn submit(&mut self, request: Request) -> Result<(), BlockError> {
         self.info.check(&request)?;
         assert!(self.queue.len() < self.info.queue_depth as usize, "more requests than the drive has tags");
-        let Request { operation, offset, length, .. } = request;
+        let Request { operation, offset, length, fua, .. } = request;
         let overlaps = self.queue.iter().any(|other| {
             let writes = other.request.operation.writes() || operation.writes();
             let end = |request: &Request| request.offset.0 + request.length.0;
             writes && other.request.offset < offset + length && offset.0 < end(&other.request)
         });
         assert!(!overlaps, "two requests to one place are under way: {operation:?} of {length} at {}", offset.0);
-        self.seen.borrow_mut().push(Seen { operation, offset: offset.0, bytes: length.0 });
+        self.seen.borrow_mut().push(Seen { operation, offset: offset.0, bytes: length.0, fua });
         let latency = if operation == Operation::Flush { self.flush } else { self.access };
         let done_at = self.free_at.max(self.now) + latency;
         self.free_at = done_at;
