@@ -2,8 +2,8 @@
 //! io_uring.
 //!
 //! A request becomes those of the file's extents ([`Kernel`], `fs/direct_io.rs`), and completes when they have. A flush
-//! is `fdatasync`, a trim punches a hole; both are waited for when they are submitted, so they never overlap with what
-//! comes later. The file is allocated at once and has never been written, as a scratch file of `flashwise learn` has:
+//! is `fdatasync`, a trim punches a hole once all requests before it have completed; both are waited for when they are
+//! submitted, so they never overlap with what comes later. The file is allocated at once and has never been written, as a scratch file of `flashwise learn` has:
 //! the first write of a block makes it part of the file, which the journal takes note of.
 
 use std::collections::VecDeque;
@@ -53,7 +53,7 @@ impl<D: BlockDevice> KernelFile<D> {
     /// Makes a new file of a size, which is a multiple of 4 KiB.
     ///
     /// # Errors
-    /// When there is no room for it, or the drive fails.
+    /// When there is no space for it, or the drive fails.
     pub fn create(mut kernel: Kernel<D>, size: ByteSize) -> Result<Self, KernelError> {
         if size.0 == 0 || !size.0.is_multiple_of(PAGE) {
             return Err(KernelError::Invalid(format!("a scratch file of {size}; it needs a multiple of 4 KiB")));
@@ -111,16 +111,30 @@ impl<D: BlockDevice> KernelFile<D> {
                     return Ok(self.kernel.new_ticket());
                 }
                 let fua = request.fua && self.kernel.queue.limits().volatile_cache;
-                let (ticket, outcome) = self.kernel.start_direct_write(self.ino, offset, end, &from, fua)?;
-                outcome.map(|()| ticket)
+                self.kernel.start_direct_write(self.ino, offset, end, &from, fua)
             }
             Operation::Flush => {
                 self.kernel.fdatasync(self.file)?;
                 Ok(self.kernel.new_ticket())
             }
             Operation::Trim | Operation::WriteZeroes => {
+                self.wait_for_direct_io()?;
                 self.kernel.fallocate(self.file, request.offset, request.length, Allocate::PunchHole)?;
                 Ok(self.kernel.new_ticket())
+            }
+        }
+    }
+
+    /// `inode_dio_wait`, as `ext4_fallocate` and `xfs_file_fallocate` do: blocks that are punched out may belong to
+    /// another file before a request to them would have completed.
+    fn wait_for_direct_io(&mut self) -> Result<(), KernelError> {
+        loop {
+            self.reap();
+            if self.under_way.is_empty() {
+                return Ok(());
+            }
+            if !self.kernel.wait_for_any()? {
+                return Err(BlockError::Protocol("the file system lost a request").into());
             }
         }
     }
@@ -242,5 +256,45 @@ impl<D: BlockDevice> BlockDevice for KernelFile<D> {
     fn extents(&self) -> Result<ExtentMap, PlacementUnknown> {
         let status = self.kernel.status(FILE).map_err(|error| PlacementUnknown(error.to_string()))?;
         status.map(&self.kernel.device().info().name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::KernelConfig;
+    use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+
+    /// Takes what space there is, in ever smaller pieces.
+    fn fill(kernel: &mut Kernel<SimulatedSsd>, file: FileHandle) {
+        let mut piece = 1 << 36;
+        while piece >= PAGE {
+            let end = kernel.size(file).unwrap();
+            if kernel.fallocate(file, end, ByteSize(piece), Allocate::Grow).is_err() {
+                piece /= 2;
+            }
+        }
+    }
+
+    #[test]
+    fn a_write_of_which_a_part_has_no_space_leaves_no_request_behind() {
+        for file_system in [crate::FileSystemKind::Ext4, crate::FileSystemKind::Xfs] {
+            let drive = SimulatedSsd::new(DeviceConfig::preset("samsung-960-evo").unwrap(), 1).unwrap();
+            let kernel = Kernel::new(drive, KernelConfig { file_system, ..KernelConfig::default() }).unwrap();
+            let mut file = KernelFile::create(kernel, ByteSize::mib(4)).unwrap();
+            let other = file.kernel.open("other", OpenOptions::read_write().create(true)).unwrap();
+            fill(&mut file.kernel, other);
+            file.submit(Request::trim(ByteSize::mib(2), ByteSize::mib(2))).unwrap();
+            assert!(file.wait().unwrap().unwrap().result.is_ok());
+            file.kernel.sync().unwrap();
+            fill(&mut file.kernel, other);
+            let half = ByteSize::kib(128);
+            let before = file.kernel.device_counters().host_bytes_written;
+            file.submit(Request::write(ByteSize::mib(2) - half, half + half)).unwrap();
+            assert_eq!(file.kernel.queue.outstanding(), 0, "requests of the first half");
+            assert!(file.kernel.tickets.is_empty(), "a ticket that nobody redeems");
+            assert!(file.kernel.device_counters().host_bytes_written >= before + half, "the first half was submitted");
+            assert_eq!(file.wait().unwrap().unwrap().result, Err(BlockError::NoSpace), "{file_system:?}");
+        }
     }
 }

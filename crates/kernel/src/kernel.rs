@@ -18,7 +18,7 @@ use crate::fs::ext4::Ext4;
 use crate::fs::fs_writeback::Flusher;
 use crate::fs::inode::{Ino, Inode};
 use crate::fs::layout::Layout;
-use crate::fs::open::OpenFile;
+use crate::fs::open::{FileHandle, OpenFile};
 use crate::fs::xfs::Xfs;
 use crate::fs::xfs::inodegc::InodeGc;
 use crate::mm::memory::Map;
@@ -39,12 +39,17 @@ pub(crate) struct Ticket {
 
 impl Ticket {
     /// Puts what was read into the first `length` bytes; what has no place on the drive is zeros.
-    pub(crate) fn fill(self, length: usize, into: &mut ReadInto<'_>) {
-        into.fill(0, length, None);
+    pub(crate) fn fill(mut self, length: usize, into: &mut ReadInto<'_>) {
+        self.read.sort_unstable_by_key(|&(at, _)| at);
+        let mut end = 0;
         for (at, bytes) in self.read {
-            let length = bytes.len().min(length - at as usize);
-            into.fill(at as usize, length, Some(&bytes[..length]));
+            let at = (at as usize).min(length);
+            let taken = bytes.len().min(length - at);
+            into.fill(end, at.saturating_sub(end), None);
+            into.fill(at, taken, Some(&bytes[..taken]));
+            end = at + taken;
         }
+        into.fill(end, length - end, None);
     }
 }
 
@@ -511,6 +516,28 @@ impl<D: BlockDevice> Kernel<D> {
                 }
             }
         }
+    }
+
+    /// The size of an open file, for whoever keeps track of it: no call of the program's, so it costs nothing.
+    ///
+    /// # Errors
+    /// [`KernelError::BadHandle`]
+    pub fn size(&self, file: FileHandle) -> Result<ByteSize> {
+        let ino = self.handle(file)?.ino;
+        Ok(ByteSize(self.inodes.get(&ino).map_or(0, |inode| inode.size)))
+    }
+
+    /// The size of the file of that name, or `None`; it costs nothing either.
+    pub fn size_of(&self, name: &str) -> Option<ByteSize> {
+        let inode = self.names.get(name).and_then(|ino| self.inodes.get(ino))?;
+        Some(ByteSize(inode.size))
+    }
+
+    /// How often blocks of the file of that name were allocated or freed: while this stays, so do the extents of its
+    /// [`Self::status`].
+    pub fn extent_changes(&self, name: &str) -> Option<u64> {
+        let inode = self.names.get(name).and_then(|ino| self.inodes.get(ino))?;
+        Some(inode.extents.changes())
     }
 
     /// What `stat` says of a file.

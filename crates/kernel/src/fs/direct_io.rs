@@ -124,10 +124,15 @@ impl<D: BlockDevice> Kernel<D> {
 
     /// Submits the reads of a range that the file has; a ticket is to be redeemed for them.
     pub(crate) fn start_direct_read(&mut self, ino: Ino, offset: u64, last: u64) -> Result<u64> {
-        let sector = self.queue.device().info().logical_block.0.max(1);
         self.write_and_wait(ino, offset / PAGE, last.div_ceil(PAGE))?;
         let ticket = self.new_ticket();
         self.queue.plug();
+        let submitted = self.submit_reads(ino, offset, last, ticket);
+        self.unplug_for(ticket, submitted)
+    }
+
+    fn submit_reads(&mut self, ino: Ino, offset: u64, last: u64, ticket: u64) -> Result<()> {
+        let sector = self.queue.device().info().logical_block.0.max(1);
         let mut at = offset;
         while at < last {
             let Some(inode) = self.inodes.get(&ino) else { break };
@@ -147,8 +152,7 @@ impl<D: BlockDevice> Kernel<D> {
             }
             at = stop;
         }
-        self.queue.unplug()?;
-        Ok(ticket)
+        Ok(())
     }
 
     /// Whether a range has been written before, all of it: then its blocks need no change (`ext4_overwrite_io`).
@@ -198,13 +202,8 @@ impl<D: BlockDevice> Kernel<D> {
         }
         let limits = *self.queue.limits();
         let fua = overwrites && syncs == Some(true) && limits.fua && limits.volatile_cache;
-        let (ticket, outcome) = self.start_direct_write(ino, offset, end, from, fua)?;
-        let done = self.redeem(ticket).map(|_| ());
-        outcome?;
-        if let Err(KernelError::Io(error)) = done {
-            return Err(KernelError::Io(error));
-        }
-        done?;
+        let ticket = self.start_direct_write(ino, offset, end, from, fua)?;
+        self.redeem(ticket)?;
         if let Some(inode) = self.inodes.get_mut(&ino) {
             inode.size = inode.size.max(end);
         }
@@ -217,8 +216,8 @@ impl<D: BlockDevice> Kernel<D> {
         }
     }
 
-    /// Submits the writes of a range; a ticket is to be redeemed for those that could be submitted, then
-    /// [`Self::end_io`] is to be called.
+    /// Submits the writes of a range; a ticket is to be redeemed for them, then [`Self::end_io`] is to be called. Where
+    /// only a part could be submitted, that part is waited for.
     pub(crate) fn start_direct_write(
         &mut self,
         ino: Ino,
@@ -226,7 +225,7 @@ impl<D: BlockDevice> Kernel<D> {
         end: u64,
         from: &WriteFrom<'_>,
         fua: bool,
-    ) -> Result<(u64, Result<()>)> {
+    ) -> Result<u64> {
         let (first, last) = (offset / PAGE, end.div_ceil(PAGE));
         self.write_and_wait(ino, first, last)?;
         self.drop_pages(ino, first, last)?;
@@ -237,9 +236,23 @@ impl<D: BlockDevice> Kernel<D> {
             self.log(&touched)?;
         }
         let ticket = self.new_ticket();
-        let outcome = self.submit_direct(ino, offset, end, from, ticket, fua);
-        self.queue.unplug()?;
-        Ok((ticket, outcome))
+        self.queue.plug();
+        let submitted = self.submit_direct(ino, offset, end, from, ticket, fua);
+        self.unplug_for(ticket, submitted)
+    }
+
+    /// Sends what was plugged for a ticket. If a part of it could not be submitted, the rest completes before anybody
+    /// uses its place or its memory for something else.
+    fn unplug_for(&mut self, ticket: u64, submitted: Result<()>) -> Result<u64> {
+        let unplugged = self.queue.unplug();
+        match submitted.and(unplugged.map_err(KernelError::from)) {
+            Ok(()) => Ok(ticket),
+            Err(error) => {
+                // The first failure is the one to report.
+                let _ = self.redeem(ticket);
+                Err(error)
+            }
+        }
     }
 
     fn submit_direct(
@@ -251,7 +264,6 @@ impl<D: BlockDevice> Kernel<D> {
         ticket: u64,
         fua: bool,
     ) -> Result<()> {
-        self.queue.plug();
         let mut at = offset;
         while at < end {
             let block = at / PAGE;

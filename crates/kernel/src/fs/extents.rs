@@ -35,6 +35,8 @@ struct Stored {
 pub(crate) struct Extents {
     by_logical: BTreeMap<u64, Stored>,
     blocks: u64,
+    /// How often blocks came or went.
+    changes: u64,
 }
 
 /// ext4 notes 15 bits of length. XFS notes 21, which no file here comes near unmerged.
@@ -44,6 +46,11 @@ impl Extents {
     /// How many extents the file system stores.
     pub(crate) fn count(&self) -> usize {
         self.by_logical.len()
+    }
+
+    /// How often blocks came or went: while this stays, every block keeps its place.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Blocks allocated.
@@ -106,6 +113,7 @@ impl Extents {
     pub(crate) fn insert(&mut self, extent: Extent) {
         debug_assert!(self.hole(extent.logical, extent.blocks) == extent.blocks, "{extent:?} is no hole");
         self.blocks += extent.blocks;
+        self.changes += 1;
         let Extent { mut logical, mut physical, mut blocks, unwritten } = extent;
         while blocks > 0 {
             let piece = blocks.min(LONGEST);
@@ -165,6 +173,7 @@ impl Extents {
                 freed.push((stored.physical, stored.blocks));
             }
         }
+        self.changes += u64::from(!freed.is_empty());
         freed
     }
 }
@@ -189,6 +198,7 @@ mod tests {
         assert_eq!(extents.count(), 1);
         assert_eq!(extents.at(8), Some(extent(0, 100, 9, false)));
         assert_eq!(extents.blocks(), 9);
+        assert_eq!(extents.changes(), 3);
     }
 
     #[test]
@@ -211,6 +221,8 @@ mod tests {
         assert_eq!(extents.at(5), Some(extent(5, 105, 5, false)));
         assert_eq!(extents.blocks(), 8);
         assert_eq!(extents.before(5), Some(extent(0, 100, 3, false)));
+        assert_eq!(extents.changes(), 2);
+        assert!(extents.remove(3, 5).is_empty() && extents.changes() == 2);
     }
 
     #[test]

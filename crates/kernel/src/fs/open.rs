@@ -287,8 +287,14 @@ impl<D: BlockDevice> Kernel<D> {
         if replaced == Some(ino) {
             return Ok(());
         }
+        let replaces = replaced.is_some();
         let mut touched = Touched::default();
-        if !self.layout.rename(from, to, ino, replaced.is_some(), &mut touched) {
+        let mut is_done = self.layout.rename(from, to, ino, replaces, &mut touched);
+        if !is_done && self.reclaim_space()? {
+            touched = Touched::default();
+            is_done = self.layout.rename(from, to, ino, replaces, &mut touched);
+        }
+        if !is_done {
             return Err(KernelError::NoSpace);
         }
         if let Some(replaced) = replaced {

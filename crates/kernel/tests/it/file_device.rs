@@ -131,8 +131,48 @@ fn a_write_with_fua_over_committed_blocks_is_one_request() {
     assert!(matches!(seen[..], [Seen { operation: Operation::Write, fua: true, .. }]), "{seen:?}");
 }
 
+/// Otherwise the blocks that it punches out could belong to another file before the write reaches them.
 #[test]
-fn a_file_that_has_no_room_is_refused() {
+fn a_trim_waits_for_writes_that_are_under_way() {
+    for file_system in [FileSystemKind::Ext4, FileSystemKind::Xfs] {
+        let mut file = on_test_drive(file_system);
+        for number in 0..8 {
+            file.submit(Request::write(ByteSize(number * PAGE), ByteSize(PAGE)).tagged(number)).unwrap();
+        }
+        file.submit(Request::trim(ByteSize(0), ByteSize(16 * PAGE)).tagged(8)).unwrap();
+        let tags: Vec<u64> = drain(&mut file).iter().map(|done| done.tag).collect();
+        assert_eq!(tags, Vec::from_iter(0..=8), "{file_system:?}");
+        let mut read = IoBuffer::zeroed(16 * PAGE as usize);
+        read.fill(1);
+        file.submit(Request::read(ByteSize(0), ByteSize(16 * PAGE)).with_buffer(read)).unwrap();
+        assert!(drain(&mut file)[0].buffer.as_deref().unwrap().iter().all(|&byte| byte == 0));
+    }
+}
+
+/// Of what lies in holes, unwritten and written blocks, in a request that starts and ends within a block.
+#[test]
+fn a_read_over_holes_gives_zeros_there_and_nowhere_else() {
+    let mut file = on_test_drive(FileSystemKind::Ext4);
+    let mut expected = vec![0; 64 << 10];
+    for (number, at) in [1, 4, 5, 9].into_iter().enumerate() {
+        let bytes = vec![number as u8 + 1; PAGE as usize];
+        expected[at * PAGE as usize..][..bytes.len()].copy_from_slice(&bytes);
+        let request = Request::write(ByteSize(at as u64 * PAGE), ByteSize(PAGE));
+        file.submit(request.with_buffer(IoBuffer::copy_of(&bytes))).unwrap();
+    }
+    file.submit(Request::trim(ByteSize(5 * PAGE), ByteSize(PAGE))).unwrap();
+    expected[5 * PAGE as usize..][..PAGE as usize].fill(0);
+    drain(&mut file);
+    for (from, to) in [(0, 65_536), (512, 40_960), (4608, 20_992), (20_480, 24_576)] {
+        let mut read = IoBuffer::zeroed(to - from);
+        read.fill(0xaa);
+        file.submit(Request::read(ByteSize(from as u64), ByteSize((to - from) as u64)).with_buffer(read)).unwrap();
+        assert!(*drain(&mut file)[0].buffer.as_deref().unwrap() == expected[from..to], "{from} to {to}");
+    }
+}
+
+#[test]
+fn a_file_that_has_no_space_is_refused() {
     let kernel = Kernel::new(TestDrive::new(ByteSize::mib(40)), KernelConfig::default()).unwrap();
     assert!(KernelFile::create(kernel, ByteSize::gib(1)).unwrap_err().to_string().contains("no space left"));
 }

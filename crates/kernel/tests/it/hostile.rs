@@ -69,6 +69,37 @@ fn a_full_file_system_says_so_and_takes_data_again_after_something_was_removed()
 }
 
 #[test]
+fn a_full_file_system_renames_files_with_the_space_of_one_that_was_removed() {
+    for kind in KINDS {
+        let mut kernel = Kernel::new(TestDrive::new(ByteSize::mib(320)), config(kind)).unwrap();
+        for number in 0..40 {
+            let file = kernel.open(&format!("n{number}"), OpenOptions::read_write().create(true)).unwrap();
+            kernel.close(file).unwrap();
+        }
+        let [small, large] = ["small", "large"].map(|name| kernel.open(name, OpenOptions::read_write().create(true)));
+        let (small, large) = (small.unwrap(), large.unwrap());
+        kernel.fallocate(small, ByteSize(0), ByteSize::mib(1), Allocate::Grow).unwrap();
+        kernel.close(small).unwrap();
+        let mut piece = ByteSize::mib(256);
+        while piece >= ByteSize::kib(4) {
+            let end = kernel.size(large).unwrap();
+            if kernel.fallocate(large, end, piece, Allocate::Grow).is_err() {
+                piece = ByteSize(piece.0 / 2);
+            }
+        }
+        kernel.sync().unwrap();
+        assert_eq!(kernel.free_space(), ByteSize(0));
+        kernel.unlink("small").unwrap();
+        let long = "a name that needs a block of its own soon ".repeat(5);
+        for number in 0..40 {
+            kernel.rename(&format!("n{number}"), &format!("{long}{number}")).unwrap();
+        }
+        assert!(matches!(kernel.rename("none", "n"), Err(KernelError::NotFound(_))));
+        kernel.check_invariants().unwrap();
+    }
+}
+
+#[test]
 fn sizes_that_overflow_are_refused() {
     for kind in KINDS {
         let mut kernel = Kernel::new(TestDrive::new(ByteSize::gib(1)), config(kind)).unwrap();

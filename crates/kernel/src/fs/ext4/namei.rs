@@ -72,13 +72,16 @@ impl Directory {
                 return None;
             }
             let near = leaf.block;
-            let mut new_block = || allocator.take_near(near, 1);
             if self.leaves.len() == 1 {
                 // The first block becomes the index.
-                leaf.block = new_block()?;
+                leaf.block = allocator.take_near(near, 1)?;
                 change.new_blocks.push(leaf.block);
             }
-            let other = Leaf { block: new_block()?, used: leaf.used / 2 };
+            let Some(block) = allocator.take_near(near, 1) else {
+                change.new_blocks.iter().for_each(|&block| allocator.free.give(block, 1));
+                return None;
+            };
+            let other = Leaf { block, used: leaf.used / 2 };
             change.new_blocks.push(other.block);
             change.blocks.push(self.root);
             change.blocks.push(leaf.block);

@@ -229,10 +229,13 @@ impl Xfs {
 
     fn add_name(&mut self, name: &str, touched: &mut Touched) -> bool {
         let length = name.len() as u64;
+        let Directory { entries, short_bytes, block_bytes, .. } = self.directory;
         self.directory.entries += 1;
         self.directory.short_bytes += length + 8;
         self.directory.block_bytes += (length + 12).next_multiple_of(8);
         if !self.fit_directory(touched) {
+            let directory = &mut self.directory;
+            (directory.entries, directory.short_bytes, directory.block_bytes) = (entries, short_bytes, block_bytes);
             return false;
         }
         self.touch_directory(name, true, touched);
