@@ -7,9 +7,10 @@
 
 use std::fmt;
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+use crate::sysfs::{whole, whole_drive};
 
 /// How long a disk is watched.
 const WATCHED: Duration = Duration::from_millis(300);
@@ -71,19 +72,11 @@ impl fmt::Display for DiskConditions {
 
 /// The disk below a path, in sysfs; of several that a mapped device is made of, the first.
 fn disk_of(path: &Path) -> Option<PathBuf> {
-    let metadata = fs::metadata(path).ok()?;
-    let number = if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };
-    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
-    let mut disk = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
+    let mut disk = whole_drive(path).ok()?;
     for _ in 0..LAYERS_MAX {
-        if disk.join("partition").exists() {
-            disk = disk.parent()?.to_owned();
-        }
         let below = fs::read_dir(disk.join("slaves")).ok().and_then(|mut slaves| slaves.next()?.ok());
-        match below {
-            Some(below) => disk = fs::canonicalize(below.path()).ok()?,
-            None => break,
-        }
+        let Some(below) = below else { break };
+        disk = whole(fs::canonicalize(below.path()).ok()?);
     }
     Some(disk)
 }

@@ -33,6 +33,7 @@ mod progress;
 mod raw;
 mod request;
 pub mod shown;
+mod sysfs;
 pub mod temporary;
 mod units;
 
@@ -42,10 +43,11 @@ pub use device::{BlockDevice, Clock, DeviceCounters, DeviceInfo, FlashCounters, 
 pub use error::BlockError;
 pub use extents::{Alignment, Extent, ExtentMap, PlacementUnknown};
 pub use faulty::{Fault, FaultyDevice};
-pub use file::{DirectFile, FileDevice, RegisteredFile, ScratchFile, file_extents};
+pub use file::{DirectFile, FileDevice, RegisteredFile, ScratchFile, file_extents, is_on_ext_or_xfs};
 pub use latency::{LatencySummary, Percentiles};
 pub use partitions::{Partition, PartitionTable, TableKind, partition_table, read_partitions};
 pub use progress::{Progress, Silent};
 pub use raw::{RawPlan, Refusal, Signature, SignatureKind, WriteConsent};
 pub use request::{Completion, Operation, Request};
+pub use sysfs::whole_drive;
 pub use units::{ByteSize, Nanos, ParseUnitError, grouped};

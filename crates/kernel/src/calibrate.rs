@@ -6,7 +6,6 @@
 //! copying a page of a file of 32 MiB takes two fifths of the time. The constants are those of the kernel with what it
 //! is configured with: mitigations, the processor's frequency, a virtual machine.
 
-use std::fs::File;
 use std::hint::black_box;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -218,11 +217,8 @@ pub fn machine_notes() -> MachineNotes {
 /// # Errors
 /// When the directory cannot be opened.
 pub fn is_on_disk_file_system(directory: &Path) -> io::Result<bool> {
-    const EXT4: u64 = 0xef53;
-    const XFS: u64 = 0x5846_5342;
     let directory = rustix::fs::open(directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let kind = rustix::fs::fstatfs(File::from(directory))?.f_type as u64;
-    Ok(matches!(kind, EXT4 | XFS))
+    flashwise_block::is_on_ext_or_xfs(directory)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@
 //! | `engine.rs` | the interface between both: start a job, reap completed jobs |
 //! | `ring.rs`, `threads.rs` | the two engines |
 //! | `fiemap.rs` | where a file is on the drive |
+//! | `statfs.rs` | whether its file system overwrites in place |
 //! | `statx.rs` | its file system, and the alignment of direct I/O to it |
 //! | `memory.rs` | payloads for requests that carry none |
 //!
@@ -56,6 +57,7 @@ mod memory;
 mod registered;
 mod ring;
 mod scratch;
+mod statfs;
 mod statx;
 mod threads;
 
@@ -80,6 +82,7 @@ use crate::{
     Operation, PlacementUnknown, Request,
 };
 pub use fiemap::file_extents;
+pub use statfs::is_on_ext_or_xfs;
 
 /// Largest request. The kernel splits it if the drive accepts less.
 const MAX_TRANSFER: ByteSize = ByteSize::mib(8);

@@ -10,13 +10,14 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
+
+use flashwise_block::whole_drive;
 
 use super::ending::Started;
 use super::{CaptureError, TracedCommand};
@@ -44,14 +45,7 @@ impl Drive {
     /// When it is on none.
     pub fn of(path: &Path) -> Result<Self, CaptureError> {
         let failed = |reason: String| CaptureError::NoDrive { path: path.to_owned(), reason };
-        let metadata = fs::metadata(path).map_err(|error| failed(error.to_string()))?;
-        let number = if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };
-        let (major, minor) = (major(number), minor(number));
-        let node = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
-        let node = fs::canonicalize(&node).map_err(|_| {
-            failed(format!("the kernel has no device {major}:{minor}: give the whole drive's device node"))
-        })?;
-        let whole = if node.join("partition").exists() { node.parent().unwrap_or(&node) } else { &node };
+        let whole = whole_drive(path).map_err(|error| failed(error.to_string()))?;
         let text = fs::read_to_string(whole.join("dev")).map_err(|error| failed(error.to_string()))?;
         let parsed = text.trim().split_once(':').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
         let (major, minor) =
@@ -62,16 +56,6 @@ impl Drive {
     fn filter(self) -> String {
         format!("dev == {}", (u64::from(self.major) << 20) + u64::from(self.minor))
     }
-}
-
-/// As glibc's `major`.
-fn major(number: u64) -> u32 {
-    (((number >> 8) & 0xFFF) | ((number >> 32) & 0xFFFF_F000)) as u32
-}
-
-/// As glibc's `minor`.
-fn minor(number: u64) -> u32 {
-    ((number & 0xFF) | ((number >> 12) & 0xFFFF_FF00)) as u32
 }
 
 /// A buffer of our own below tracefs; it is removed when dropped.
@@ -192,12 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_devices_are_taken_apart_as_glibc_does_it() {
-        let numbers =
-            [(0x0000_0801, (8, 1)), (0x0010_3012, (0x30, 0x112)), (0xFFFF_F00F_FFF0_0FFF, (0xFFFF_F00F, 0x00FF_FFFF))];
-        for (number, parts) in numbers {
-            assert_eq!((major(number), minor(number)), parts, "{number:x}");
-        }
+    fn events_are_filtered_by_the_number_of_the_drive() {
         assert_eq!(Drive { major: 259, minor: 3 }.filter(), format!("dev == {}", 259 * 1_048_576 + 3));
     }
 
