@@ -3,12 +3,12 @@
 //! A database may come from anywhere, and its directory may be writable for others. A companion is therefore used only
 //! if it could have been written by somebody who may write the database itself:
 //!
-//! - a regular file, opened with `O_NOFOLLOW` and `O_NONBLOCK`: no symbolic link, pipe or device;
+//! - a regular file ([`open_regular`]): no symbolic link, pipe or device;
 //! - owned by the owner of the database, by the user of this process, or by root; by anybody if others than the owner
 //!   may write the database.
 
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
@@ -36,6 +36,25 @@ fn check(companion: &Metadata, database: &Metadata) -> Result<(), String> {
     Ok(())
 }
 
+/// Opens an existing regular file for reading, or for writing too. A symbolic link is not followed, and nothing else is
+/// opened or waited for.
+pub(crate) fn open_regular(path: &Path, writes: bool) -> io::Result<File> {
+    // Opening a device can have effects of its own: the name is checked first, then the opened file.
+    check_kind(&std::fs::symlink_metadata(path)?)?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(writes).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let file = options.open(path)?;
+    check_kind(&file.metadata()?)?;
+    Ok(file)
+}
+
+fn check_kind(found: &Metadata) -> io::Result<()> {
+    match found.is_file() {
+        true => Ok(()),
+        false => Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file")),
+    }
+}
+
 fn refused(path: &Path, why: &str) -> Failure {
     let text = format!("{}: {why}; move it away if it is not there on purpose", display(path));
     Failure::new(sqlite::SQLITE_CANTOPEN, text)
@@ -55,16 +74,13 @@ pub(crate) fn examine(companion: &Path, database: &Path) -> Result<(), Failure> 
 
 /// Opens an existing companion; `None` if there is none.
 pub(crate) fn open(companion: &Path, database: &Path, writes: bool) -> Result<Option<File>, Failure> {
-    // Opening a device can have effects of its own.
     examine(companion, database)?;
-    let mut options = OpenOptions::new();
-    options.read(true).write(writes).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    let file = match options.open(companion) {
+    let file = match open_regular(companion, writes) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(refused(companion, &format!("it cannot be opened: {error}"))),
     };
-    let metadata = |file: std::io::Result<Metadata>| {
+    let metadata = |file: io::Result<Metadata>| {
         file.map_err(|error| refused(companion, &format!("it cannot be examined: {error}")))
     };
     let (found, database) = (metadata(file.metadata())?, metadata(std::fs::metadata(database))?);

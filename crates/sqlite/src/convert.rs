@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use flashwise_block::input::open_regular;
@@ -19,6 +19,7 @@ use serde::Serialize;
 use crate::SqliteError;
 use crate::batch;
 use crate::bytes::{HEADER_BYTES, Span, page_size_of};
+use crate::companion;
 use crate::directory::COMPANIONS;
 use crate::drive::DriveStore;
 use crate::error::{Failure, checked_end, display, with_suffix};
@@ -247,8 +248,6 @@ fn check_companions(path: &Path) -> Result<(), SqliteError> {
     for companion in companions(path) {
         let Some(found) = examine(&companion)? else { continue };
         let failed = |error| SqliteError::os("reading it", &companion, &error);
-        let mut options = OpenOptions::new();
-        options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
         let is_needed = match found.is_file() {
             // Whatever it is, SQLite would read it.
             false => true,
@@ -257,7 +256,8 @@ fn check_companions(path: &Path) -> Result<(), SqliteError> {
             // SQLite overwrites a journal's first bytes with zeros when it is done with it.
             true => {
                 let mut first = [0];
-                let length = options.open(&companion).and_then(|mut file| file.read(&mut first)).map_err(failed)?;
+                let opened = companion::open_regular(&companion, false);
+                let length = opened.and_then(|mut file| file.read(&mut first)).map_err(failed)?;
                 length == 1 && first != [0]
             }
         };

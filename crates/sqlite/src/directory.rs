@@ -32,7 +32,7 @@ use crate::layout::cut;
 use crate::ledger::Ledger;
 use crate::log::open_log;
 use crate::log_layout::LogLayout;
-use crate::log_sync::{LogSync, write_zeros};
+use crate::log_sync::{LogSync, Synced, write_zeros};
 use crate::memo;
 use crate::options::{LogSyncs, VfsOptions};
 use crate::shm::SharedMemory;
@@ -224,11 +224,12 @@ impl Directory {
         };
         let name = companion.map_or(name, |companion| Some(FileName::owned(companion.name.bytes())));
         let shown = String::from_utf8_lossy(name.as_ref().map_or(b"temporary file", FileName::bytes)).into_owned();
-        let syncs = syncs.zip(name.as_ref()).map(|(syncs, name)| syncs.of(as_path(name.bytes())));
+        let stored = name.as_ref().map(|name| as_path(name.bytes()).to_owned());
         let (parent, granted) = self.parent.open(name, flags)?;
+        let syncs = syncs.filter(|_| granted & sqlite::SQLITE_OPEN_READONLY == 0).zip(stored);
+        let syncs = syncs.and_then(|(synced, stored)| LogSync::open(synced, &stored));
         let mut store = self.store(parent, role, shown, None);
-        store.renamed = renamed;
-        store.syncs = syncs.filter(|_| granted & sqlite::SQLITE_OPEN_READONLY == 0);
+        (store.renamed, store.syncs) = (renamed, syncs);
         let file = match role {
             FileRole::WriteAheadLog => open_log(store, log, gathers)?,
             _ => Box::new(Handle::plain(store)),
@@ -244,8 +245,8 @@ impl Directory {
         known.is_some_and(|known| known.handles > 0 && known.options.gathers_log())
     }
 
-    /// The syncs of the log or journal of a database; `None` if they are left to SQLite's VFS.
-    fn log_syncs(&self, role: FileRole, name: &FileName, layout: LogLayout, flags: c_int) -> Option<LogSync> {
+    /// How the log or journal of a database is synced; `None` if that is left to SQLite's VFS.
+    fn log_syncs(&self, role: FileRole, name: &FileName, layout: LogLayout, flags: c_int) -> Option<Synced> {
         let (_, database) = companion_of(name.bytes())?;
         let syncs = {
             let state = self.state();
@@ -253,9 +254,9 @@ impl Directory {
         };
         match role {
             _ if syncs == LogSyncs::Parent => None,
-            FileRole::WriteAheadLog => Some(LogSync::log(syncs, layout)),
+            FileRole::WriteAheadLog => Some(Synced::Log(syncs, layout)),
             // A super-journal is synced once.
-            _ => (flags & sqlite::SQLITE_OPEN_MAIN_JOURNAL != 0).then(LogSync::journal),
+            _ => (flags & sqlite::SQLITE_OPEN_MAIN_JOURNAL != 0).then_some(Synced::Journal),
         }
     }
 

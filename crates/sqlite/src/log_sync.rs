@@ -16,12 +16,17 @@
 //! A rollback journal is never extended: SQLite finds the name of a super-journal at its end.
 //!
 //! **The descriptor** is a second one, for reading only. SQLite's VFS locks neither logs nor journals, so that closing
-//! it drops no lock; a database has no such descriptor. The first sync of a handle stays with SQLite's VFS, which syncs
-//! the directory of a new file with it.
+//! it drops no lock; a database has no such descriptor. It is opened right behind SQLite's own, so that both report the
+//! same failures to write back: one that is opened later misses what another process' sync has reported already, and a
+//! checkpoint would rely on a damaged log. SQLite does not show its own descriptor, so nothing can check that both have
+//! the same file. It is assumed that the name is not given to another one in between, as SQLite assumes of the names of
+//! open logs and journals always (<https://sqlite.org/howtocorrupt.html>, section 2.4).
+//!
+//! The first sync of a handle stays with SQLite's VFS, which syncs the directory of a new file with it.
 //!
 //! **Zeros are written during a write of SQLite's**, never during a sync: every writer of a log holds the write lock of
 //! its index, but a checkpoint syncs the log while another process may be appending to it. The end of the file is read
-//! anew each time, since another process may have moved it.
+//! again each time, since another process may have moved it.
 //!
 //! **No force unit access.** Linux sends FUA writes instead of a flush only for direct I/O in whole blocks. A log is no
 //! multiple of a block, and its readers and checkpoints find it in the page cache, which direct I/O bypasses.
@@ -29,17 +34,17 @@
 //! **Zeros fail no commit.** They take a sixteenth of the free space at most, and stay below the process' limit for the
 //! size of a file, whose excess is a signal. If they fail all the same the log is cut back to its frames.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::Path;
 
+use flashwise_block::is_on_ext_or_xfs;
 use libsqlite3_sys as sqlite;
-use nix::libc;
-use rustix::fs::{FsWord, fstatfs, fstatvfs};
+use rustix::fs::fstatvfs;
 use rustix::process::{Resource, getrlimit};
 
+use crate::companion::open_regular;
 use crate::ffi::ParentFile;
 use crate::log_layout::LogLayout;
 use crate::options::LogSyncs;
@@ -51,32 +56,24 @@ const STEPS: std::ops::RangeInclusive<u64> = 64 << 10..=1 << 20;
 const SHORTEST: u64 = 16 << 10;
 /// The part of the free space that zeros may take.
 const FREE_SPACE_PART: u64 = 16;
-/// File systems that overwrite in place, so that space written once needs no more allocation. One that writes each
-/// block to a new place (btrfs, ZFS) gains nothing, and a network pays for the zeros.
-const OVERWRITING: [FsWord; 2] = [EXT_MAGIC, XFS_MAGIC];
-/// ext2, ext3 and ext4 (statfs(2)).
-const EXT_MAGIC: FsWord = 0xef53;
-const XFS_MAGIC: FsWord = 0x5846_5342;
 /// The first descriptor that is not standard input, output or error, which a program may close or replace at any time.
-const FIRST_OWN: libc::c_int = 3;
+const FIRST_OWN: RawFd = 3;
 
-/// The second descriptor of a log.
-enum Descriptor {
-    /// Not needed yet.
-    Unused,
-    Open(File),
-    /// SQLite's VFS does everything.
-    Impossible,
+/// What is synced.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Synced {
+    /// A write-ahead log in a layout.
+    Log(LogSyncs, LogLayout),
+    /// A rollback journal.
+    Journal,
 }
 
 /// The syncs of one open log or journal.
 pub(crate) struct LogSync {
-    path: PathBuf,
-    descriptor: Descriptor,
+    /// The second descriptor.
+    file: File,
     /// Whether zeros may be written ahead of the log's frames.
     extends: bool,
-    /// Whatever the file system is.
-    is_anywhere: bool,
     /// Of that length at least.
     shortest: u64,
     /// Whether SQLite's VFS has synced the file and its directory.
@@ -96,52 +93,27 @@ pub(crate) struct Zeros {
 }
 
 impl LogSync {
-    /// Of a write-ahead log in that layout.
-    pub(crate) fn log(syncs: LogSyncs, layout: LogLayout) -> Self {
-        let shortest = SHORTEST + layout.before_pages();
-        Self { extends: true, is_anywhere: syncs == LogSyncs::Extend, shortest, ..Self::journal() }
+    /// Of a file that SQLite's VFS has just opened under that name; `None` if it is to do everything, because the file
+    /// cannot be opened once more.
+    pub(crate) fn open(synced: Synced, path: &Path) -> Option<Self> {
+        let file = above_standard(open_regular(path, false).ok()?).ok()?;
+        // One that writes each block to a new place (btrfs, ZFS) gains nothing, and a network pays for the zeros.
+        let extends = match synced {
+            Synced::Log(LogSyncs::Extend, _) => true,
+            Synced::Log(..) => is_on_ext_or_xfs(&file).unwrap_or(false),
+            Synced::Journal => false,
+        };
+        let shortest = match synced {
+            Synced::Log(_, layout) => SHORTEST + layout.before_pages(),
+            Synced::Journal => SHORTEST,
+        };
+        Some(Self { file, extends, shortest, is_published: false, is_due: false, end: None })
     }
 
-    /// Of a rollback journal.
-    pub(crate) fn journal() -> Self {
-        Self {
-            path: PathBuf::new(),
-            descriptor: Descriptor::Unused,
-            extends: false,
-            is_anywhere: false,
-            shortest: SHORTEST,
-            is_published: false,
-            is_due: false,
-            end: None,
-        }
-    }
-
-    /// The same of the file that is stored under that name.
-    pub(crate) fn of(self, path: &Path) -> Self {
-        Self { path: path.to_owned(), ..self }
-    }
-
-    /// The second descriptor, where it can be had.
-    fn descriptor(&mut self) -> Option<&File> {
-        if matches!(self.descriptor, Descriptor::Unused) {
-            self.descriptor = match open(&self.path) {
-                Ok(file) => {
-                    self.extends &= self.is_anywhere || overwrites(&file);
-                    Descriptor::Open(file)
-                }
-                Err(_) => Descriptor::Impossible,
-            };
-        }
-        match &self.descriptor {
-            Descriptor::Open(file) => Some(file),
-            Descriptor::Unused | Descriptor::Impossible => None,
-        }
-    }
-
-    /// SQLite is about to write. A log gets its descriptor here, so that it hears of every failure to write back.
+    /// SQLite is about to write.
     pub(crate) fn before_write(&mut self) {
         if self.extends && self.end.is_none() {
-            self.end = self.descriptor().and_then(|file| file.metadata().ok()).map(|found| found.len());
+            self.end = self.file.metadata().ok().map(|found| found.len());
         }
     }
 
@@ -150,8 +122,7 @@ impl LogSync {
         if !self.extends || !self.is_due || self.end.is_none_or(|before| end <= before) {
             return None;
         }
-        let Descriptor::Open(file) = &self.descriptor else { return None };
-        let size = file.metadata().ok()?.len();
+        let size = self.file.metadata().ok()?.len();
         self.end = Some(size);
         // What is behind belongs to another writer, or is a part of this write.
         if size != end || end < self.shortest {
@@ -160,7 +131,7 @@ impl LogSync {
         self.is_due = false;
         let zeros = Zeros { start: end, end: extended(end).min(size_limit()) };
         let length = zeros.end.checked_sub(zeros.start).filter(|&length| length > 0)?;
-        (length <= free_space(file) / FREE_SPACE_PART).then_some(zeros)
+        (length <= free_space(&self.file) / FREE_SPACE_PART).then_some(zeros)
     }
 
     /// The zeros were written, or could not be.
@@ -177,10 +148,7 @@ impl LogSync {
     /// Syncs the file; `None` if SQLite's VFS is to do it.
     pub(crate) fn sync(&mut self) -> Option<io::Result<()>> {
         (self.is_due, self.end) = (true, None);
-        match self.is_published {
-            true => self.descriptor().map(sync_data),
-            false => None,
-        }
+        self.is_published.then(|| sync_data(&self.file))
     }
 
     /// SQLite's VFS has synced the file.
@@ -214,7 +182,7 @@ fn extended(end: u64) -> u64 {
     (end + end.clamp(*STEPS.start(), *STEPS.end())).next_multiple_of(*STEPS.start())
 }
 
-/// The longest file that this process may write: beyond it, a write is answered by a signal.
+/// The longest file that this process may write: a write beyond it raises SIGXFSZ.
 pub(crate) fn size_limit() -> u64 {
     getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
 }
@@ -222,26 +190,6 @@ pub(crate) fn size_limit() -> u64 {
 /// Bytes that everybody may still take.
 fn free_space(file: &File) -> u64 {
     fstatvfs(file).map_or(0, |found| found.f_bavail.saturating_mul(found.f_frsize))
-}
-
-fn overwrites(file: &File) -> bool {
-    fstatfs(file).is_ok_and(|found| OVERWRITING.contains(&found.f_type))
-}
-
-/// Opens a file once more, for reading. The name must belong to a regular file: nothing else is opened.
-fn open(path: &Path) -> io::Result<File> {
-    let named = std::fs::symlink_metadata(path)?;
-    let refused = || io::Error::from(io::ErrorKind::InvalidInput);
-    if !named.is_file() {
-        return Err(refused());
-    }
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
-    let file = above_standard(file)?;
-    let opened = file.metadata()?;
-    match (named.dev(), named.ino()) == (opened.dev(), opened.ino()) {
-        true => Ok(file),
-        false => Err(refused()),
-    }
 }
 
 /// The same file under a number that no program expects to be something else, as SQLite does it.
@@ -256,14 +204,18 @@ fn above_standard(file: File) -> io::Result<File> {
 #[allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own")]
 mod tests {
     use super::*;
-    use std::os::unix::fs::symlink;
+    use std::fs::OpenOptions;
+    use std::os::unix::fs::{MetadataExt, symlink};
+    use std::path::PathBuf;
+
+    const EXTENDED: Synced = Synced::Log(LogSyncs::Extend, LogLayout::Plain);
 
     /// A log of that length that was synced once, and is about to be written.
     fn log(length: usize) -> (tempfile::TempDir, PathBuf, LogSync) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db-wal");
         std::fs::write(&path, vec![1; length]).unwrap();
-        let mut log = LogSync::log(LogSyncs::Extend, LogLayout::Plain).of(&path);
+        let mut log = LogSync::open(EXTENDED, &path).unwrap();
         assert!(log.sync().is_none(), "the first sync makes the name durable");
         log.published();
         log.before_write();
@@ -331,10 +283,29 @@ mod tests {
         assert_eq!(full.after_write(end), None, "not tried again");
     }
 
+    /// The descriptor is as old as SQLite's own: a failure to write back that another process' sync has reported since
+    /// is reported by this one too, and another file under the name is not synced in the log's place.
+    #[test]
+    fn a_handle_that_has_not_written_has_its_descriptor_from_the_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db-wal");
+        std::fs::write(&path, b"frames").unwrap();
+        let opened = std::fs::metadata(&path).unwrap().ino();
+        let mut log = LogSync::open(EXTENDED, &path).unwrap();
+        std::fs::rename(&path, dir.path().join("moved")).unwrap();
+        std::fs::write(&path, b"another file").unwrap();
+        assert!(log.sync().is_none());
+        log.published();
+        log.sync().unwrap().unwrap();
+        assert_eq!(log.file.metadata().unwrap().ino(), opened);
+        std::fs::remove_file(&path).unwrap();
+        log.sync().unwrap().unwrap();
+    }
+
     #[test]
     fn a_journal_is_never_extended() {
         let (_dir, path, _) = log(50_000);
-        let mut journal = LogSync::journal().of(&path);
+        let mut journal = LogSync::open(Synced::Journal, &path).unwrap();
         assert!(journal.sync().is_none());
         journal.published();
         journal.before_write();
@@ -350,10 +321,7 @@ mod tests {
         symlink(&path, &link).unwrap();
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRUSR).unwrap();
         for path in [link, pipe, nothing] {
-            let mut log = LogSync::log(LogSyncs::Extend, LogLayout::Plain).of(&path);
-            log.published();
-            log.before_write();
-            assert!(log.sync().is_none(), "{}", path.display());
+            assert!(LogSync::open(EXTENDED, &path).is_none(), "{}", path.display());
         }
     }
 }

@@ -22,15 +22,14 @@
 //! `readSuperJournal` and `pager_delsuper`.
 
 use std::ffi::OsStr;
-use std::fs::OpenOptions;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use libsqlite3_sys as sqlite;
-use nix::libc;
 
+use crate::companion::open_regular;
 use crate::error::Failure;
 
 /// The end of a journal that names a super-journal; SQLite writes it last, separately.
@@ -92,11 +91,9 @@ pub(crate) fn list(super_journal: &[u8], journal: &Renamed) -> Result<(), Failur
         );
         Failure::new(sqlite::SQLITE_IOERR_WRITE, text)
     };
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    let file = options.open(path).map_err(|error| refuse(format!("cannot be opened ({error})")))?;
+    let file = open_regular(path, true).map_err(|error| refuse(format!("cannot be opened ({error})")))?;
     let metadata = file.metadata().map_err(|error| refuse(format!("cannot be examined ({error})")))?;
-    if !metadata.is_file() || metadata.len() > LONGEST_LIST {
+    if metadata.len() > LONGEST_LIST {
         return Err(refuse("is not a list of journals".to_owned()));
     }
     let mut names = Vec::new();
