@@ -68,7 +68,7 @@ pub(crate) struct BatchFile {
     /// The file's first bytes, where it can be mapped.
     shared: Option<MarksPage>,
     /// Bytes that are known to be there.
-    room: u64,
+    allocated: u64,
     /// Whether the file's name is durable, as far as this connection is concerned.
     is_published: bool,
 }
@@ -78,7 +78,7 @@ impl BatchFile {
     pub(crate) fn new(database: &Path, locks: bool) -> Self {
         let path = with_suffix(database, SUFFIX);
         let (database, shown) = (database.to_owned(), display(&path));
-        Self { database, path, shown, locks, file: None, shared: None, room: 0, is_published: false }
+        Self { database, path, shown, locks, file: None, shared: None, allocated: 0, is_published: false }
     }
 
     fn failed(&self, code: c_int, what: &str, error: impl Into<std::io::Error>) -> Failure {
@@ -212,10 +212,10 @@ impl BatchFile {
     /// Extends the log by zeros, durably.
     fn extend(&mut self, end: u64) -> std::io::Result<()> {
         let Some(file) = self.file.as_deref() else { return Err(ErrorKind::NotConnected.into()) };
-        let zeros = vec![0; end.saturating_sub(self.room) as usize];
-        file.write_all_at(&zeros, self.room)?;
+        let zeros = vec![0; end.saturating_sub(self.allocated) as usize];
+        file.write_all_at(&zeros, self.allocated)?;
         file.sync_data()?;
-        self.room = end;
+        self.allocated = end;
         Ok(())
     }
 
@@ -246,7 +246,7 @@ impl BatchPlace for BatchFile {
             }
             self.lock(&file, Lock::Turn, libc::F_UNLCK)?;
         }
-        (self.file, self.shared, self.room) = (Some(file), None, 0);
+        (self.file, self.shared, self.allocated) = (Some(file), None, 0);
         if !is_first {
             self.share();
         }
@@ -352,14 +352,20 @@ impl BatchPlace for BatchFile {
     }
 
     fn reserve(&mut self, end: u64) -> Result<(), Failure> {
-        if end > self.room {
-            self.room = self.size()?;
+        if end > self.allocated {
+            self.allocated = self.size()?;
         }
-        if end > self.room {
-            let step = self.room.clamp(*STEPS.start(), *STEPS.end());
-            let enough = end.next_multiple_of(*STEPS.start());
-            let grown = end.max(self.room + step).next_multiple_of(*STEPS.start()).min(size_limit());
-            let extended = match self.extend(grown.max(enough)) {
+        if end > self.allocated {
+            let limit = size_limit();
+            if end > limit {
+                // The write would raise SIGXFSZ. With this failure, SQLite writes a rollback journal instead.
+                let why = std::io::Error::from(ErrorKind::FileTooLarge);
+                return Err(self.failed(sqlite::SQLITE_IOERR_WRITE, "allocating space", why));
+            }
+            let step = self.allocated.clamp(*STEPS.start(), *STEPS.end());
+            let enough = end.next_multiple_of(*STEPS.start()).min(limit);
+            let grown = end.max(self.allocated + step).next_multiple_of(*STEPS.start()).min(limit);
+            let extended = match self.extend(grown) {
                 // A step that does not fit must not fail a batch that does.
                 Err(error) if is_full(&error) => self.extend(enough),
                 extended => extended,

@@ -101,6 +101,38 @@ fn a_transaction_that_no_batch_can_take_is_journalled() {
     assert!(beside(&path, "-fwbatch").metadata().unwrap().len() < 5 << 20);
 }
 
+/// The process whose files are limited: the log is soon full, and a transaction takes a journal then.
+fn write_below_the_limit() {
+    let vfs = vfs(BATCHES);
+    let db = open(std::env::current_dir().unwrap().join("a.db").to_str().unwrap(), vfs.name());
+    db.execute_batch("CREATE TABLE t (x)").unwrap();
+    (0..6).for_each(|x| _ = db.execute("INSERT INTO t VALUES (?1 || zeroblob(3000))", [x]).unwrap());
+    let batches = || beside(Path::new("a.db"), "-fwbatch").metadata().unwrap().len();
+    (0..40).for_each(|_| _ = db.execute("UPDATE t SET x = x || 'x'", []).unwrap());
+    assert_eq!((count(&db), batches()), (6, LIMIT));
+}
+
+/// Between one and two steps of the log, in blocks of 512 bytes.
+const LIMIT: u64 = 200 * 512;
+
+#[test]
+fn a_batch_log_stays_below_the_limit_for_the_size_of_a_file() {
+    const TEST: &str = "batches::a_batch_log_stays_below_the_limit_for_the_size_of_a_file";
+    const WRITER: &str = "FLASHWISE_TEST_BATCH_LIMIT";
+    if std::env::var(WRITER).is_ok() {
+        return write_below_the_limit();
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut shell = std::process::Command::new("sh");
+    shell.arg("-c").arg(format!("ulimit -f {}; exec \"$0\" --exact {TEST} --test-threads 1", LIMIT / 512));
+    shell.arg(std::env::current_exe().unwrap()).env(WRITER, "").current_dir(dir.path());
+    let written = shell.output().unwrap();
+    assert!(written.status.success(), "{}: {}", written.status, String::from_utf8_lossy(&written.stdout));
+    let vfs = vfs("");
+    let db = open(dir.path().join("a.db").to_str().unwrap(), vfs.name());
+    assert_eq!((count(&db), support::integrity(&db)), (6, "ok".to_owned()));
+}
+
 #[test]
 fn connections_that_come_and_go_lose_nothing_of_each_other() {
     let (dir, vfs) = (tempfile::tempdir().unwrap(), vfs(BATCHES));
