@@ -134,6 +134,7 @@ mod medium;
 mod memo;
 mod mounted;
 mod options;
+mod owners;
 mod plain_page;
 #[cfg(test)]
 mod power_cuts;

@@ -3,7 +3,7 @@
 //!
 //! Each call of SQLite's becomes the calls that its own VFS for Unix makes (SQLite's `os_unix.c`): `pread` and `pwrite`
 //! of a page, `fdatasync` for a sync, a sync of the directory behind the first sync of a journal or log that it
-//! created, `fcntl` for locks, a file `NAME-shm` for the index of a log. The techniques make the calls that they make
+//! created, `fcntl` for locks, a file for the index of a log. The techniques make the calls that they make
 //! in a directory: pieces of at most [`LONGEST`] bytes, `sync_file_range` to start write-back, reads in the background
 //! to read ahead, `fallocate` to punch holes.
 //!
@@ -25,12 +25,13 @@ use libsqlite3_sys as sqlite;
 use crate::SqliteError;
 use crate::bytes::Span;
 use crate::convert::border;
-use crate::error::{Failure, checked_end};
+use crate::error::Failure;
 use crate::ffi::{LONGEST, thread_cpu_ns};
 use crate::layout::cut;
 use crate::ledger::Ledger;
 use crate::locks::HandleId;
 use crate::medium::{Deletion, FileRef, Medium, OpenMode};
+use crate::owners::Owners;
 use crate::recorder::Recorder;
 use crate::store::Cut;
 use crate::volume::FileId;
@@ -51,12 +52,17 @@ const MOST_UNSYNCED: u32 = 256;
 /// Bytes of a page of the shared memory's file, of which SQLite writes one each.
 const SHARED_PAGE: u64 = 4096;
 
+/// Starts the names of files that are none of the user's: temporary ones and indexes of logs. No other file can have
+/// such a name.
+const OWN_PREFIX: &str = ".flashwise-";
+
 struct MountedFile {
     /// Its name in the file system.
     name: String,
     is_linked: bool,
     role: FileRole,
-    size: u64,
+    /// Its changes of extents when `Owners` was last brought up to date with it.
+    owned: Option<u64>,
     handles: BTreeMap<HandleId, FileHandle>,
     /// SQLite syncs the directory once it has synced a journal that it created.
     directory_sync_due: bool,
@@ -107,6 +113,7 @@ pub(crate) struct MountedFiles {
     ledger: Ledger,
     files: BTreeMap<FileId, MountedFile>,
     names: BTreeMap<String, FileId>,
+    owners: Owners,
     next_id: u64,
     program: Option<Program>,
 }
@@ -122,6 +129,7 @@ impl MountedFiles {
             ledger: Ledger::new(recording),
             files: BTreeMap::new(),
             names: BTreeMap::new(),
+            owners: Owners::default(),
             next_id: 0,
             program: mounted.measures_program.then(Program::new),
         })
@@ -158,18 +166,26 @@ impl MountedFiles {
         if records.is_empty() {
             return;
         }
-        let mut places: Vec<(u64, u64, FileRole)> = Vec::new();
-        for file in self.files.values().filter(|file| file.is_linked) {
+        for file in self.files.values_mut().filter(|file| file.is_linked) {
+            let changes = kernel.extent_changes(&file.name);
+            if changes == file.owned {
+                continue;
+            }
             let Ok(status) = kernel.status(&file.name) else { continue };
-            places.extend(status.extents.iter().map(|&(_, at, length)| (at.0, at.0 + length.0, file.role)));
+            for (_, at, length) in status.extents {
+                self.owners.claim(at.0, at.0 + length.0, file.role);
+            }
+            file.owned = changes;
         }
         for record in &mut records {
-            let at = record.offset.0;
-            let owner = places.iter().find(|&&(start, end, _)| (start..end).contains(&at));
+            let (start, end) = (record.offset.0, record.offset.0 + record.length.0);
             record.role = match record.operation {
                 Operation::Flush => caller,
-                _ => owner.map_or(FileRole::Unknown, |&(_, _, role)| role),
+                _ => self.owners.role_at(start).unwrap_or(FileRole::Unknown),
             };
+            if record.operation == Operation::Trim {
+                self.owners.release(start, end);
+            }
         }
         self.ledger.record(records);
     }
@@ -177,12 +193,6 @@ impl MountedFiles {
     fn handle(&self, file: FileRef<'_>) -> Result<FileHandle, Failure> {
         let handle = self.files.get(&file.id).and_then(|found| found.handles.get(&file.handle).copied());
         handle.ok_or_else(|| Failure::new(sqlite::SQLITE_IOERR, format!("{}: not open", file.name)))
-    }
-
-    fn grow(&mut self, id: FileId, end: u64) {
-        if let Some(file) = self.files.get_mut(&id) {
-            file.size = file.size.max(end);
-        }
     }
 
     /// Forgets a file that nothing refers to.
@@ -235,7 +245,12 @@ impl Medium for MountedFiles {
     }
 
     fn size(&mut self, id: FileId) -> u64 {
-        self.files.get(&id).map_or(0, |file| file.size)
+        let (Some(kernel), Some(file)) = (&self.kernel, self.files.get(&id)) else { return 0 };
+        let size = match file.handles.values().next() {
+            Some(&handle) => kernel.size(handle).ok(),
+            None => kernel.size_of(&file.name),
+        };
+        size.map_or(0, |size| size.0)
     }
 
     fn open(&mut self, name: Option<&str>, mode: OpenMode, handle: HandleId) -> Result<FileId, Failure> {
@@ -243,13 +258,16 @@ impl Medium for MountedFiles {
         let refuse = |why: &str| Err(Failure::new(sqlite::SQLITE_CANTOPEN, format!("{shown}: {why}")));
         let found = name.and_then(|name| self.find(name));
         match found {
+            _ if name.is_some_and(|name| name.starts_with(OWN_PREFIX)) => {
+                return refuse("names that start with .flashwise- are reserved; use another one");
+            }
             Some(_) if mode.exclusive => return refuse("exists already in the file system"),
             None if !mode.create => return refuse("no such file in the file system"),
             _ => {}
         }
         let path = match name {
             Some(name) => name.to_owned(),
-            None => format!("temporary-{}", self.next_id),
+            None => format!("{OWN_PREFIX}temporary-{}", self.next_id),
         };
         let options = OpenOptions::read_write().create(true);
         let opened = self.call(Operation::Write, mode.role, |kernel| {
@@ -270,13 +288,15 @@ impl Medium for MountedFiles {
             name: path,
             is_linked: name.is_some(),
             role: mode.role,
-            size: 0,
+            owned: None,
             handles: BTreeMap::new(),
             directory_sync_due: matches!(mode.role, FileRole::Journal | FileRole::WriteAheadLog),
             shared_memory: None,
             unsynced_batches: MOST_UNSYNCED,
         });
-        file.role = mode.role;
+        if file.role != mode.role {
+            (file.role, file.owned) = (mode.role, None);
+        }
         file.handles.insert(handle, opened);
         Ok(id)
     }
@@ -294,18 +314,22 @@ impl Medium for MountedFiles {
     }
 
     fn delete(&mut self, name: &str, how: Deletion) -> Result<(), Failure> {
-        let Some(id) = self.names.remove(name) else {
+        let Some(id) = self.find(name) else {
             let why = format!("{name}: no such file in the file system");
             return Err(Failure::new(sqlite::SQLITE_IOERR_DELETE_NOENT, why));
         };
-        if let Some(file) = self.files.get_mut(&id) {
-            file.is_linked = false;
+        let mut deleted = self.call(Operation::Write, how.role, |kernel| kernel.unlink(name));
+        // A failed unlink leaves the name, or has taken it and failed later.
+        if self.kernel.as_ref().is_some_and(|kernel| kernel.size_of(name).is_none()) {
+            self.names.remove(name);
+            if let Some(file) = self.files.get_mut(&id) {
+                file.is_linked = false;
+            }
+            self.forget(id);
         }
-        self.forget(id);
-        let deleted = self.call(Operation::Write, how.role, |kernel| {
-            kernel.unlink(name)?;
-            if how.is_durable { kernel.sync_directory() } else { Ok(()) }
-        });
+        if deleted.is_ok() && how.is_durable {
+            deleted = self.call(Operation::Write, how.role, Kernel::sync_directory);
+        }
         deleted.map_err(|why| Failure::new(sqlite::SQLITE_IOERR_DELETE, format!("{name}: {}", why.message)))
     }
 
@@ -347,7 +371,6 @@ impl Medium for MountedFiles {
             return Ok(());
         }
         let handle = self.handle(file)?;
-        let end = checked_end(offset, data.len() as u64)?;
         let pieces = match how {
             Cut::Whole => vec![Span { start: offset, length: data.len() as u64 }],
             Cut::Chunks(chunks) => cut(offset, data.len() as u64, chunks, LONGEST as u64),
@@ -357,9 +380,7 @@ impl Medium for MountedFiles {
                 let at = (piece.start - offset) as usize;
                 kernel.pwrite(handle, ByteSize(piece.start), &data[at..at + piece.length as usize]).map(drop)
             })
-        })?;
-        self.grow(file.id, end);
-        Ok(())
+        })
     }
 
     fn write_all(&mut self, file: FileRef<'_>, runs: &[(u64, Vec<u8>)], how: Cut) -> Result<(), Failure> {
@@ -389,11 +410,7 @@ impl Medium for MountedFiles {
 
     fn truncate(&mut self, file: FileRef<'_>, size: u64) -> Result<(), Failure> {
         let handle = self.handle(file)?;
-        self.call(Operation::Write, file.role, |kernel| kernel.ftruncate(handle, ByteSize(size)))?;
-        if let Some(found) = self.files.get_mut(&file.id) {
-            found.size = size;
-        }
-        Ok(())
+        self.call(Operation::Write, file.role, |kernel| kernel.ftruncate(handle, ByteSize(size)))
     }
 
     fn sync(&mut self, file: FileRef<'_>) -> Result<(), Failure> {
@@ -410,20 +427,20 @@ impl Medium for MountedFiles {
 
     fn place(&mut self, file: FileRef<'_>, length: u64, chunk: u64) -> Option<u64> {
         let handle = self.handle(file).ok()?;
-        let room = ByteSize(length.saturating_add(2 * chunk));
+        let space = ByteSize(length.saturating_add(2 * chunk));
         // Space that is allocated at once has few extents. With too little space, writing fails later.
         let allocated = self
-            .call(Operation::Write, file.role, |kernel| kernel.fallocate(handle, ByteSize(0), room, Allocate::Grow));
-        self.grow(file.id, room.0);
+            .call(Operation::Write, file.role, |kernel| kernel.fallocate(handle, ByteSize(0), space, Allocate::Grow));
+        allocated.ok()?;
         let name = &self.files.get(&file.id)?.name;
-        let kernel = self.kernel.as_ref().filter(|_| allocated.is_ok())?;
+        let kernel = self.kernel.as_ref()?;
         let map = kernel.status(name).ok()?.map(&kernel.device().info().name).ok()?;
         Some(border(&map, chunk))
     }
 
     fn share_memory(&mut self, file: FileRef<'_>, bytes: u64) {
         let Some(found) = self.files.get(&file.id) else { return };
-        let (name, now) = (format!("{}-shm", found.name), found.shared_memory);
+        let (name, now) = (format!("{OWN_PREFIX}shm-{}", file.id.0), found.shared_memory);
         let role = FileRole::Temporary;
         // A model of what it costs; the memory itself is not in this file.
         let changed = match (now, bytes) {
@@ -469,16 +486,16 @@ impl Medium for MountedFiles {
     fn power_cut(&mut self) {
         let kernel = self.kernel.take().map(|kernel| kernel.power_cut().unwrap());
         (self.files, self.names) = (BTreeMap::new(), BTreeMap::new());
-        for name in kernel.iter().flat_map(Kernel::list).map(str::to_owned) {
-            let status = kernel.as_ref().map(|kernel| kernel.status(&name).unwrap());
+        self.owners = Owners::default();
+        for name in kernel.iter().flat_map(Kernel::list).filter(|name| !name.starts_with(OWN_PREFIX)) {
             let id = FileId(self.next_id);
             self.next_id += 1;
-            self.names.insert(name.clone(), id);
+            self.names.insert(name.to_owned(), id);
             let found = MountedFile {
-                name,
+                name: name.to_owned(),
                 is_linked: true,
                 role: FileRole::Unknown,
-                size: status.map_or(0, |status| status.size.0),
+                owned: None,
                 handles: BTreeMap::new(),
                 directory_sync_due: false,
                 shared_memory: None,
@@ -494,5 +511,65 @@ impl Medium for MountedFiles {
             kernel.sync()?;
             kernel.drop_caches()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vfs::support::{SharedControl, TestDrive};
+
+    const NAME: &str = "a.db-journal";
+    const MODE: OpenMode = OpenMode { role: FileRole::Journal, create: true, exclusive: false };
+
+    fn mounted() -> (MountedFiles, SharedControl) {
+        let (device, control) = TestDrive::new(32, 512);
+        let mounted = FileSystem { device, kernel: KernelConfig::default(), measures_program: false };
+        (MountedFiles::new(mounted, false).unwrap(), control)
+    }
+
+    fn file(id: FileId, handle: u64) -> FileRef<'static> {
+        FileRef { id, handle: HandleId(handle), role: FileRole::Journal, name: NAME }
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_deleted_is_still_there_with_its_bytes() {
+        let (mut files, control) = mounted();
+        let id = files.open(Some(NAME), MODE, HandleId(1)).unwrap();
+        files.write(file(id, 1), 0, &[7; 5000], Cut::Whole).unwrap();
+        files.sync(file(id, 1)).unwrap();
+        files.close(file(id, 1), true);
+        // The file system's own journal fails: nothing can be changed from now on.
+        (control.lock().unwrap().fail_at, control.lock().unwrap().fail_forever) = (1, true);
+        let other = files.open(Some("b"), MODE, HandleId(2)).unwrap();
+        files.sync(file(other, 2)).unwrap_err();
+        control.lock().unwrap().heal();
+        for is_durable in [true, false] {
+            let how = Deletion { role: FileRole::Journal, is_open: false, is_durable };
+            assert_eq!(files.delete(NAME, how).unwrap_err().code, sqlite::SQLITE_IOERR_DELETE);
+            assert_eq!((files.find(NAME), files.size(id)), (Some(id), 5000));
+        }
+        let again = files.open(Some(NAME), OpenMode { create: false, ..MODE }, HandleId(3)).unwrap();
+        let mut bytes = [0; 5000];
+        files.read(file(again, 3), 0, &mut bytes).unwrap();
+        assert!(again == id && bytes == [7; 5000]);
+    }
+
+    #[test]
+    fn a_file_is_as_long_as_what_was_written_to_it() {
+        let (mut files, _) = mounted();
+        let id = files.open(Some(NAME), MODE, HandleId(1)).unwrap();
+        assert_eq!(files.place(file(id, 1), 1 << 30, 65536), None, "there is no such space");
+        assert_eq!(files.size(id), 0);
+        files.write(file(id, 1), 0, &vec![7; 40 << 20], Cut::Whole).unwrap_err();
+        let size = files.size(id);
+        assert!(size > 1 << 20, "{size}");
+        let mut bytes = vec![0; size as usize];
+        files.read(file(id, 1), 0, &mut bytes).unwrap();
+        assert!(bytes.iter().all(|&byte| byte == 7));
+        files.truncate(file(id, 1), 3).unwrap();
+        assert_eq!(files.size(id), 3);
+        files.close(file(id, 1), true);
+        assert_eq!(files.size(id), 3, "without a handle");
     }
 }

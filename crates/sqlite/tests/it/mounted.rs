@@ -2,7 +2,7 @@
 
 use flashwise_block::{ByteSize, Nanos, Operation};
 use flashwise_kernel::{FileSystemKind, KernelConfig};
-use flashwise_sqlite::{Backend, FileSystem, Layout, Vfs, VfsOptions};
+use flashwise_sqlite::{Backend, FileSystem, Layout, SqliteError, Vfs, VfsOptions};
 use flashwise_trace::FileRole;
 use rusqlite::Connection;
 
@@ -166,4 +166,91 @@ fn the_time_that_a_program_computes_passes_on_the_drives_clock() {
     // 300,000 steps of a recursive query: far more than 100 ns and less than a minute.
     let took = vfs.now().since(began);
     assert!(took > Nanos::millis(1) && took < Nanos::secs(60), "{took}");
+}
+
+#[test]
+fn an_import_that_fails_anywhere_leaves_no_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let plain = dir.path().join("plain.db");
+    Connection::open(&plain)
+        .unwrap()
+        .execute_batch("CREATE TABLE t (v); INSERT INTO t VALUES (randomblob(9000))")
+        .unwrap();
+    let options = VfsOptions { layout: HOT, ..VfsOptions::PLAIN };
+    for file_system in BOTH {
+        let mut failures = 0;
+        for nth in 1..200 {
+            let (vfs, control) = mounted(config(file_system, ByteSize::mib(64)), options, 400);
+            // What was in memory of the file system has to be read again.
+            drop(reused_log(&vfs));
+            vfs.drop_caches().unwrap();
+            control.lock().unwrap().fail_at = nth;
+            let imported = vfs.import_file(&plain, "b.db");
+            control.lock().unwrap().heal();
+            if imported.is_ok() {
+                break;
+            }
+            failures += 1;
+            let place = format!("{file_system:?}, request {nth}: {}", imported.unwrap_err());
+            let exported = vfs.export_file("b.db", &dir.path().join("exported.db"));
+            assert!(matches!(exported, Err(SqliteError::NotFound(_))), "{place}");
+        }
+        assert!(failures > 2, "{file_system:?}: {failures}");
+    }
+}
+
+/// Of discards too, which come when the file is gone.
+#[test]
+fn requests_are_recorded_with_the_file_whose_bytes_they_are() {
+    for file_system in BOTH {
+        let kernel = KernelConfig { discard: true, ..config(file_system, ByteSize::mib(64)) };
+        let (vfs, _) = mounted(kernel, VfsOptions { record: true, ..VfsOptions::PLAIN }, 400);
+        let db = open("a.db", vfs.name());
+        db.execute_batch(
+            "PRAGMA journal_mode = persist; CREATE TABLE t (v); INSERT INTO t VALUES (zeroblob(1000000)); UPDATE t SET v = 1;
+             PRAGMA journal_mode = delete",
+        )
+        .unwrap();
+        // XFS frees the blocks of a file that is gone a little later.
+        vfs.program_clock().advance(Nanos::secs(1));
+        db.execute_batch("INSERT INTO t VALUES (2)").unwrap();
+        drop(db);
+        vfs.drop_caches().unwrap();
+        let records = vfs.take_trace().records;
+        let bytes = |operation: Operation, role: FileRole| -> u64 {
+            let wanted = records.iter().filter(|record| (record.operation, record.role) == (operation, role));
+            wanted.map(|record| record.length.0).sum()
+        };
+        assert!(bytes(Operation::Write, FileRole::Database) >= 1_000_000, "{file_system:?}");
+        assert!(bytes(Operation::Write, FileRole::Journal) >= 4096, "{file_system:?}");
+        assert!(bytes(Operation::Trim, FileRole::Journal) >= 4096, "{file_system:?}: the journal is gone");
+        assert_eq!(bytes(Operation::Trim, FileRole::Unknown), 0, "{file_system:?}");
+    }
+}
+
+#[test]
+fn files_of_the_vfs_own_take_no_name_of_a_users() {
+    let (vfs, _) = mounted(config(FileSystemKind::Ext4, ByteSize::mib(1)), VfsOptions::PLAIN, 64);
+    let names: Vec<String> = (0..30).map(|n| format!("temporary-{n}")).chain(["a.db-shm".to_owned()]).collect();
+    for name in &names {
+        open(name, vfs.name()).execute_batch("CREATE TABLE t (v); INSERT INTO t VALUES (4)").unwrap();
+    }
+    let db = open("a.db", vfs.name());
+    // A log's index; a sorter and an index that do not fit into memory.
+    db.execute_batch(
+        "PRAGMA journal_mode = wal; PRAGMA temp_store = file; PRAGMA cache_size = 5; PRAGMA temp.cache_size = 5;
+         CREATE TABLE t (v); CREATE TEMP TABLE u (v);
+         WITH RECURSIVE n(k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM n WHERE k < 2000)
+         INSERT INTO t SELECT hex(randomblob(100)) FROM n;
+         INSERT INTO u SELECT v FROM t ORDER BY v; CREATE INDEX i ON u (v);",
+    )
+    .unwrap();
+    drop(db);
+    for name in &names {
+        let value = open(name, vfs.name()).query_row("SELECT v FROM t", [], |row| row.get::<_, i64>(0));
+        assert_eq!(value, Ok(4), "{name}");
+    }
+    let reserved = Connection::open_with_flags_and_vfs(".flashwise-shm-1", Default::default(), vfs.name());
+    assert!(reserved.and_then(|db| db.execute_batch("CREATE TABLE t (v)")).is_err());
+    assert!(vfs.last_error().unwrap().contains("reserved"), "{:?}", vfs.last_error());
 }
