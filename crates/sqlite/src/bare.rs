@@ -14,7 +14,7 @@ use libsqlite3_sys as sqlite;
 use crate::bytes::Span;
 use crate::cache::{BLOCK, BlockRun, PageCache};
 use crate::disk::{Disk, read_request};
-use crate::error::{Failure, checked_end};
+use crate::error::Failure;
 use crate::layout::cut;
 use crate::ledger::Ledger;
 use crate::locks::HandleId;
@@ -397,7 +397,7 @@ impl Medium for BareFiles {
     }
 
     fn write(&mut self, file: FileRef<'_>, offset: u64, data: &[u8], how: Cut) -> Result<(), Failure> {
-        self.reserve(file, checked_end(offset, data.len() as u64)?)?;
+        self.reserve(file, offset + data.len() as u64)?;
         match (data.len(), file.is_database()) {
             (0, _) => Ok(()),
             (_, true) => self.write_direct(file.id, offset, data, how),
@@ -410,7 +410,7 @@ impl Medium for BareFiles {
             return runs.iter().try_for_each(|(start, bytes)| self.write(file, *start, bytes, how));
         }
         for (start, bytes) in runs {
-            self.reserve(file, checked_end(*start, bytes.len() as u64)?)?;
+            self.reserve(file, start + bytes.len() as u64)?;
         }
         self.write_direct_all(file.id, runs, how)
     }

@@ -231,12 +231,6 @@ impl DriveStore {
         self.role == FileRole::Database
     }
 
-    /// Runs an operation on the index of the database's log; on a broken drive the result is an error.
-    fn with_wal_index<T>(&self, work: impl FnOnce(&mut WalIndex) -> T) -> Option<T> {
-        let mut drive = lock(&self.drive).ok()?;
-        drive.open.get_mut(&self.id).map(|file| work(&mut file.wal_index))
-    }
-
     pub(crate) fn lock_level(&self, wanted: Level) -> Result<(), Failure> {
         let mut drive = lock(&self.drive)?;
         drive.medium.spend_calls(wanted.calls());
@@ -278,32 +272,26 @@ impl DriveStore {
 
 impl SharedMemory for DriveStore {
     fn map(&mut self, region: c_int, bytes: c_int, extend: bool) -> (c_int, *mut c_void) {
-        let mapped = self.with_wal_index(|index| {
-            let before = index.bytes();
-            (index.map(self.handle, region, bytes, extend), before, index.bytes())
-        });
-        let mapped = mapped.map(|(mapped, before, after)| {
-            if after > before
-                && let Ok((mut drive, file, _)) = self.parts()
-            {
-                drive.medium.share_memory(file, after);
-            }
-            mapped
-        });
-        match mapped.unwrap_or(Err(sqlite::SQLITE_IOERR_SHMMAP)) {
-            Ok(start) => (sqlite::SQLITE_OK, start),
-            Err(code) => (code, std::ptr::null_mut()),
+        let failed = |code: c_int| (code, std::ptr::null_mut());
+        let Ok((mut drive, file, _)) = self.parts() else { return failed(sqlite::SQLITE_IOERR_SHMMAP) };
+        let Drive { open, medium, .. } = &mut *drive;
+        let Some(found) = open.get_mut(&file.id) else { return failed(sqlite::SQLITE_IOERR_SHMMAP) };
+        let before = found.wal_index.bytes();
+        let mapped = found.wal_index.map(file.handle, region, bytes, extend);
+        let after = found.wal_index.bytes();
+        if after > before {
+            medium.share_memory(file, after);
         }
+        mapped.map_or_else(failed, |start| (sqlite::SQLITE_OK, start))
     }
 
     fn lock(&mut self, first: c_int, count: c_int, flags: c_int) -> c_int {
-        if let Ok(mut drive) = lock(&self.drive) {
-            drive.medium.spend_calls(1);
-        }
-        match self.with_wal_index(|index| index.lock(self.handle, first, count, flags)) {
-            Some(Ok(())) => sqlite::SQLITE_OK,
-            Some(Err(Busy)) => sqlite::SQLITE_BUSY,
-            None => sqlite::SQLITE_IOERR_SHMLOCK,
+        let Ok((mut drive, file, _)) = self.parts() else { return sqlite::SQLITE_IOERR_SHMLOCK };
+        drive.medium.spend_calls(1);
+        let Some(found) = drive.open.get_mut(&file.id) else { return sqlite::SQLITE_IOERR_SHMLOCK };
+        match found.wal_index.lock(file.handle, first, count, flags) {
+            Ok(()) => sqlite::SQLITE_OK,
+            Err(Busy) => sqlite::SQLITE_BUSY,
         }
     }
 
@@ -313,14 +301,14 @@ impl SharedMemory for DriveStore {
 
     fn unmap(&mut self, _delete: bool) -> c_int {
         // With the last connection it is deleted anyway.
-        let left = self.with_wal_index(|index| {
-            index.unmap(self.handle);
-            index.bytes()
-        });
-        if left == Some(0)
-            && let Ok((mut drive, file, _)) = self.parts()
-        {
-            drive.medium.share_memory(file, 0);
+        if let Ok((mut drive, file, _)) = self.parts() {
+            let Drive { open, medium, .. } = &mut *drive;
+            if let Some(found) = open.get_mut(&file.id) {
+                found.wal_index.unmap(file.handle);
+                if found.wal_index.bytes() == 0 {
+                    medium.share_memory(file, 0);
+                }
+            }
         }
         sqlite::SQLITE_OK
     }
@@ -394,6 +382,7 @@ impl Store for DriveStore {
 
     fn write_all(&mut self, runs: &[(u64, Vec<u8>)], how: Cut) -> Result<(), Failure> {
         let (mut drive, file, _) = self.parts()?;
+        runs.iter().try_for_each(|(start, bytes)| checked_end(*start, bytes.len() as u64).map(drop))?;
         drive.note_change(file.id);
         drive.medium.write_all(file, runs, how)
     }

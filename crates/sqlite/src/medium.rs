@@ -71,6 +71,7 @@ pub(crate) trait Medium: Send {
     }
     /// Makes sure that `end` bytes fit, where that can be known.
     fn reserve(&mut self, file: FileRef<'_>, end: u64) -> Result<(), Failure>;
+    /// Writes bytes whose end a file can have.
     fn write(&mut self, file: FileRef<'_>, offset: u64, data: &[u8], how: Cut) -> Result<(), Failure>;
     /// Writes runs, ascending ones that do not touch each other.
     fn write_all(&mut self, file: FileRef<'_>, runs: &[(u64, Vec<u8>)], how: Cut) -> Result<(), Failure>;

@@ -13,7 +13,7 @@ use libsqlite3_sys as sqlite;
 use crate::SqliteError;
 use crate::bare::BareFiles;
 use crate::batch;
-use crate::convert::{self, ExportSummary, ImportSummary};
+use crate::convert::{self, ExportSummary, ImportSummary, PlainFile};
 use crate::directory::Directory;
 use crate::disk::Disk;
 use crate::drive::{Drive, DriveStore, SharedDrive, lock, role_of_name};
@@ -468,17 +468,23 @@ impl Vfs {
                     }
                 }
                 let mode = OpenMode { role: FileRole::Database, create: true, exclusive: true };
-                let mut store = DriveStore::open(drive, Some(name), mode)?;
-                convert::write_placed_header(&plain, &mut store, &self.shared.options)?;
-                let mut handle = Handle::database(store, self.shared.options)?;
-                let copied = convert::copy_in(plain, &mut handle, &self.shared.options);
-                drop(handle);
-                if copied.is_err() {
-                    let _ = lock(drive)?.delete(name, false);
+                let copied = self.fill(DriveStore::open(drive, Some(name), mode)?, plain);
+                if copied.is_err()
+                    && let Ok(mut drive) = lock(drive)
+                {
+                    // The copy's failure is the one to report.
+                    let _ = drive.delete(name, false);
                 }
                 copied
             }
         }
+    }
+
+    /// Copies a plain file into a new one of this drive, and closes it.
+    fn fill(&self, mut store: DriveStore, plain: PlainFile<'_>) -> Result<ImportSummary, SqliteError> {
+        let options = &self.shared.options;
+        convert::write_placed_header(&plain, &mut store, options)?;
+        convert::copy_in(plain, &mut Handle::database(store, *options)?, options)
     }
 
     /// Writes a database as a plain SQLite file; `host` must be new.
