@@ -12,54 +12,54 @@ use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 /// Runs of which the fastest counts.
 const ROUNDS: usize = 5;
 
-/// What was asked of the drive.
-enum Asked {
+/// A call of the drive.
+enum DriveCall {
     Submit { operation: Operation, offset: ByteSize, length: ByteSize, fua: bool },
     Wait,
     Poll,
     Pause(Nanos),
 }
 
-/// A drive that notes what it is asked.
-struct Noting {
+/// A drive that records its calls.
+struct Recording {
     drive: SimulatedSsd,
-    asked: Option<Vec<Asked>>,
+    calls: Option<Vec<DriveCall>>,
 }
 
-impl Noting {
-    fn note(&mut self, what: impl FnOnce() -> Asked) {
-        if let Some(asked) = &mut self.asked {
-            asked.push(what());
+impl Recording {
+    fn record(&mut self, call: impl FnOnce() -> DriveCall) {
+        if let Some(calls) = &mut self.calls {
+            calls.push(call());
         }
     }
 }
 
-impl BlockDevice for Noting {
+impl BlockDevice for Recording {
     flashwise_block::forward!(drive: info now outstanding counters);
 
     fn submit(&mut self, request: Request) -> Result<(), BlockError> {
         let Request { operation, offset, length, fua, .. } = request;
-        self.note(|| Asked::Submit { operation, offset, length, fua });
+        self.record(|| DriveCall::Submit { operation, offset, length, fua });
         self.drive.submit(request)
     }
     fn wait(&mut self) -> Result<Option<Completion>, BlockError> {
-        self.note(|| Asked::Wait);
+        self.record(|| DriveCall::Wait);
         self.drive.wait()
     }
     fn poll(&mut self) -> Result<Option<Completion>, BlockError> {
         let polled = self.drive.poll()?;
         if polled.is_some() {
-            self.note(|| Asked::Poll);
+            self.record(|| DriveCall::Poll);
         }
         Ok(polled)
     }
     fn pause(&mut self, duration: Nanos) -> Result<(), BlockError> {
-        self.note(|| Asked::Pause(duration));
+        self.record(|| DriveCall::Pause(duration));
         self.drive.pause(duration)
     }
 }
 
-type Machine = Kernel<Noting>;
+type Machine = Kernel<Recording>;
 type Workload = (&'static str, fn(&mut Machine, FileHandle));
 
 const PAGE: u64 = 4096;
@@ -110,9 +110,9 @@ fn drive() -> SimulatedSsd {
 }
 
 /// A file of 256 MiB that is on the drive and not in memory.
-fn prepared(notes: bool) -> (Machine, FileHandle) {
-    let noting = Noting { drive: drive(), asked: notes.then(Vec::new) };
-    let mut kernel = Kernel::new(noting, KernelConfig::default()).expect("a file system");
+fn prepared(records: bool) -> (Machine, FileHandle) {
+    let drive = Recording { drive: drive(), calls: records.then(Vec::new) };
+    let mut kernel = Kernel::new(drive, KernelConfig::default()).expect("a file system");
     let file = kernel.open("f", OpenOptions::read_write().create(true)).expect("open");
     for number in 0..PAGES / 256 {
         kernel.pwrite(file, ByteSize(number << 20), ByteSize::mib(1)).expect("pwrite");
@@ -131,15 +131,15 @@ fn main() {
     println!("{:<38}{:>10}{:>14}{:>14}{:>8}", "", "requests", "drive, µs", "kernel, µs", "ratio");
     for (name, workload) in WORKLOADS {
         let (mut kernel, file) = prepared(true);
-        let prefix = kernel.device().asked.as_ref().map_or(0, Vec::len);
+        let prefix = kernel.device().calls.as_ref().map_or(0, Vec::len);
         workload(&mut kernel, file);
-        let asked = kernel.into_device().asked.unwrap_or_default();
-        let (before, during) = asked.split_at(prefix);
-        let requests = during.iter().filter(|asked| matches!(asked, Asked::Submit { .. })).count();
-        let play = |drive: &mut SimulatedSsd, asked: &[Asked]| {
-            for asked in asked {
-                match asked {
-                    Asked::Submit { operation, offset, length, fua } => {
+        let calls = kernel.into_device().calls.unwrap_or_default();
+        let (before, during) = calls.split_at(prefix);
+        let requests = during.iter().filter(|call| matches!(call, DriveCall::Submit { .. })).count();
+        let play = |drive: &mut SimulatedSsd, calls: &[DriveCall]| {
+            for call in calls {
+                match call {
+                    DriveCall::Submit { operation, offset, length, fua } => {
                         let mut request = match operation {
                             Operation::Read => Request::read(*offset, *length),
                             Operation::Write => Request::write(*offset, *length),
@@ -150,9 +150,9 @@ fn main() {
                         request.fua = *fua;
                         drive.submit(request).expect("submit");
                     }
-                    Asked::Wait => drop(drive.wait().expect("wait")),
-                    Asked::Poll => drop(drive.poll().expect("poll")),
-                    Asked::Pause(time) => drive.pause(*time).expect("pause"),
+                    DriveCall::Wait => drop(drive.wait().expect("wait")),
+                    DriveCall::Poll => drop(drive.poll().expect("poll")),
+                    DriveCall::Pause(time) => drive.pause(*time).expect("pause"),
                 }
             }
         };

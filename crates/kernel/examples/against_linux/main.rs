@@ -5,9 +5,9 @@
 //! ```text
 //! against_linux record FLASHWISE DIR OUT.csv [PART OF A NAME | -PART OF A NAME]…
 //!                          runs workloads in DIR, where `flashwise attach --mount` serves a drive
-//! against_linux counts ext4|xfs PATH SCALE COSTS RECORDED.csv…
+//! against_linux counts ext4|xfs SCALE COSTS RECORDED.csv…
 //!                          requests, bytes and flushes beside the model's
-//! against_linux rates ext4|xfs PATH SCALE COSTS RECORDED.csv…
+//! against_linux rates ext4|xfs SCALE COSTS RECORDED.csv…
 //!                          operations a second beside the model's
 //!
 //! --share N                one part in N of each workload, for a drive that is slowed down
@@ -21,7 +21,7 @@ mod model;
 mod workloads;
 
 use std::collections::BTreeMap;
-use std::path::{Path as FilePath, PathBuf};
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
@@ -29,7 +29,7 @@ use flashwise_block::{BlockDevice, Nanos};
 use flashwise_kernel::{FileSystemKind, ProcessorCosts};
 
 use crate::linux::Linux;
-use crate::model::{Model, Path};
+use crate::model::Model;
 use crate::workloads::{Workload, all, make_file};
 
 const COLUMNS: [&str; 6] = ["host_reads", "host_bytes_read", "host_writes", "host_bytes_written", "flushes", "trims"];
@@ -38,7 +38,7 @@ const COLUMNS: [&str; 6] = ["host_reads", "host_bytes_read", "host_writes", "hos
 type Row = [u64; 7];
 
 /// What an attached drive has counted.
-fn counters(flashwise: &str, mount: &FilePath) -> [u64; 6] {
+fn counters(flashwise: &str, mount: &Path) -> [u64; 6] {
     let output = Command::new(flashwise).args(["device", "stat"]).arg(mount).args(["-o", "json"]).output();
     let text = String::from_utf8(output.expect("flashwise device stat").stdout).expect("JSON");
     let all = text.split_once("\"counters\"").expect("counters").1;
@@ -123,7 +123,6 @@ fn median(rows: &[Row], column: usize) -> u64 {
 /// What the recording was made with.
 struct Setup {
     file_system: FileSystemKind,
-    path: Path,
     /// `attach --time-scale`
     scale: u64,
     costs: ProcessorCosts,
@@ -210,13 +209,6 @@ fn report(far: &[String]) -> ExitCode {
     if far.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The path's latencies: `read,write,flush,trim,rest` in nanoseconds.
-fn path(text: &str) -> Path {
-    let numbers: Vec<Nanos> = text.split(',').map(|number| Nanos(number.parse().expect("nanoseconds"))).collect();
-    let [read, write, flush, trim, rest] = numbers.try_into().expect("five latencies");
-    Path { read, write, flush, trim, rest }
-}
-
 fn main() -> ExitCode {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     if let Some(at) = arguments.iter().position(|argument| argument == "--share") {
@@ -228,25 +220,23 @@ fn main() -> ExitCode {
             record(flashwise, PathBuf::from(mount), out, &arguments[4..]);
             ExitCode::SUCCESS
         }
-        [what @ ("counts" | "rates"), name @ ("ext4" | "xfs"), latencies, scale, costs, ..] => {
+        [what @ ("counts" | "rates"), name @ ("ext4" | "xfs"), scale, costs, ..] => {
             let file_system = if *name == "xfs" { FileSystemKind::Xfs } else { FileSystemKind::Ext4 };
             let scale = scale.parse().expect("a factor");
             let costs = match *costs {
                 "default" => ProcessorCosts::default(),
                 file => ProcessorCosts::from_toml(&std::fs::read_to_string(file).expect("costs"), file).expect("costs"),
             };
-            let setup = Setup { file_system, path: path(latencies), scale, costs };
+            let setup = Setup { file_system, scale, costs };
             if *what == "counts" {
-                compare_counts(&setup, &arguments[5..])
+                compare_counts(&setup, &arguments[4..])
             } else {
-                compare_rates(&setup, &arguments[5..])
+                compare_rates(&setup, &arguments[4..])
             }
         }
         _ => {
             eprintln!("against_linux [--share N] record FLASHWISE DIR OUT.csv [PART OF A NAME | -PART OF A NAME]…");
-            eprintln!(
-                "against_linux [--share N] counts|rates ext4|xfs READ,WRITE,FLUSH,TRIM,REST SCALE COSTS RECORDED.csv…"
-            );
+            eprintln!("against_linux [--share N] counts|rates ext4|xfs SCALE COSTS RECORDED.csv…");
             eprintln!("COSTS is a file that `flashwise kernel calibrate --costs` wrote, or `default`");
             ExitCode::FAILURE
         }

@@ -1,9 +1,6 @@
 //! The same calls on the model, over the simulated drive that `attach` serves.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
-
-use flashwise_block::{BlockDevice, BlockError, ByteSize, Completion, Nanos, Operation};
+use flashwise_block::{ByteSize, Nanos};
 use flashwise_kernel::{
     Advice, Allocate, FileHandle, Kernel, KernelConfig, MapHandle, OpenOptions, QueueLimits, SyncRange,
 };
@@ -11,104 +8,13 @@ use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
 use crate::workloads::{Calls, Hint, How};
 
-/// The path from the file system to an attached drive: loop device, FUSE and server.
-///
-/// The server takes its round trip off each latency. What is left of it where the drive is faster than the path, and
-/// what the path needs beside it, is here: a request takes at least so long.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Path {
-    pub(crate) read: Nanos,
-    pub(crate) write: Nanos,
-    pub(crate) flush: Nanos,
-    pub(crate) trim: Nanos,
-    /// What is left of a round trip that the server could not know.
-    pub(crate) rest: Nanos,
-}
-
-/// A drive behind such a path.
-pub(crate) struct Attached<D> {
-    drive: D,
-    path: Path,
-    held: BinaryHeap<Reverse<(Nanos, u64)>>,
-    completions: BTreeMap<u64, Completion>,
-    number: u64,
-}
-
-impl<D: BlockDevice> Attached<D> {
-    pub(crate) fn new(drive: D, path: Path) -> Self {
-        Self { drive, path, held: BinaryHeap::new(), completions: BTreeMap::new(), number: 0 }
-    }
-
-    fn hold(&mut self, mut completion: Completion) {
-        let least = match completion.operation {
-            Operation::Read => self.path.read,
-            Operation::Flush => self.path.flush,
-            Operation::Trim => self.path.trim,
-            Operation::Write | Operation::WriteZeroes => self.path.write,
-        };
-        let earliest = Nanos(completion.submitted_at.0 + least.0);
-        completion.completed_at = earliest.max(Nanos(completion.completed_at.0 + self.path.rest.0));
-        self.number += 1;
-        self.held.push(Reverse((completion.completed_at, self.number)));
-        self.completions.insert(self.number, completion);
-    }
-
-    fn collect(&mut self) -> Result<(), BlockError> {
-        while let Some(completion) = self.drive.poll()? {
-            self.hold(completion);
-        }
-        Ok(())
-    }
-
-    fn take(&mut self) -> Option<Completion> {
-        let Reverse((at, number)) = *self.held.peek()?;
-        if at > self.drive.now() {
-            return None;
-        }
-        self.held.pop();
-        self.completions.remove(&number)
-    }
-}
-
-impl<D: BlockDevice> BlockDevice for Attached<D> {
-    flashwise_block::forward!(drive: info now submit pause counters);
-
-    fn wait(&mut self) -> Result<Option<Completion>, BlockError> {
-        loop {
-            self.collect()?;
-            if let Some(completion) = self.take() {
-                return Ok(Some(completion));
-            }
-            match self.held.peek() {
-                Some(&Reverse((at, _))) => {
-                    let step = at.since(self.drive.now());
-                    self.drive.pause(step)?;
-                }
-                None => match self.drive.wait()? {
-                    Some(completion) => self.hold(completion),
-                    None => return Ok(None),
-                },
-            }
-        }
-    }
-
-    fn poll(&mut self) -> Result<Option<Completion>, BlockError> {
-        self.collect()?;
-        Ok(self.take())
-    }
-
-    fn outstanding(&self) -> usize {
-        self.drive.outstanding() + self.held.len()
-    }
-}
-
-pub(crate) type Machine = Kernel<Attached<SimulatedSsd>>;
+pub(crate) type Machine = Kernel<SimulatedSsd>;
 
 /// The machine that the recording was made on, with a simulated drive. Where the drive was slowed down by `scale`
 /// (`attach --time-scale`) all else is faster by as much on the drive's clock, but for ext4's `commit=`, which `attach`
 /// sets.
 pub(crate) fn machine(preset: &str, setup: &crate::Setup) -> Machine {
-    let &crate::Setup { file_system, path, scale, costs } = setup;
+    let &crate::Setup { file_system, scale, costs } = setup;
     let drive = SimulatedSsd::new(DeviceConfig::preset(preset).expect("a preset"), 1).expect("a drive");
     let usual = KernelConfig::default();
     let faster = |time: Nanos| Nanos(time.0 / scale);
@@ -124,14 +30,7 @@ pub(crate) fn machine(preset: &str, setup: &crate::Setup) -> Machine {
         costs: costs.scaled(1.0 / scale as f64),
         ..usual
     };
-    let path = Path {
-        read: faster(path.read),
-        write: faster(path.write),
-        flush: faster(path.flush),
-        trim: faster(path.trim),
-        rest: faster(path.rest),
-    };
-    Kernel::new(Attached::new(drive, path), config).expect("a file system")
+    Kernel::new(drive, config).expect("a file system")
 }
 
 /// The calls on a kernel.
