@@ -210,8 +210,8 @@ impl VfsOptions {
 
     /// Whether any of our parameters is given.
     pub(crate) fn is_named_by(named: impl Fn(&str) -> Option<String>) -> bool {
-        ["profile", "log-sync"].iter().any(|name| named(name).is_some())
-            || TECHNIQUES.iter().any(|technique| named(technique.name).is_some())
+        // A database cannot set its own parent; one that names it keeps the options of the registration.
+        names().filter(|&name| name != PARENT).any(|name| named(name).is_some())
     }
 
     /// The options from parameters: those of [`TECHNIQUES`] by name, and `profile`, a path.
@@ -224,11 +224,11 @@ impl VfsOptions {
     }
 
     fn chosen(named: impl Fn(&str) -> Option<String>, unnamed: Unnamed) -> Result<Self, SqliteError> {
-        let profile = named("profile").map(|path| read_profile(&path)).transpose()?;
+        let profile = named(PROFILE).map(|path| read_profile(&path)).transpose()?;
         let known = profile.map(|profile| profile.parameters);
         let mut options = Self::PLAIN;
-        options.parent = named("parent").map_or(Ok(Parent::Unix), |name| Parent::of_name(&name))?;
-        options.log_syncs = named("log-sync").map_or(Ok(LogSyncs::Data), |name| LogSyncs::of_name(&name))?;
+        options.parent = named(PARENT).map_or(Ok(Parent::Unix), |name| Parent::of_name(&name))?;
+        options.log_syncs = named(LOG_SYNC).map_or(Ok(LogSyncs::Data), |name| LogSyncs::of_name(&name))?;
         for technique in &TECHNIQUES {
             let given = named(technique.name);
             technique.choose(given.as_deref(), known.as_ref(), unnamed, &mut options)?;
@@ -259,17 +259,23 @@ impl VfsOptions {
             .filter(|pair| !pair.is_empty())
             .map(|pair| pair.split_once('=').unwrap_or((pair, "on")))
             .collect();
-        let is_known = |name: &str| {
-            ["profile", "parent", "log-sync"].contains(&name)
-                || TECHNIQUES.iter().any(|technique| technique.name == name)
-        };
-        if let Some((unknown, _)) = pairs.iter().find(|(name, _)| !is_known(name)) {
-            let names = choices(unknown, TECHNIQUES.iter().map(|technique| technique.name));
-            return Err(refuse(unknown, &format!("unknown technique; {names}")));
+        if let Some((unknown, _)) = pairs.iter().find(|(given, _)| names().all(|name| name != *given)) {
+            return Err(refuse(unknown, &format!("unknown technique; {}", choices(unknown, names()))));
         }
         let named = |name: &str| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1);
-        Self::chosen(|name| named(name).or(profile.filter(|_| name == "profile")).map(str::to_owned), unnamed)
+        Self::chosen(|name| named(name).or(profile.filter(|_| name == PROFILE)).map(str::to_owned), unnamed)
     }
+}
+
+/// The parameters that are no techniques.
+const OTHERS: [&str; 3] = [LOG_SYNC, PROFILE, PARENT];
+const LOG_SYNC: &str = "log-sync";
+const PROFILE: &str = "profile";
+const PARENT: &str = "parent";
+
+/// The names of all parameters.
+fn names() -> impl Iterator<Item = &'static str> {
+    TECHNIQUES.iter().map(|technique| technique.name).chain(OTHERS)
 }
 
 /// What a profile may choose where a technique is not named.
@@ -639,6 +645,11 @@ mod tests {
             ("concurrent-write-back=0".to_owned(), "neither on, nor off, nor"),
             ("concurrent-read-ahead=65".to_owned(), "neither on, nor off, nor"),
             ("hot=on".to_owned(), "unknown technique; did you mean 'use-hot-locations'? Choose one of "),
+            (
+                "log-synch=on".to_owned(),
+                "unknown technique; did you mean 'log-sync'? Choose one of use-hot-locations, ",
+            ),
+            ("slow".to_owned(), ", atomic-batch, log-sync, profile, parent"),
             ("profile=/nowhere/drive.toml".to_owned(), "/nowhere/drive.toml"),
             ("profile=/dev/zero".to_owned(), "give a regular file"),
             ("parent=multipleciphers-unix".to_owned(), "stack that VFS above"),
