@@ -2,9 +2,9 @@
 //!
 //! Each constant of [`ProcessorCosts`] is the difference of calls that have it and calls that do not, each the best of
 //! [`ROUNDS`] means: other work on the machine only ever adds time. The file is in the page cache, so no drive takes
-//! part, and it has 256 MiB, so its pages come from memory and not from the processor's caches, as a database's do:
-//! copying a page of a file of 32 MiB takes two fifths of the time. The constants are those of the kernel with what it
-//! is configured with: mitigations, the processor's frequency, a virtual machine.
+//! part, and it has 256 MiB, so its pages come from memory and not from the processor's caches, as a database's do. The
+//! constants are those of the kernel with what it is configured with: mitigations, the processor's frequency, a virtual
+//! machine.
 
 use std::hint::black_box;
 use std::io;

@@ -14,9 +14,9 @@
 //! | [`fault`](ProcessorCosts::fault) | 1020 | a read fault of a mapped, cached file that maps 16 pages: 966 to 1063 |
 //! | [`wake_up`](ProcessorCosts::wake_up) | 900 | a byte through two pipes to a thread and back: half of 1690 to 1916 |
 //!
-//! A page of a file of 32 MiB, which stays in the processor's caches, is copied in 160 ns. On XFS `write` is 490 and
-//! `new_page` 0, as it enters pages in larger folios. [`crate::calibrate`] measures all anew. What the block layer and
-//! the driver take for a request is not in them: a drive's latency, as measured, has it.
+//! On XFS a write takes longer and a new page nothing beside it, since XFS enters pages in larger folios: `flashwise
+//! kernel calibrate --directory` measures all of them on a file system of that kind. What the block layer and the driver
+//! take for a request is not in them: a drive's latency, as measured, has it.
 
 use flashwise_block::Nanos;
 use serde::{Deserialize, Serialize};

@@ -28,7 +28,7 @@ pub const FILE_RUN_SCHEMA_VERSION: u32 = 1;
 const FILE: &str = "job";
 /// Bytes of one write while the file is laid out.
 const LAYOUT_WRITE: ByteSize = ByteSize::mib(1);
-/// Calls between two looks at the progress.
+/// Calls between two reports of the progress.
 const CALLS_BETWEEN_PROGRESS: u64 = 1024;
 
 /// What a job does beside its flow; the names are fio's.

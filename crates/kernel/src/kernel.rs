@@ -24,8 +24,8 @@ use crate::fs::xfs::inodegc::InodeGc;
 use crate::mm::memory::Map;
 use crate::mm::vmscan::{PageCache, flag};
 
-/// How long a background task is left alone between two looks at the drive, where time is only let pass.
-const LOOK: Nanos = Nanos::millis(1);
+/// How long a background task is left alone between two polls of the drive, where time is only let pass.
+const POLL_INTERVAL: Nanos = Nanos::millis(1);
 
 /// Requests that someone waits for.
 #[derive(Debug, Default)]
@@ -369,7 +369,7 @@ impl<D: BlockDevice> Kernel<D> {
             }
             let busy = self.queue.outstanding() > 0 || self.journal.committing.is_some() || self.flusher.has_work();
             let until_timer = self.next_timer().since(self.now()).0.max(1);
-            let step = if busy { LOOK.0 } else { until_timer };
+            let step = if busy { POLL_INTERVAL.0 } else { until_timer };
             self.queue.pause(Nanos(step.min(left.0)))?;
         }
     }
