@@ -34,7 +34,7 @@ use crate::batch::{BatchPlace, MAGIC, Marks, Peeked, SUFFIX};
 use crate::companion;
 use crate::error::{Failure, display, with_suffix};
 use crate::ffi::{MarksPage, OwnFile};
-use crate::log_sync::size_limit;
+use crate::log_extension::size_limit;
 
 /// The log grows by as much as it has, from the first to the second of these, so that most commits change nothing of
 /// the file but its bytes.

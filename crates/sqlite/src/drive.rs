@@ -13,6 +13,7 @@ use crate::batch_volume::{BatchVolume, Members};
 use crate::bytes::Span;
 use crate::error::{Failure, checked_end};
 use crate::locks::{Busy, HandleId, Level, Locks};
+use crate::log_extension::{LogExtension, LogFile};
 use crate::log_layout::LogLayout;
 use crate::medium::{Deletion, FileRef, Medium, OpenMode};
 use crate::shm::{SharedMemory, WalIndex};
@@ -28,12 +29,20 @@ struct OpenFile {
     changes: u64,
 }
 
+/// How the log of a database is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DatabaseLog {
+    pub layout: LogLayout,
+    /// Whether it is extended ahead of its frames, where that saves a commit of the file system.
+    pub extends: bool,
+}
+
 /// One device, its files and their locks.
 pub(crate) struct Drive {
     pub medium: Box<dyn Medium>,
     open: BTreeMap<FileId, OpenFile>,
-    /// Layouts of the logs of databases that were opened, where they are not plain.
-    logs: BTreeMap<String, LogLayout>,
+    /// The logs of databases that were opened, where they are not SQLite's own.
+    logs: BTreeMap<String, DatabaseLog>,
     /// Connections to databases with batch logs, by the database's name.
     pub members: BTreeMap<String, Members>,
     next_handle: u64,
@@ -61,17 +70,17 @@ impl Drive {
         }
     }
 
-    /// Notes how the log of a database is laid out.
-    pub(crate) fn note_log(&mut self, database: Option<&str>, log: LogLayout) {
+    /// Notes how the log of a database is written.
+    pub(crate) fn note_log(&mut self, database: Option<&str>, log: DatabaseLog) {
         let Some(database) = database else { return };
-        match log {
-            LogLayout::Plain => _ = self.logs.remove(database),
-            log => _ = self.logs.insert(database.to_owned(), log),
+        match log == DatabaseLog::default() {
+            true => _ = self.logs.remove(database),
+            false => _ = self.logs.insert(database.to_owned(), log),
         }
     }
 
-    /// How the log of a database is laid out.
-    pub(crate) fn log_of(&self, database: &str) -> LogLayout {
+    /// How the log of a database is written.
+    pub(crate) fn log_of(&self, database: &str) -> DatabaseLog {
         self.logs.get(database).copied().unwrap_or_default()
     }
 
@@ -213,6 +222,30 @@ pub(crate) struct DriveStore {
     name: String,
     ahead: Ahead,
     rights: Rights,
+    /// Of a log that is extended.
+    extension: Option<LogExtension>,
+}
+
+/// The file of a log on a drive, with the calls that it takes to ask for its size.
+struct DriveLog<'a> {
+    medium: &'a mut dyn Medium,
+    id: FileId,
+}
+
+impl LogFile for DriveLog<'_> {
+    fn size(&mut self) -> Option<u64> {
+        self.medium.spend_calls(1);
+        Some(self.medium.size(self.id))
+    }
+
+    fn free_space(&mut self) -> u64 {
+        self.medium.spend_calls(1);
+        self.medium.free_space().unwrap_or(0)
+    }
+
+    fn longest(&self) -> u64 {
+        u64::MAX
+    }
 }
 
 impl DriveStore {
@@ -220,7 +253,39 @@ impl DriveStore {
         let (id, handle) = lock(drive)?.open(name, mode)?;
         let shown = name.unwrap_or("temporary file").to_owned();
         let (drive, role, ahead, rights) = (Arc::clone(drive), mode.role, Ahead::default(), Rights::USUAL);
-        Ok(Self { drive, id, handle, role, name: shown, ahead, rights })
+        Ok(Self { drive, id, handle, role, name: shown, ahead, rights, extension: None })
+    }
+
+    /// Extends the file, a log in that layout, ahead of its frames, where that saves a commit of the file system.
+    pub(crate) fn extend_ahead(&mut self, layout: LogLayout) -> Result<(), Failure> {
+        let saves = lock(&self.drive)?.medium.free_space().is_some();
+        self.extension = saves.then(|| LogExtension::new(layout));
+        Ok(())
+    }
+
+    /// Writes; a log gets the zeros that are due behind it.
+    fn write_and_extend(
+        &mut self,
+        end: u64,
+        write: impl FnOnce(&mut dyn Medium, FileRef<'_>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let Self { drive, id, handle, role, name, extension, .. } = self;
+        let file = FileRef { id: *id, handle: *handle, role: *role, name };
+        let mut drive = lock(drive)?;
+        drive.note_change(file.id);
+        let medium = &mut *drive.medium;
+        let Some(extension) = extension else { return write(medium, file) };
+        extension.before_write(&mut DriveLog { medium: &mut *medium, id: file.id });
+        write(&mut *medium, file)?;
+        if let Some(zeros) = extension.after_write(end, &mut DriveLog { medium: &mut *medium, id: file.id }) {
+            let is_done = zeros.writes().all(|(at, bytes)| medium.write(file, at, bytes, Cut::Whole).is_ok());
+            if !is_done {
+                // A log that stays longer is as good.
+                let _ = medium.truncate(file, zeros.start);
+            }
+            extension.extended(zeros, is_done);
+        }
+        Ok(())
     }
 
     pub(crate) fn set_rights(&mut self, rights: Rights) {
@@ -362,10 +427,8 @@ impl Store for DriveStore {
     }
 
     fn write(&mut self, offset: u64, data: &[u8], how: Cut) -> Result<(), Failure> {
-        let (mut drive, file, _) = self.parts()?;
-        checked_end(offset, data.len() as u64)?;
-        drive.note_change(file.id);
-        drive.medium.write(file, offset, data, how)
+        let end = checked_end(offset, data.len() as u64)?;
+        self.write_and_extend(end, |medium, file| medium.write(file, offset, data, how))
     }
 
     fn begin(&mut self, batch: Span) {
@@ -381,19 +444,24 @@ impl Store for DriveStore {
     }
 
     fn write_all(&mut self, runs: &[(u64, Vec<u8>)], how: Cut) -> Result<(), Failure> {
-        let (mut drive, file, _) = self.parts()?;
-        runs.iter().try_for_each(|(start, bytes)| checked_end(*start, bytes.len() as u64).map(drop))?;
-        drive.note_change(file.id);
-        drive.medium.write_all(file, runs, how)
+        let mut ends = runs.iter().map(|(start, bytes)| checked_end(*start, bytes.len() as u64));
+        let end = ends.try_fold(0, |last, end| end.map(|end| last.max(end)))?;
+        self.write_and_extend(end, |medium, file| medium.write_all(file, runs, how))
     }
 
     fn truncate(&mut self, size: u64) -> Result<(), Failure> {
+        if let Some(extension) = &mut self.extension {
+            extension.truncated();
+        }
         let (mut drive, file, _) = self.parts()?;
         drive.note_change(file.id);
         drive.medium.truncate(file, size)
     }
 
     fn sync(&mut self, _flags: c_int) -> Result<(), Failure> {
+        if let Some(extension) = &mut self.extension {
+            extension.synced();
+        }
         let (mut drive, file, _) = self.parts()?;
         drive.medium.sync(file)
     }

@@ -59,7 +59,8 @@
 //! until something is written.
 //!
 //! *Logs and journals in a directory* are synced by their data alone, and write-ahead logs are extended with zeros
-//! ahead of their frames, so that a commit is one flush (`log_sync.rs`).
+//! ahead of their frames, so that a commit is one flush (`log_sync.rs`, `log_extension.rs`). In a file system on a drive
+//! logs are extended too, unless the VFS has no parameter and stands for SQLite's own.
 //!
 //! *Aligned logs*: each byte of SQLite's log has its own place in the stored one (`log_layout.rs`), and is written
 //! there directly.
@@ -127,6 +128,7 @@ mod layout;
 mod ledger;
 mod locks;
 mod log;
+mod log_extension;
 mod log_gather;
 mod log_layout;
 mod log_sync;

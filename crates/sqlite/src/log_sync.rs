@@ -6,14 +6,7 @@
 //!
 //! - a log is synced by `fdatasync`. SQLite's VFS does that only if it was built with `HAVE_FDATASYNC`; the builds in
 //!   rusqlite, better-sqlite3, go-sqlite3 and sqlite-jdbc are not;
-//! - a write-ahead log that grows is extended by zeros ahead of its frames, so that most commits overwrite.
-//!
-//! ```text
-//!   │ header │ frame │ frame │ frame │ zeros ahead │        recovery ends at the zeros, as at an old frame:
-//!                            └ the next commit     └ size   no frame has page number 0 (SQLite, `walDecodeFrame`)
-//! ```
-//!
-//! A rollback journal is never extended: SQLite finds the name of a super-journal at its end.
+//! - a write-ahead log that grows is extended ahead of its frames (`log_extension.rs`).
 //!
 //! **The descriptor** is a second one, for reading only. SQLite's VFS locks neither logs nor journals, so that closing
 //! it drops no lock; a database has no such descriptor. It is opened right behind SQLite's own, so that both report the
@@ -24,15 +17,8 @@
 //!
 //! The first sync of a handle stays with SQLite's VFS, which syncs the directory of a new file with it.
 //!
-//! **Zeros are written during a write of SQLite's**, never during a sync: every writer of a log holds the write lock of
-//! its index, but a checkpoint syncs the log while another process may be appending to it. The end of the file is read
-//! again each time, since another process may have moved it.
-//!
 //! **No force unit access.** Linux sends FUA writes instead of a flush only for direct I/O in whole blocks. A log is no
 //! multiple of a block, and its readers and checkpoints find it in the page cache, which direct I/O bypasses.
-//!
-//! **Zeros fail no commit.** They take a sixteenth of the free space at most, and stay below the process' limit for the
-//! size of a file, whose excess is a signal. If they fail all the same the log is cut back to its frames.
 
 use std::fs::File;
 use std::io;
@@ -42,20 +28,13 @@ use std::path::Path;
 use flashwise_block::is_on_ext_or_xfs;
 use libsqlite3_sys as sqlite;
 use rustix::fs::fstatvfs;
-use rustix::process::{Resource, getrlimit};
 
 use crate::companion::open_regular;
 use crate::ffi::ParentFile;
+use crate::log_extension::{LogExtension, LogFile, Zeros, size_limit};
 use crate::log_layout::LogLayout;
 use crate::options::LogSyncs;
 
-/// A log grows by as much as it has, from the first to the second of these.
-const STEPS: std::ops::RangeInclusive<u64> = 64 << 10..=1 << 20;
-/// Logs with fewer bytes of frames are those of connections that commit once or twice and close: zeros would be written
-/// for nothing.
-const SHORTEST: u64 = 16 << 10;
-/// The part of the free space that zeros may take.
-const FREE_SPACE_PART: u64 = 16;
 /// The first descriptor that is not standard input, output or error, which a program may close or replace at any time.
 const FIRST_OWN: RawFd = 3;
 
@@ -72,24 +51,10 @@ pub(crate) enum Synced {
 pub(crate) struct LogSync {
     /// The second descriptor.
     file: File,
-    /// Whether zeros may be written ahead of the log's frames.
-    extends: bool,
-    /// Of that length at least.
-    shortest: u64,
+    /// Of a log that is extended.
+    extension: Option<LogExtension>,
     /// Whether SQLite's VFS has synced the file and its directory.
     is_published: bool,
-    /// Whether the log was not extended since the last sync. One that is not synced needs no zeros, and one that takes
-    /// a long transaction needs them once.
-    is_due: bool,
-    /// The end of the file as far as it is known since the last sync.
-    end: Option<u64>,
-}
-
-/// Zeros that are to be written behind the frames of a log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Zeros {
-    pub start: u64,
-    pub end: u64,
 }
 
 impl LogSync {
@@ -97,63 +62,67 @@ impl LogSync {
     /// cannot be opened once more.
     pub(crate) fn open(synced: Synced, path: &Path) -> Option<Self> {
         let file = above_standard(open_regular(path, false).ok()?).ok()?;
-        // One that writes each block to a new place (btrfs, ZFS) gains nothing, and a network pays for the zeros.
-        let extends = match synced {
-            Synced::Log(LogSyncs::Extend, _) => true,
-            Synced::Log(..) => is_on_ext_or_xfs(&file).unwrap_or(false),
-            Synced::Journal => false,
+        let layout = match synced {
+            Synced::Log(LogSyncs::Extend, layout) => Some(layout),
+            // A file system that writes each block to a new place (btrfs, ZFS) gains nothing, and a network pays for
+            // the zeros.
+            Synced::Log(_, layout) => is_on_ext_or_xfs(&file).unwrap_or(false).then_some(layout),
+            Synced::Journal => None,
         };
-        let shortest = match synced {
-            Synced::Log(_, layout) => SHORTEST + layout.before_pages(),
-            Synced::Journal => SHORTEST,
-        };
-        Some(Self { file, extends, shortest, is_published: false, is_due: false, end: None })
+        Some(Self { file, extension: layout.map(LogExtension::new), is_published: false })
     }
 
     /// SQLite is about to write.
     pub(crate) fn before_write(&mut self) {
-        if self.extends && self.end.is_none() {
-            self.end = self.file.metadata().ok().map(|found| found.len());
+        if let Some(extension) = &mut self.extension {
+            extension.before_write(&mut &self.file);
         }
     }
 
     /// SQLite has written up to `end`: the zeros that are to follow.
     pub(crate) fn after_write(&mut self, end: u64) -> Option<Zeros> {
-        if !self.extends || !self.is_due || self.end.is_none_or(|before| end <= before) {
-            return None;
-        }
-        let size = self.file.metadata().ok()?.len();
-        self.end = Some(size);
-        // What is behind belongs to another writer, or is a part of this write.
-        if size != end || end < self.shortest {
-            return None;
-        }
-        self.is_due = false;
-        let zeros = Zeros { start: end, end: extended(end).min(size_limit()) };
-        let length = zeros.end.checked_sub(zeros.start).filter(|&length| length > 0)?;
-        (length <= free_space(&self.file) / FREE_SPACE_PART).then_some(zeros)
+        self.extension.as_mut()?.after_write(end, &mut &self.file)
     }
 
     /// The zeros were written, or could not be.
     pub(crate) fn extended(&mut self, zeros: Zeros, is_done: bool) {
-        self.end = Some(if is_done { zeros.end } else { zeros.start });
-        self.extends &= is_done;
+        if let Some(extension) = &mut self.extension {
+            extension.extended(zeros, is_done);
+        }
     }
 
     /// The file has another size.
     pub(crate) fn truncated(&mut self) {
-        self.end = None;
+        if let Some(extension) = &mut self.extension {
+            extension.truncated();
+        }
     }
 
     /// Syncs the file; `None` if SQLite's VFS is to do it.
     pub(crate) fn sync(&mut self) -> Option<io::Result<()>> {
-        (self.is_due, self.end) = (true, None);
+        if let Some(extension) = &mut self.extension {
+            extension.synced();
+        }
         self.is_published.then(|| sync_data(&self.file))
     }
 
     /// SQLite's VFS has synced the file.
     pub(crate) fn published(&mut self) {
         self.is_published = true;
+    }
+}
+
+impl LogFile for &File {
+    fn size(&mut self) -> Option<u64> {
+        self.metadata().ok().map(|found| found.len())
+    }
+
+    fn free_space(&mut self) -> u64 {
+        fstatvfs(*self).map_or(0, |found| found.f_bavail.saturating_mul(found.f_frsize))
+    }
+
+    fn longest(&self) -> u64 {
+        size_limit()
     }
 }
 
@@ -165,31 +134,12 @@ fn sync_data(file: &File) -> io::Result<()> {
 
 /// Writes zeros behind a log's last frame. What could not be written whole is taken back.
 pub(crate) fn write_zeros(parent: &mut ParentFile, zeros: Zeros) -> bool {
-    static ZEROS: [u8; *STEPS.start() as usize] = [0; *STEPS.start() as usize];
-    for at in (zeros.start..zeros.end).step_by(ZEROS.len()) {
-        let length = (zeros.end - at).min(ZEROS.len() as u64) as usize;
-        if parent.write(at, &ZEROS[..length]) != sqlite::SQLITE_OK {
-            // A log that stays longer is as good.
-            let _ = parent.truncate(zeros.start);
-            return false;
-        }
+    let is_done = zeros.writes().all(|(at, bytes)| parent.write(at, bytes) == sqlite::SQLITE_OK);
+    if !is_done {
+        // A log that stays longer is as good.
+        let _ = parent.truncate(zeros.start);
     }
-    true
-}
-
-/// The size of a log of that length with zeros behind it.
-fn extended(end: u64) -> u64 {
-    (end + end.clamp(*STEPS.start(), *STEPS.end())).next_multiple_of(*STEPS.start())
-}
-
-/// The longest file that this process may write: a write beyond it raises SIGXFSZ.
-pub(crate) fn size_limit() -> u64 {
-    getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
-}
-
-/// Bytes that everybody may still take.
-fn free_space(file: &File) -> u64 {
-    fstatvfs(file).map_or(0, |found| found.f_bavail.saturating_mul(found.f_frsize))
+    is_done
 }
 
 /// The same file under a number that no program expects to be something else, as SQLite does it.
@@ -227,12 +177,6 @@ mod tests {
         let mut file = OpenOptions::new().append(true).open(path).unwrap();
         file.write_all(&vec![2; length]).unwrap();
         file.metadata().unwrap().len()
-    }
-
-    #[test]
-    fn a_log_grows_by_as_much_as_it_has_and_by_1_mib_at_most() {
-        let sizes = [16 << 10, 70_000, 200_000, 5 << 20].map(extended);
-        assert_eq!(sizes, [128 << 10, 192 << 10, 448 << 10, 6 << 20]);
     }
 
     #[test]

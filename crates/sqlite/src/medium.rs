@@ -85,6 +85,10 @@ pub(crate) trait Medium: Send {
     fn place(&mut self, _file: FileRef<'_>, _length: u64, _chunk: u64) -> Option<u64> {
         None
     }
+    /// Bytes that files may still take, where a file that grows costs the file system a commit of its own journal.
+    fn free_space(&self) -> Option<u64> {
+        None
+    }
     /// The index of the database's log has `bytes` of shared memory; 0 when it goes.
     fn share_memory(&mut self, _file: FileRef<'_>, _bytes: u64) {}
     /// Locks took so many calls of the operating system.

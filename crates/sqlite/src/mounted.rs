@@ -7,6 +7,10 @@
 //! in a directory: pieces of at most [`LONGEST`] bytes, `sync_file_range` to start write-back, reads in the background
 //! to read ahead, `fallocate` to punch holes.
 //!
+//! A VFS without any parameter stands for SQLite's own: nothing of ours is between a program and its files. With one, an
+//! application opens its databases through this VFS, which extends their logs ahead as it does on a real ext4 or XFS
+//! (`log_extension.rs`), so that a commit takes as many flushes; `log-sync=extend` does nothing but that.
+//!
 //! **The processor.** The kernel's own work is in [`flashwise_kernel::ProcessorCosts`]. What the program itself
 //! computes between two calls moves the drive's clock: so read-ahead and write-back go on beside it as they do on a
 //! machine. Whoever runs the program says how much that is ([`crate::ProgramClock`]), or it is measured by the thread's
@@ -436,6 +440,10 @@ impl Medium for MountedFiles {
         let kernel = self.kernel.as_ref()?;
         let map = kernel.status(name).ok()?.map(&kernel.device().info().name).ok()?;
         Some(border(&map, chunk))
+    }
+
+    fn free_space(&self) -> Option<u64> {
+        self.kernel.as_ref().map(|kernel| kernel.free_space().0)
     }
 
     fn share_memory(&mut self, file: FileRef<'_>, bytes: u64) {

@@ -178,6 +178,12 @@ impl VfsOptions {
         self.write_back_depth > 1
     }
 
+    /// Whether logs in a file system in virtual time are extended: by this VFS, which stands for SQLite's own there if it
+    /// has no parameter.
+    pub(crate) fn extends_logs(&self) -> bool {
+        self.log_syncs != LogSyncs::Parent && !self.parameters().is_empty()
+    }
+
     /// The techniques that are on and the other parameters, as a URI names them, such as `concurrent-write-back=8`.
     pub fn parameters(&self) -> Vec<String> {
         let layout = match self.layout {

@@ -284,7 +284,8 @@ fn a_power_cut_loses_nothing_in_a_file_system() {
         "use-hot-locations=64k+32k&write-aligned-stripes=64k&concurrent-write-back=4&discard=on&atomic-batch=on",
         &[DELETED, TRUNCATE, LOG, SMALL_LOG],
     );
+    let extended = cases("log-sync=extend", &[LOG, SMALL_LOG, EXCLUSIVE_LOG]);
     let on = [FileSystemKind::Ext4, FileSystemKind::Xfs].map(On::FileSystem);
-    let each = plain.iter().chain(&all).flat_map(|case| on.map(|on| (case, on, 512)));
+    let each = plain.iter().chain(&all).chain(&extended).flat_map(|case| on.map(|on| (case, on, 512)));
     cut_each(&each.collect::<Vec<_>>(), LONGEST_STEP);
 }

@@ -16,7 +16,7 @@ use crate::batch;
 use crate::convert::{self, ExportSummary, ImportSummary, PlainFile};
 use crate::directory::Directory;
 use crate::disk::Disk;
-use crate::drive::{Drive, DriveStore, SharedDrive, lock, role_of_name};
+use crate::drive::{DatabaseLog, Drive, DriveStore, SharedDrive, lock, role_of_name};
 use crate::error::Failure;
 use crate::ffi::{Api, FileName, ParentVfs, Registration};
 use crate::file::SqliteFile;
@@ -24,7 +24,6 @@ use crate::handle::Handle;
 use crate::layout::Layout;
 use crate::ledger::Ledger;
 use crate::log::open_log;
-use crate::log_layout::LogLayout;
 use crate::medium::{Medium, OpenMode};
 use crate::mounted::{FileSystem, MountedFiles};
 use crate::options::VfsOptions;
@@ -155,10 +154,16 @@ impl Shared {
                 let file: Box<dyn SqliteFile> = match (role, name.map(|name| log_of(drive, name))) {
                     (FileRole::Database, _) => {
                         let handle = Handle::database(store, options)?;
-                        lock(drive)?.note_log(name, handle.log());
+                        let log = DatabaseLog { layout: handle.log(), extends: options.extends_logs() };
+                        lock(drive)?.note_log(name, log);
                         Box::new(handle)
                     }
-                    (FileRole::WriteAheadLog, Some(log)) => open_log(store, log, self.options.gathers_log())?,
+                    (FileRole::WriteAheadLog, Some(log)) => {
+                        if log.extends {
+                            store.extend_ahead(log.layout)?;
+                        }
+                        open_log(store, log.layout, self.options.gathers_log())?
+                    }
                     _ => Box::new(Handle::plain(store)),
                 };
                 Ok(Opened::Ours(file, flags))
@@ -228,10 +233,10 @@ fn companions_on_drive(name: &str) -> impl Iterator<Item = String> {
     ["-journal", "-wal", batch::SUFFIX].into_iter().map(move |suffix| format!("{name}{suffix}"))
 }
 
-/// The layout of the log of that name, from its database.
-fn log_of(drive: &SharedDrive, name: &str) -> LogLayout {
-    let Some(database) = name.strip_suffix("-wal") else { return LogLayout::Plain };
-    lock(drive).map_or(LogLayout::Plain, |drive| drive.log_of(database))
+/// How the log of that name is written, from its database.
+fn log_of(drive: &SharedDrive, name: &str) -> DatabaseLog {
+    let Some(database) = name.strip_suffix("-wal") else { return DatabaseLog::default() };
+    lock(drive).map_or_else(|_| DatabaseLog::default(), |drive| drive.log_of(database))
 }
 
 fn utf8(name: &[u8]) -> Result<&str, Failure> {
