@@ -15,8 +15,8 @@
 //! | [`wake_up`](ProcessorCosts::wake_up) | 900 | a byte through two pipes to a thread and back: half of 1690 to 1916 |
 //!
 //! On XFS a write takes longer and a new page nothing beside it, since XFS enters pages in larger folios: `flashwise
-//! kernel calibrate --directory` measures all of them on a file system of that kind. What the block layer and the driver
-//! take for a request is not in them: a drive's latency, as measured, has it.
+//! kernel calibrate --directory` measures all of them on a file system of that kind. What the block layer and the
+//! driver take for a request is not in them: a drive's latency, as measured, has it.
 
 use flashwise_block::Nanos;
 use serde::{Deserialize, Serialize};

@@ -3,8 +3,9 @@
 //!
 //! A request becomes those of the file's extents ([`Kernel`], `fs/direct_io.rs`), and completes when they have. A flush
 //! is `fdatasync`, a trim punches a hole once all requests before it have completed; both are waited for when they are
-//! submitted, so they never overlap with what comes later. The file is allocated at once and has never been written, as a scratch file of `flashwise learn` has:
-//! the first write of a block makes it part of the file, which the journal takes note of.
+//! submitted, so they never overlap with what comes later. The file is allocated at once and has never been written, as
+//! a scratch file of `flashwise learn` has: the first write of a block makes it part of the file, which the journal
+//! takes note of.
 
 use std::collections::VecDeque;
 

@@ -7,8 +7,8 @@
 //! in a directory: pieces of at most [`LONGEST`] bytes, `sync_file_range` to start write-back, reads in the background
 //! to read ahead, `fallocate` to punch holes.
 //!
-//! A VFS without any parameter stands for SQLite's own: nothing of ours is between a program and its files. With one, an
-//! application opens its databases through this VFS, which extends their logs ahead as it does on a real ext4 or XFS
+//! A VFS without any parameter stands for SQLite's own: nothing of ours is between a program and its files. With one,
+//! an application opens its databases through this VFS, which extends their logs ahead as it does on a real ext4 or XFS
 //! (`log_extension.rs`), so that a commit takes as many flushes; `log-sync=extend` does nothing but that.
 //!
 //! **The processor.** The kernel's own work is in [`flashwise_kernel::ProcessorCosts`]. What the program itself

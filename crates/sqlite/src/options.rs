@@ -178,8 +178,8 @@ impl VfsOptions {
         self.write_back_depth > 1
     }
 
-    /// Whether logs in a file system in virtual time are extended: by this VFS, which stands for SQLite's own there if it
-    /// has no parameter.
+    /// Whether logs in a file system in virtual time are extended: by this VFS, which stands for SQLite's own there if
+    /// it has no parameter.
     pub(crate) fn extends_logs(&self) -> bool {
         self.log_syncs != LogSyncs::Parent && !self.parameters().is_empty()
     }
