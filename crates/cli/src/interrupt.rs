@@ -112,10 +112,15 @@ impl Listener {
         listener
     }
 
+    /// The command has ended; whether that was because of a signal.
+    pub fn was_interrupted(&self) -> bool {
+        self.is_over.store(true, Ordering::Release);
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
     /// The command has ended: an error if that was not by itself, with where the capture went.
     pub fn is_over(&self, kept: Option<&Path>) -> Result<(), Failure> {
-        self.is_over.store(true, Ordering::Release);
-        if !self.interrupted.load(Ordering::Relaxed) {
+        if !self.was_interrupted() {
             return Ok(());
         }
         Err(failure(&match kept {

@@ -49,6 +49,9 @@ pub enum TuneError {
         /// The system's words.
         message: String,
     },
+    /// A program could not be run or recorded.
+    #[error(transparent)]
+    Capture(#[from] flashwise_trace::capture::CaptureError),
     /// A database server, or a program of its, refused or failed.
     #[error("{context}: {message}")]
     Server {

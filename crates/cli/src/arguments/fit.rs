@@ -1,5 +1,6 @@
 //! Options of `fit`, which are those of `tune` for a database file.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -25,6 +26,7 @@ Examples:
   flashwise fit sqlite --on /mnt/ssd            # on the drive of this directory
   flashwise fit sqlite app.db --sql queries.sql
   flashwise fit sqlite app.db --sql queries.sql --parameters values.csv
+  flashwise fit sqlite --record app.db -- python3 app.py
   flashwise fit sqlite app.db --sql queries.sql --profile ssd.toml --apply
   flashwise fit sqlite --objective p99,flash-bytes
 
@@ -67,8 +69,14 @@ pub struct FitSqlite {
     /// Values for the parameters of the statements, as CSV or JSON: the file of --sql runs once for each row
     #[arg(long, value_name = "FILE", requires = "sql")]
     pub parameters: Option<PathBuf>,
+    /// Record the statements that COMMAND, given after --, runs on DB; they are the workload
+    #[arg(long, requires = "command", conflicts_with = "sql")]
+    pub record: bool,
+    /// Keep the recording as NAME.sql and the database from before it as NAME.db; both must be new
+    #[arg(long, value_name = "NAME", requires = "record")]
+    pub save_recording: Option<PathBuf>,
     /// Longest think time of a session that is kept, such as 10ms [default: all of it]
-    #[arg(long, value_name = "TIME", requires = "sql")]
+    #[arg(long, value_name = "TIME")]
     pub think_limit: Option<Nanos>,
     /// Profile of the drive, from `flashwise learn --profile FILE` [default: the drive is measured first]
     #[arg(long, value_name = "FILE")]
@@ -126,4 +134,7 @@ pub struct FitSqlite {
     /// Save the audited trace here, as CSV for `flashwise audit`; must be new
     #[arg(long, value_name = "FILE")]
     pub save_trace: Option<PathBuf>,
+    /// With --record: the program whose statements are recorded, and its arguments
+    #[arg(last = true, value_name = "COMMAND", requires = "record")]
+    pub command: Vec<OsString>,
 }

@@ -13,6 +13,7 @@ use flashwise_tune::sqlite::{
 };
 use flashwise_tune::{Comparison, DEFAULT_TARGET, Host, ProgramTime, Target, free_memory};
 
+use super::fit_record::recorded;
 use super::read_profile;
 use crate::arguments::{FitDatabase, FitSqlite, WorkloadSize};
 use crate::failure::Failure;
@@ -34,7 +35,6 @@ pub fn run(database: FitDatabase, output: &Output) -> Result<ExitCode, Failure> 
 /// The job for SQLite.
 pub fn fit_sqlite(options: FitSqlite, output: &Output) -> Result<ExitCode, Failure> {
     let Named { database, target } = Named::of(&options)?;
-    let workload = workload(&options, database.as_deref())?;
     let profile = options.profile.as_deref().map(read_profile).transpose()?;
     let target = match (target, &database) {
         (Some(name), _) => Target::parse(&name)?,
@@ -54,6 +54,7 @@ pub fn fit_sqlite(options: FitSqlite, output: &Output) -> Result<ExitCode, Failu
     if options.save_database.is_some() && options.save_database == options.save_trace {
         return Err(Failure::usage("--save-database and --save-trace name the same file"));
     }
+    let workload = workload(&options, database.as_deref(), output)?;
     let detail = if options.verbose { Detail::Full } else { Detail::Short };
     let fit_options = FitOptions {
         seed: options.seed,
@@ -131,7 +132,7 @@ fn report_directory(named: Option<&Path>) -> Result<PathBuf, Failure> {
     found.ok_or_else(|| Failure::refused(format!("{REPORT}: {REPORTS} reports exist; name a directory with --report")))
 }
 
-fn workload(options: &FitSqlite, database: Option<&Path>) -> Result<Workload, Failure> {
+fn workload(options: &FitSqlite, database: Option<&Path>, output: &Output) -> Result<Workload, Failure> {
     let page_cache = options.page_cache.unwrap_or(DEFAULT_PAGE_CACHE);
     let Some(database) = database else { return built_in(options) };
     let is_built_in = [options.rows, options.rounds, options.inserts, options.selects, options.inserts_per_transaction]
@@ -140,6 +141,9 @@ fn workload(options: &FitSqlite, database: Option<&Path>) -> Result<Workload, Fa
     if is_built_in || options.workload_size != WorkloadSize::Quick {
         let message = format!("{}: options of the built-in workload do not go with a database", database.display());
         return Err(Failure::usage(message));
+    }
+    if options.record {
+        return recorded(options, database, output);
     }
     let sql = match &options.sql {
         Some(path) => Statements::File(path.clone()),
@@ -155,6 +159,9 @@ fn workload(options: &FitSqlite, database: Option<&Path>) -> Result<Workload, Fa
 fn built_in(options: &FitSqlite) -> Result<Workload, Failure> {
     if let Some(sql) = &options.sql {
         return Err(Failure::usage(format!("--sql {}: name the database that it is for", sql.display())));
+    }
+    if options.record {
+        return Err(Failure::usage("--record: name the database that COMMAND works on"));
     }
     if options.apply {
         return Err(Failure::usage("--apply changes a database of yours: name it"));

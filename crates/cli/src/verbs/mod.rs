@@ -8,6 +8,7 @@ pub mod audit;
 pub mod device;
 mod device_stat;
 pub mod fit;
+mod fit_record;
 pub mod generate;
 pub mod kernel;
 pub mod learn;

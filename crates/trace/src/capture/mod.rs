@@ -92,6 +92,17 @@ pub struct TracedCommand {
 }
 
 impl TracedCommand {
+    /// Runs the command itself, with variables added to its environment, and waits for its end.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be started.
+    pub fn run_alone(&self, environment: &[(&str, OsString)]) -> Result<ExitStatus, CaptureError> {
+        let program = self.command.first().ok_or(CaptureError::NoCommand)?;
+        let mut command = Command::new(program);
+        command.args(&self.command[1..]).envs(environment.iter().map(|(name, value)| (name, value)));
+        self.run(command, Started::Command)
+    }
+
     fn program(&self) -> Result<String, CaptureError> {
         let first = self.command.first().ok_or(CaptureError::NoCommand)?;
         Ok(first.to_string_lossy().into_owned())

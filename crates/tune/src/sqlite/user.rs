@@ -24,6 +24,9 @@ use super::settings::Journal;
 use super::workload::check_page_cache;
 use crate::{TuneError, WorkloadDescription};
 
+/// Pages that are copied between two looks for an interrupt.
+const PAGES_AT_ONCE: c_int = 4096;
+
 /// A database file and a file of SQL statements.
 #[derive(Clone, Debug)]
 pub struct UserWorkload {
@@ -37,6 +40,8 @@ pub struct UserWorkload {
     pub parameters: Option<PathBuf>,
     /// The longest think time that is kept.
     pub think_limit: Option<Nanos>,
+    /// The database as it was before the statements were run on it, where they were.
+    pub before: Option<Arc<DatabaseBefore>>,
     /// How much of the statements a run does.
     pub(crate) extent: Extent,
     /// Copies of the database by page size, made once for all runs.
@@ -45,6 +50,42 @@ pub struct UserWorkload {
     script: Arc<Mutex<Option<Arc<Script>>>>,
     /// Transactions that were rolled back and run again, because another session wrote meanwhile.
     pub(crate) restarts: Arc<AtomicU64>,
+}
+
+/// A copy of a database from before its program changed it.
+#[derive(Debug)]
+pub struct DatabaseBefore {
+    path: PathBuf,
+    folder: TemporaryFolder,
+}
+
+impl DatabaseBefore {
+    /// Copies a database page by page, with what is only in its log.
+    ///
+    /// # Errors
+    /// When it is no database, is locked, or does not fit.
+    pub fn copy(database: &Path) -> Result<Self, TuneError> {
+        let failed = |e| plain_error(database, &e);
+        let folder = scratch()?;
+        let path = folder.path().join("before.db");
+        let source = Source::open(database)?;
+        let mut copy = Connection::open(&path).map_err(failed)?;
+        let backup = rusqlite::backup::Backup::new(&source.db, &mut copy).map_err(failed)?;
+        while backup.step(PAGES_AT_ONCE).map_err(failed)? == rusqlite::backup::StepResult::More {
+            interrupt::check()?;
+        }
+        drop(backup);
+        copy.close().map_err(|(_, e)| failed(e))?;
+        Ok(Self { path, folder })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
 }
 
 /// How much of the statements a run does: never less than to the end of a transaction.
@@ -70,6 +111,13 @@ pub enum Statements {
     File(PathBuf),
     /// Made up.
     Made(String),
+    /// Those of a program that was recorded.
+    Recorded {
+        /// The script.
+        text: Arc<str>,
+        /// The program with its arguments.
+        command: String,
+    },
 }
 
 impl Statements {
@@ -80,6 +128,7 @@ impl Statements {
                 .map(Cow::Owned)
                 .map_err(|e| TuneError::file(path, &e)),
             Self::Made(text) => Ok(Cow::Borrowed(text)),
+            Self::Recorded { text, .. } => Ok(Cow::Borrowed(text)),
         }
     }
 }
@@ -89,6 +138,7 @@ impl fmt::Display for Statements {
         match self {
             Self::File(path) => path.display().fmt(f),
             Self::Made(_) => f.write_str("generated statements"),
+            Self::Recorded { command, .. } => write!(f, "the recorded statements of `{command}`"),
         }
     }
 }
@@ -102,6 +152,7 @@ impl UserWorkload {
             page_cache,
             parameters: None,
             think_limit: None,
+            before: None,
             extent: Extent::default(),
             copies: Arc::default(),
             script: Arc::default(),
@@ -131,10 +182,15 @@ impl UserWorkload {
         let text = self.sql.read()?.into_owned();
         let folder = match &self.sql {
             Statements::File(path) => folder_of(path),
-            Statements::Made(_) => PathBuf::new(),
+            Statements::Made(_) | Statements::Recorded { .. } => PathBuf::new(),
         };
         let script = Script::parse(&self.sql.to_string(), text, &folder, self.parameters.as_deref())?;
         Ok(Arc::clone(known.insert(Arc::new(script))))
+    }
+
+    /// The file that runs start from.
+    fn source(&self) -> &Path {
+        self.before.as_ref().map_or(&self.database, |before| before.path())
     }
 
     /// The page size that the database has now.
@@ -142,14 +198,14 @@ impl UserWorkload {
     /// # Errors
     /// When the file is no SQLite database.
     pub(crate) fn page_size(&self) -> Result<ByteSize, TuneError> {
-        let source = Source::open(&self.database)?;
+        let source = Source::open(self.source())?;
         let bytes = source.db.query_row("PRAGMA page_size", [], |row| row.get::<_, i64>(0));
-        bytes.map(|bytes| ByteSize(bytes.unsigned_abs())).map_err(|e| plain_error(&self.database, &e))
+        bytes.map(|bytes| ByteSize(bytes.unsigned_abs())).map_err(|e| plain_error(self.source(), &e))
     }
 
     /// Bytes of the copy and its journal at most, unless the statements make it grow.
     pub(crate) fn database_bytes_max(&self) -> Result<ByteSize, TuneError> {
-        let metadata = std::fs::metadata(&self.database).map_err(|e| TuneError::file(&self.database, &e))?;
+        let metadata = std::fs::metadata(self.source()).map_err(|e| TuneError::file(self.source(), &e))?;
         Ok(ByteSize(ByteSize::mib(2).0.saturating_add(metadata.len().saturating_mul(2))))
     }
 
@@ -191,7 +247,7 @@ impl UserWorkload {
         if self.journal_mode() == Journal::Log { ", with a write-ahead log" } else { "" }
     }
 
-    /// How the original makes transactions atomic, according to its file.
+    /// How the original makes transactions atomic, according to its file: as a recorded program has set it, too.
     pub(crate) fn journal_mode(&self) -> Journal {
         if uses_wal(&self.database).unwrap_or(false) { Journal::Log } else { Journal::Rollback }
     }
@@ -315,7 +371,7 @@ pub(crate) fn plain_error(path: &Path, error: &rusqlite::Error) -> TuneError {
 
 /// Brings a copy of the database with pages of a size to the drive.
 pub(crate) fn load(session: &Session, page: ByteSize, workload: &UserWorkload) -> Result<(), TuneError> {
-    session.import(&workload.copies.of(&workload.database, page)?.path)
+    session.import(&workload.copies.of(workload.source(), page)?.path)
 }
 
 /// Copies of one database, by page size, made once for all runs.

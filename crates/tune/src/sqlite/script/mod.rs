@@ -32,7 +32,7 @@ pub(crate) use values::Values;
 /// The session of statements before the first directive.
 const FIRST_SESSION: &str = "main";
 /// Connections of a script: SQLite's own programs have a few, and each one has a page cache.
-const SESSIONS_MAX: usize = 64;
+pub(super) const SESSIONS_MAX: usize = 64;
 const DIRECTIVES: [&str; 3] = ["session", "think", "parameters"];
 
 /// One statement of a session.
@@ -270,6 +270,22 @@ impl<'a> Builder<'a> {
         }
         Ok(self)
     }
+}
+
+/// The statement of a text, without comments around it, if it is just one: whole, without parameters and directives.
+pub(super) fn only_statement(text: &str) -> Option<&str> {
+    // What is open at the end would take in what is written behind it; SQLite closes a comment there by itself.
+    ["\n;SELECT", "*/\n;SELECT"].into_iter().find_map(|behind| {
+        let closed = format!("{text}{behind}");
+        let mut pieces = Lexer::new(&closed);
+        let (Some(first), Some(second), None) = (pieces.next(), pieces.next(), pieces.next()) else { return None };
+        let (Piece::Statement { text: range, parameters, .. }, Piece::Statement { text: last, .. }) = (first, second)
+        else {
+            return None;
+        };
+        let is_whole = parameters.is_empty() && range.end <= text.len() && last.end == closed.len();
+        if is_whole { text.get(range) } else { None }
+    })
 }
 
 /// A parameter as the user wrote it, nearly.

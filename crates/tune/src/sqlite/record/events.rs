@@ -1,0 +1,133 @@
+//! The events that the recorder writes (`recorder.c`): a head of fixed length in the machine's own byte order, and a
+//! text behind it.
+//!
+//! ```text
+//!   0       4      8         12     16         24         32          40      48
+//!   │ bytes │ kind │ process │ code │ time, ns │ database │ statement │ flags │ text …
+//! ```
+//!
+//! The file comes from a foreign process that was running freely: it may end anywhere, and say anything.
+
+/// Bytes of a head.
+const HEAD: usize = 48;
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// The recorder was loaded into a process.
+    Loaded,
+    /// A connection to the recorded database was opened.
+    Opened,
+    /// A connection to another database was opened.
+    OpenedOther,
+    /// A statement started; whether its values are missing.
+    Started { is_incomplete: bool },
+    /// It ended.
+    Ended,
+    /// Its call of `sqlite3_step` failed; whether the transaction was rolled back with it.
+    Failed { is_rolled_back: bool },
+    /// The connection was closed.
+    Closed,
+    /// The program took the trace callback for itself.
+    TraceLost,
+}
+
+impl What {
+    fn of(kind: u32, flags: u64) -> Option<Self> {
+        let flag = flags & 1 == 1;
+        Some(match kind {
+            1 => Self::Loaded,
+            2 => Self::Opened,
+            3 => Self::OpenedOther,
+            4 => Self::Started { is_incomplete: flag },
+            5 => Self::Ended,
+            6 => Self::Failed { is_rolled_back: flag },
+            7 => Self::Closed,
+            8 => Self::TraceLost,
+            _ => return None,
+        })
+    }
+}
+
+/// A connection, as long as it is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Connection {
+    process: i32,
+    address: u64,
+}
+
+/// One event.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Event<'a> {
+    pub(super) what: What,
+    pub(super) connection: Connection,
+    pub(super) statement: u64,
+    pub(super) time_ns: u64,
+    pub(super) text: &'a [u8],
+}
+
+/// The events of a file, up to the first one that is cut or unknown.
+pub(super) struct Events<'a>(pub(super) &'a [u8]);
+
+impl<'a> Iterator for Events<'a> {
+    type Item = Event<'a>;
+
+    fn next(&mut self) -> Option<Event<'a>> {
+        let head = self.0.get(..HEAD)?;
+        let u32_at = |at: usize| head[at..at + 4].try_into().map(u32::from_ne_bytes).unwrap_or_default();
+        let u64_at = |at: usize| head[at..at + 8].try_into().map(u64::from_ne_bytes).unwrap_or_default();
+        let text = self.0.get(HEAD..u32_at(0) as usize)?;
+        self.0 = &self.0[HEAD + text.len()..];
+        Some(Event {
+            what: What::of(u32_at(4), u64_at(40))?,
+            connection: Connection { process: u32_at(8).cast_signed(), address: u64_at(24) },
+            statement: u64_at(32),
+            time_ns: u64_at(16),
+            text,
+        })
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// An event as the recorder writes it.
+    pub(in super::super) fn event(
+        kind: u32,
+        time_ns: u64,
+        database: u64,
+        statement: u64,
+        flags: u64,
+        text: &str,
+    ) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for word in [(HEAD + text.len()) as u32, kind, 7, 0] {
+            bytes.extend(word.to_ne_bytes());
+        }
+        for word in [time_ns, database, statement, flags] {
+            bytes.extend(word.to_ne_bytes());
+        }
+        bytes.extend(text.as_bytes());
+        bytes
+    }
+
+    #[test]
+    fn events_are_read_up_to_the_one_that_is_cut() {
+        let file = [event(2, 5, 1, 0, 0, ""), event(4, 6, 1, 2, 1, "SELECT 1"), event(5, 7, 1, 2, 0, "")].concat();
+        let whole: Vec<_> = Events(&file).collect();
+        assert_eq!(whole.len(), 3);
+        assert_eq!((whole[1].what, whole[1].text), (What::Started { is_incomplete: true }, &b"SELECT 1"[..]));
+        for cut in 0..file.len() {
+            assert!(Events(&file[..cut]).count() < 3);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_in_the_file_it_has_an_end(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            prop_assert!(Events(&bytes).count() <= bytes.len() / HEAD);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Records the statements of an unmodified program, and the database as it was before.
+//!
+//! ```text
+//!   app.db ── copy ──▶ before.db ─────────────────────────┐
+//!   COMMAND, with recorder.c preloaded ──▶ events ── sql.rs ──▶ script ─┴─▶ a workload that can be run again
+//! ```
+//!
+//! | file | content |
+//! |---|---|
+//! | `recorder.c` | the shared object in the program: SQLite's trace of each statement, written as an event |
+//! | `events.rs` | the form of events |
+//! | `sql.rs` | from events to a script with sessions and think times |
+//!
+//! A library can be preloaded only into a program that is linked dynamically, and stands only before a SQLite that is a
+//! library of its own (`libsqlite3.so`). Nothing is recorded of others, and that is an error with the way out.
+
+mod events;
+mod sql;
+
+use std::ffi::OsString;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::Arc;
+
+use flashwise_block::ByteSize;
+use flashwise_block::input::{TEXT_MAX, check_regular};
+use flashwise_block::output::{Access, OutputFile, Published};
+use flashwise_trace::capture::TracedCommand;
+
+use super::check_new;
+use super::settings::DEFAULT_PAGE_CACHE;
+use super::user::{DatabaseBefore, Statements, UserWorkload};
+use crate::TuneError;
+use sql::Nothing;
+pub use sql::Recorded;
+
+/// The recorder, as `build.rs` compiled it.
+static RECORDER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/flashwise_recorder.so"));
+/// Its name, from which SQLite derives the entry point of an extension.
+const RECORDER_NAME: &str = "flashwise_recorder.so";
+/// Bytes of events at most: as a script, they stay below the limit of one.
+const EVENTS_MAX: u64 = TEXT_MAX / 2;
+
+/// The statements of a program, and where they start from.
+#[derive(Debug)]
+pub struct Recording {
+    /// The statements, with sessions and think times.
+    pub text: Arc<str>,
+    /// What the recording has, and has not.
+    pub recorded: Recorded,
+    /// The database as it was.
+    pub before: Arc<DatabaseBefore>,
+    /// The program with its arguments.
+    pub command: String,
+    /// How the program ended.
+    pub status: ExitStatus,
+}
+
+impl Recording {
+    /// The two files that [`save`](Self::save) makes: statements and database.
+    pub fn files(name: &Path) -> [PathBuf; 2] {
+        ["sql", "db"].map(|suffix| {
+            let mut file = name.as_os_str().to_owned();
+            file.push(".");
+            file.push(suffix);
+            file.into()
+        })
+    }
+
+    /// The workload that the recording is, for the database that was recorded.
+    ///
+    /// # Errors
+    /// When the copy of the database cannot be read.
+    pub fn workload(&self, database: &Path, page_cache: Option<ByteSize>) -> Result<UserWorkload, TuneError> {
+        let sql = Statements::Recorded { text: Arc::clone(&self.text), command: self.command.clone() };
+        let mut workload = UserWorkload::new(database.to_owned(), sql, DEFAULT_PAGE_CACHE);
+        workload.before = Some(Arc::clone(&self.before));
+        let own = self.recorded.page_cache(workload.page_size()?);
+        workload.page_cache = page_cache.or(own).unwrap_or(DEFAULT_PAGE_CACHE);
+        Ok(workload)
+    }
+
+    /// Refuses names that exist.
+    ///
+    /// # Errors
+    /// When one of them does, or their folder does not.
+    pub fn check_files(name: &Path) -> Result<(), TuneError> {
+        Self::files(name).iter().try_for_each(|path| check_new(path))
+    }
+
+    /// Keeps the statements as NAME.sql and the database as NAME.db, both or none.
+    ///
+    /// # Errors
+    /// When one of them exists or cannot be written.
+    pub fn save(&self, name: &Path) -> Result<(), TuneError> {
+        let [statements, database] = Self::files(name);
+        let kept = new_file(&statements, &mut self.text.as_bytes())?;
+        let copied = std::fs::File::open(self.before.path()).map_err(|e| TuneError::file(self.before.path(), &e));
+        match copied.and_then(|mut file| new_file(&database, &mut file)) {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let _ = kept.remove();
+                Err(error)
+            }
+        }
+    }
+}
+
+/// A new file, wholly or not at all.
+fn new_file(path: &Path, content: &mut dyn std::io::Read) -> Result<Published, TuneError> {
+    let failed = |e: std::io::Error| TuneError::file(path, &e);
+    let mut new = OutputFile::create(path, Access::Usual).map_err(failed)?;
+    std::io::copy(content, new.file()).map_err(failed)?;
+    new.publish().map_err(failed)
+}
+
+/// Runs a command and records what it does with a database, of which `before` is a copy.
+///
+/// # Errors
+/// When the command cannot be started, or nothing was recorded.
+pub fn record(database: &Path, before: DatabaseBefore, command: &TracedCommand) -> Result<Recording, TuneError> {
+    let file = |e: std::io::Error| TuneError::file(database, &e);
+    check_regular(database).map_err(file)?;
+    let recorded = database.canonicalize().map_err(file)?;
+    let [recorder, events] = [RECORDER_NAME, "events"].map(|name| before.folder().join(name));
+    own_file(&recorder, RECORDER)?;
+    own_file(&events, &[])?;
+    let status = command.run_alone(&environment(&recorder, &events, &recorded))?;
+    let bytes = std::fs::read(&events).map_err(|e| TuneError::file(&events, &e))?;
+    let name = words(command);
+    let (text, mut recorded) =
+        sql::script(&bytes, &name).map_err(|nothing| TuneError::Missing(explain(&nothing, &name, database)))?;
+    recorded.is_full = bytes.len() as u64 >= EVENTS_MAX;
+    Ok(Recording { text: text.into(), recorded, command: name, before: Arc::new(before), status })
+}
+
+/// A file in the folder of the run.
+fn own_file(path: &Path, bytes: &[u8]) -> Result<(), TuneError> {
+    use std::io::Write;
+    #[allow(clippy::disallowed_methods, reason = "a new file in a directory of the run's own")]
+    let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o700).open(path);
+    file.and_then(|mut file| file.write_all(bytes)).map_err(|e| TuneError::file(path, &e))
+}
+
+/// What the recorder reads.
+fn environment(recorder: &Path, events: &Path, database: &Path) -> [(&'static str, OsString); 5] {
+    const PRELOAD: &str = "LD_PRELOAD";
+    let mut preload = recorder.as_os_str().to_owned();
+    if let Some(others) = std::env::var_os(PRELOAD).filter(|others| !others.is_empty()) {
+        preload.push(":");
+        preload.push(others);
+    }
+    [
+        (PRELOAD, preload),
+        ("FLASHWISE_RECORDER", recorder.into()),
+        ("FLASHWISE_RECORD_EVENTS", events.into()),
+        ("FLASHWISE_RECORD_DATABASE", database.into()),
+        ("FLASHWISE_RECORD_LIMIT", EVENTS_MAX.to_string().into()),
+    ]
+}
+
+/// The command as a person wrote it, nearly.
+fn words(command: &TracedCommand) -> String {
+    /// Longer ones are cut.
+    const SHOWN: usize = 60;
+    let words: Vec<_> = command.command.iter().map(|word| word.to_string_lossy()).collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(SHOWN) {
+        Some((cut, _)) => format!("{}…", &line[..cut]),
+        None => line,
+    }
+}
+
+/// Why nothing was recorded, and what to do.
+fn explain(nothing: &Nothing, command: &str, database: &Path) -> String {
+    let database = database.display();
+    let instead = "write its statements into a file and give that with --sql";
+    match nothing {
+        Nothing::NotLoaded => format!(
+            "{command}: not recorded: the program is linked statically or changes its user, so that nothing can be \
+             preloaded, or the temporary folder is mounted noexec (TMPDIR names another one); {instead}"
+        ),
+        Nothing::NoLibrary => format!(
+            "{command}: not recorded: it called no libsqlite3.so. If it has a SQLite of its own, let it load the \
+             extension that the variable FLASHWISE_RECORDER names, or {instead}"
+        ),
+        Nothing::OtherDatabases(others) => {
+            format!("{command}: it did not open {database}, but {}", others.join(", "))
+        }
+        Nothing::NoStatement => format!("{command}: it opened {database} and ran no statement"),
+        Nothing::TooManySessions => format!(
+            "{command}: it had more than {} connections to {database} at once; record a part of it",
+            super::script::SESSIONS_MAX
+        ),
+    }
+}

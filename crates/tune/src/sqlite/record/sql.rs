@@ -1,0 +1,486 @@
+//! From events to a script: statements in the order in which they started, with sessions and think times.
+//!
+//! Left out, and counted: statements that failed, because they would fail again; what could not be recorded whole; and
+//! the settings that a fit tries itself (`PRAGMA journal_mode = …`), which would undo what is tried. Connections that
+//! follow one another share a session. A query is run to its end, also where the program stopped reading it before.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use flashwise_block::{ByteSize, Nanos, grouped};
+
+use super::events::{Connection, Event, Events, What};
+use crate::sqlite::script::{SESSIONS_MAX, only_statement};
+
+/// Settings that a fit tries itself, or reports on: in the script they would take the place of what is tried.
+const SETTINGS: [&str; 5] = ["journal_mode", "page_size", "cache_size", "wal_autocheckpoint", "synchronous"];
+/// A think time below it is the program's own time between two calls.
+const THINK_MIN: Nanos = Nanos(1_000);
+/// Names of other databases in a message.
+const OTHERS_SHOWN: usize = 3;
+
+/// What a recording has, and has not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// Statements of the script.
+    pub statements: u64,
+    /// Its sessions.
+    pub sessions: u64,
+    /// Connections that the program opened.
+    pub connections: u64,
+    /// From the first statement to the end of the last one.
+    pub duration: Nanos,
+    /// Statements that failed when they were recorded, and are left out.
+    pub failed: u64,
+    /// Statements that could not be recorded whole, and are left out.
+    pub incomplete: u64,
+    /// Settings that the program makes, as it last made them; they are left out.
+    pub settings: Vec<(String, String)>,
+    /// Connections of which the program took the trace callback: what followed was not recorded.
+    pub lost: u64,
+    /// Whether the recording reached its limit.
+    pub is_full: bool,
+}
+
+impl Recorded {
+    /// The page cache that the program sets.
+    pub fn page_cache(&self, page: ByteSize) -> Option<ByteSize> {
+        let (_, value) = self.settings.iter().find(|(name, _)| name == "cache_size")?;
+        let value: i64 = value.parse().ok().filter(|&value| value != 0)?;
+        // A negative number counts KiB, a positive one pages.
+        let unit = if value < 0 { 1024 } else { page.bytes() };
+        value.unsigned_abs().checked_mul(unit).map(ByteSize)
+    }
+
+    /// What its user should know, in sentences.
+    pub fn remarks(&self) -> Vec<String> {
+        let count = |n: u64, one: &str, many: &str| match n {
+            1 => format!("1 {one}"),
+            n => format!("{} {many}", grouped(n)),
+        };
+        let mut remarks = vec![format!(
+            "recorded {} of {} in {}",
+            count(self.statements, "statement", "statements"),
+            count(self.connections, "connection", "connections"),
+            self.duration
+        )];
+        if self.sessions < self.connections {
+            remarks.push(format!(
+                "connections that follow one another run as {}, whose page cache stays warm between them",
+                count(self.sessions, "session", "sessions")
+            ));
+        }
+        if self.failed > 0 {
+            remarks
+                .push(format!("left out: {}", count(self.failed, "statement that failed", "statements that failed")));
+        }
+        if self.incomplete > 0 {
+            let what = count(self.incomplete, "statement", "statements");
+            remarks.push(format!("left out: {what} that could not be recorded with all values"));
+        }
+        if !self.settings.is_empty() {
+            let all: Vec<String> = self.settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+            remarks.push(format!("left out, because a fit chooses them: the program's settings {}", all.join(", ")));
+        }
+        let is_weaker = |(name, value): &&(String, String)| {
+            name == "synchronous" && !["2", "full", "3", "extra"].contains(&value.as_str())
+        };
+        if let Some((_, value)) = self.settings.iter().find(is_weaker) {
+            remarks.push(format!(
+                "the program sets synchronous = {value}, with which a power cut may lose commits; the fit compares runs \
+                 with full"
+            ));
+        }
+        if self.lost > 0 {
+            remarks.push(
+                "the program sets a trace callback of its own; what follows on that connection is missing".into(),
+            );
+        }
+        if self.is_full {
+            remarks.push("the recording reached its limit; what followed is missing".into());
+        }
+        remarks
+    }
+}
+
+/// Why there is no statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Nothing {
+    /// The recorder was loaded into no process.
+    NotLoaded,
+    /// No process called libsqlite3.
+    NoLibrary,
+    /// Others were opened.
+    OtherDatabases(Vec<String>),
+    /// It was opened, and no more.
+    NoStatement,
+    /// More connections at once than a script has sessions.
+    TooManySessions,
+}
+
+/// One statement of the program.
+struct Statement<'a> {
+    connection: usize,
+    started: u64,
+    ended: u64,
+    text: &'a [u8],
+    is_incomplete: bool,
+    failed: Option<bool>,
+}
+
+/// One connection of the program.
+#[derive(Clone, Copy)]
+struct Opened {
+    at: u64,
+    closed: u64,
+    has_statement: bool,
+}
+
+/// All that was recorded.
+#[derive(Default)]
+struct Record<'a> {
+    statements: Vec<Statement<'a>>,
+    connections: Vec<Opened>,
+    open: HashMap<Connection, usize>,
+    /// The last execution of each prepared statement.
+    running: HashMap<(usize, u64), usize>,
+    is_loaded: bool,
+    others: Vec<String>,
+    lost: u64,
+}
+
+impl<'a> Record<'a> {
+    fn add(&mut self, event: Event<'a>) {
+        let Event { what, connection, statement, time_ns, text } = event;
+        let known = self.open.get(&connection).copied();
+        match (what, known) {
+            (What::Loaded, _) => self.is_loaded = true,
+            (What::OpenedOther, _) => {
+                self.open.remove(&connection);
+                self.others.push(String::from_utf8_lossy(text).into_owned());
+            }
+            (What::Opened, _) => _ = self.opened(connection, time_ns),
+            (What::Started { is_incomplete }, known) => {
+                // A child may go on with a connection of its parent.
+                let connection = known.unwrap_or_else(|| self.opened(connection, time_ns));
+                self.connections[connection].has_statement = true;
+                self.running.insert((connection, statement), self.statements.len());
+                let (started, ended, failed) = (time_ns, time_ns, None);
+                self.statements.push(Statement { connection, started, ended, text, is_incomplete, failed });
+            }
+            (_, None) => {}
+            (What::Closed, Some(connection_number)) => {
+                self.connections[connection_number].closed = time_ns;
+                self.open.remove(&connection);
+            }
+            (What::TraceLost, Some(_)) => self.lost += 1,
+            (What::Ended, Some(connection)) => {
+                if let Some(&n) = self.running.get(&(connection, statement)) {
+                    self.statements[n].ended = self.statements[n].started.max(time_ns);
+                }
+            }
+            (What::Failed { is_rolled_back }, Some(connection)) => {
+                if let Some(&n) = self.running.get(&(connection, statement)) {
+                    self.statements[n].failed = Some(is_rolled_back);
+                }
+            }
+        }
+    }
+
+    fn opened(&mut self, connection: Connection, at: u64) -> usize {
+        self.connections.push(Opened { at, closed: u64::MAX, has_statement: false });
+        self.open.insert(connection, self.connections.len() - 1);
+        self.connections.len() - 1
+    }
+
+    fn nothing(&self) -> Nothing {
+        match (self.is_loaded, self.connections.is_empty(), self.others.is_empty()) {
+            (_, false, _) => Nothing::NoStatement,
+            (_, true, false) => {
+                let mut others = self.others.clone();
+                others.sort();
+                others.dedup();
+                others.truncate(OTHERS_SHOWN);
+                Nothing::OtherDatabases(others)
+            }
+            (true, true, true) => Nothing::NoLibrary,
+            (false, true, true) => Nothing::NotLoaded,
+        }
+    }
+
+    /// The session of each connection; one that was closed leaves its session to a later one.
+    fn sessions(&self) -> Option<(Vec<usize>, usize)> {
+        let mut free_from: Vec<u64> = Vec::new();
+        let mut sessions = vec![0; self.connections.len()];
+        for (session, opened) in sessions.iter_mut().zip(&self.connections).filter(|(_, opened)| opened.has_statement) {
+            let free = free_from.iter().position(|&free| free <= opened.at);
+            *session = free.unwrap_or(free_from.len());
+            match free {
+                Some(free) => free_from[free] = opened.closed,
+                None => free_from.push(opened.closed),
+            }
+        }
+        (free_from.len() <= SESSIONS_MAX).then_some((sessions, free_from.len()))
+    }
+}
+
+/// The script of a file of events.
+pub(super) fn script(events: &[u8], command: &str) -> Result<(String, Recorded), Nothing> {
+    let mut record = Record::default();
+    Events(events).for_each(|event| record.add(event));
+    let (sessions, count) = record.sessions().ok_or(Nothing::TooManySessions)?;
+    let Some(origin) = record.statements.iter().map(|statement| statement.started).min() else {
+        return Err(record.nothing());
+    };
+    // Events of several processes come in the order in which they were written, nearly.
+    record.statements.sort_by_key(|statement| statement.started);
+    let ended = record.statements.iter().map(|statement| statement.ended).max().unwrap_or(origin);
+    let mut recorded = Recorded {
+        connections: record.connections.iter().filter(|opened| opened.has_statement).count() as u64,
+        sessions: count as u64,
+        duration: Nanos(ended - origin),
+        lost: record.lost,
+        ..Recorded::default()
+    };
+    let mut writer = Writer { text: String::new(), session: None, busy_until: vec![origin; count], origin };
+    for statement in &record.statements {
+        writer.statement(sessions[statement.connection], statement, &mut recorded);
+    }
+    if recorded.statements == 0 {
+        return Err(Nothing::NoStatement);
+    }
+    let mut text = format!("-- Recorded by flashwise: {}\n", one_line(command));
+    recorded.remarks().iter().for_each(|remark| text += &format!("-- {}\n", one_line(remark)));
+    text += &writer.text;
+    Ok((text, recorded))
+}
+
+fn one_line(text: &str) -> String {
+    text.split(|letter: char| letter.is_control()).collect::<Vec<_>>().join(" ")
+}
+
+struct Writer {
+    text: String,
+    /// The last one that was written.
+    session: Option<usize>,
+    /// By session, when its last statement ended.
+    busy_until: Vec<u64>,
+    origin: u64,
+}
+
+impl Writer {
+    fn statement(&mut self, session: usize, statement: &Statement<'_>, recorded: &mut Recorded) {
+        let think = Nanos(statement.started.saturating_sub(self.busy_until[session]));
+        let is_left_out = match (statement.failed, statement.is_incomplete) {
+            (Some(is_rolled_back), _) => {
+                recorded.failed += 1;
+                if is_rolled_back {
+                    self.write(session, think, statement, "ROLLBACK");
+                    recorded.statements += 1;
+                }
+                true
+            }
+            (None, true) => {
+                recorded.incomplete += 1;
+                true
+            }
+            (None, false) => self.whole(session, think, statement, recorded).is_none(),
+        };
+        // What was left out took its time all the same: it is no think time.
+        if is_left_out {
+            self.busy_until[session] = self.busy_until[session].saturating_add(statement.ended - statement.started);
+        } else {
+            self.busy_until[session] = self.busy_until[session].max(statement.ended);
+        }
+    }
+
+    /// Writes a statement that was recorded whole; `None` where it is left out.
+    fn whole(
+        &mut self,
+        session: usize,
+        think: Nanos,
+        statement: &Statement<'_>,
+        recorded: &mut Recorded,
+    ) -> Option<()> {
+        let text = String::from_utf8_lossy(statement.text);
+        if let Some((name, value)) = setting(&text) {
+            match recorded.settings.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, known)) => *known = value,
+                None => recorded.settings.push((name, value)),
+            }
+            return None;
+        }
+        let Some(sql) = only_statement(&text) else {
+            recorded.incomplete += 1;
+            return None;
+        };
+        self.write(session, think, statement, sql);
+        recorded.statements += 1;
+        Some(())
+    }
+
+    fn write(&mut self, session: usize, think: Nanos, statement: &Statement<'_>, sql: &str) {
+        if self.session != Some(session) {
+            self.text += &format!("-- flashwise: session {}\n", session + 1);
+            self.session = Some(session);
+        }
+        if think >= THINK_MIN {
+            self.text += &format!("-- flashwise: think {}us\n", think.0 / 1_000);
+        }
+        let (at, took) = (statement.started - self.origin, statement.ended - statement.started);
+        // Writing to a string does not fail.
+        let _ = writeln!(self.text, "-- at {:.6} s, {:.6} s\n{sql};", at as f64 / 1e9, took as f64 / 1e9);
+    }
+}
+
+/// Name and value of a setting that a fit makes itself.
+fn setting(text: &str) -> Option<(String, String)> {
+    let (word, rest) = text.trim().split_at_checked("PRAGMA".len())?;
+    let rest = rest.trim().trim_end_matches(';');
+    let (name, value) = match rest.split_once('=') {
+        Some((name, value)) => (name, value.trim()),
+        None => rest.split_once('(').map(|(name, value)| (name, value.trim_end_matches(')').trim()))?,
+    };
+    let name = name.trim().rsplit('.').next()?.trim().to_ascii_lowercase();
+    let is_setting = word.eq_ignore_ascii_case("PRAGMA") && SETTINGS.contains(&name.as_str());
+    is_setting.then(|| (name, value.trim_matches(['\'', '"']).to_ascii_lowercase()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::events::tests::event;
+    use super::*;
+
+    /// Events, one after the other: kind, µs, connection, statement, flags, text.
+    fn recorded(events: &[(u32, u64, u64, u64, u64, &str)]) -> Result<(Vec<String>, Recorded), Nothing> {
+        let bytes: Vec<u8> = events.iter().flat_map(|&(k, t, d, s, f, x)| event(k, t * 1000, d, s, f, x)).collect();
+        script(&bytes, "program\n-- flashwise: session x").map(|(text, recorded)| {
+            let script = crate::sqlite::script::Script::parse("r.sql", text.clone(), "".as_ref(), None).unwrap();
+            assert_eq!(script.statements() as u64, recorded.statements, "{text}");
+            let lines = text.lines().filter(|line| line.starts_with("-- flashwise: ") || !line.starts_with("--"));
+            (lines.map(str::to_owned).collect(), recorded)
+        })
+    }
+
+    const OPEN: u32 = 2;
+    const START: u32 = 4;
+    const END: u32 = 5;
+    const FAIL: u32 = 6;
+    const CLOSE: u32 = 7;
+
+    #[test]
+    fn statements_keep_their_order_their_sessions_and_their_think_times() {
+        let (lines, recorded) = recorded(&[
+            (1, 0, 0, 0, 0, ""),
+            (OPEN, 1, 1, 0, 0, ""),
+            (START, 10, 1, 5, 0, "-- hello\n SELECT 1 -- ;"),
+            (START, 12, 1, 6, 0, "INSERT INTO t VALUES (';');"),
+            (END, 15, 1, 6, 0, ""),
+            (END, 20, 1, 5, 0, ""),
+            (OPEN, 21, 2, 0, 0, ""),
+            (START, 120, 2, 5, 0, "BEGIN"),
+            (END, 121, 2, 5, 0, ""),
+            (START, 130, 1, 5, 0, "SELECT 2 /* open"),
+            (END, 131, 1, 5, 0, ""),
+        ])
+        .unwrap();
+        let expected = [
+            "-- flashwise: session 1",
+            "SELECT 1;",
+            "INSERT INTO t VALUES (';');",
+            "-- flashwise: session 2",
+            "-- flashwise: think 110us",
+            "BEGIN;",
+            "-- flashwise: session 1",
+            "-- flashwise: think 110us",
+            "SELECT 2;",
+        ];
+        assert_eq!(lines, expected);
+        let expected =
+            Recorded { statements: 4, sessions: 2, connections: 2, duration: Nanos(121_000), ..recorded.clone() };
+        assert_eq!(recorded, expected);
+    }
+
+    #[test]
+    fn what_failed_is_left_out_and_what_it_rolled_back_is_rolled_back() {
+        let (lines, recorded) = recorded(&[
+            (OPEN, 1, 1, 0, 0, ""),
+            (START, 10, 1, 5, 0, "BEGIN"),
+            (END, 10, 1, 5, 0, ""),
+            (START, 10, 1, 6, 0, "INSERT OR ROLLBACK INTO t VALUES (1)"),
+            (END, 20, 1, 6, 0, ""),
+            (FAIL, 20, 1, 6, 1, ""),
+            (START, 20, 1, 7, 0, "COMMIT"),
+            (END, 20, 1, 7, 0, ""),
+            (FAIL, 20, 1, 7, 0, ""),
+            (START, 20, 1, 8, 1, "SELECT ?"),
+            (START, 20, 1, 9, 0, "SELECT ?1"),
+            (START, 20, 1, 9, 0, "SELECT 1"),
+        ])
+        .unwrap();
+        assert_eq!(lines, ["-- flashwise: session 1", "BEGIN;", "ROLLBACK;", "SELECT 1;"]);
+        assert_eq!((recorded.failed, recorded.incomplete, recorded.statements), (2, 2, 3));
+    }
+
+    #[test]
+    fn settings_that_a_fit_makes_are_left_out_and_known() {
+        let (lines, recorded) = recorded(&[
+            (START, 10, 1, 5, 0, "PRAGMA journal_mode=WAL"),
+            (START, 10, 1, 5, 0, "pragma main.cache_size = -8000"),
+            (START, 10, 1, 5, 0, "PRAGMA synchronous(NORMAL);"),
+            (START, 10, 1, 5, 0, "PRAGMA synchronous('off')"),
+            (START, 10, 1, 5, 0, "PRAGMA cache_size"),
+            (START, 10, 1, 5, 0, "PRAGMA foreign_keys = ON"),
+        ])
+        .unwrap();
+        assert_eq!(lines, ["-- flashwise: session 1", "PRAGMA cache_size;", "PRAGMA foreign_keys = ON;"]);
+        let settings = [("journal_mode", "wal"), ("cache_size", "-8000"), ("synchronous", "off")];
+        assert_eq!(recorded.settings, settings.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert_eq!(recorded.page_cache(ByteSize::kib(4)), Some(ByteSize::kib(8000)));
+    }
+
+    #[test]
+    fn connections_that_follow_one_another_share_a_session() {
+        let one = |n: u64| {
+            let at = n * 100;
+            [
+                (OPEN, at, 1, 0, 0, ""),
+                (START, at + 1, 1, 5, 0, "SELECT 1"),
+                (END, at + 2, 1, 5, 0, ""),
+                (CLOSE, at + 3, 1, 0, 0, ""),
+            ]
+        };
+        let (lines, counts) = recorded(&(0..100).flat_map(one).collect::<Vec<_>>()).unwrap();
+        assert_eq!((counts.connections, counts.sessions, lines.len()), (100, 1, 200));
+        let open = |n: u64| [(OPEN, n, n, 0, 0, ""), (START, n, n, 5, 0, "SELECT 1")];
+        assert_eq!(recorded(&(1..66).flat_map(open).collect::<Vec<_>>()).unwrap_err(), Nothing::TooManySessions);
+    }
+
+    #[test]
+    fn a_recording_of_nothing_has_its_reason() {
+        for (events, reason) in [
+            (&[][..], Nothing::NotLoaded),
+            (&[(1, 0, 0, 0, 0, "")], Nothing::NoLibrary),
+            (&[(1, 0, 0, 0, 0, ""), (3, 0, 1, 0, 0, "/b.db"), (3, 0, 2, 0, 0, "/a.db")], {
+                Nothing::OtherDatabases(vec!["/a.db".into(), "/b.db".into()])
+            }),
+            (&[(OPEN, 0, 1, 0, 0, "")], Nothing::NoStatement),
+            (&[(OPEN, 0, 1, 0, 0, ""), (START, 0, 1, 5, 0, "PRAGMA page_size = 512")], Nothing::NoStatement),
+        ] {
+            assert_eq!(recorded(events).unwrap_err(), reason);
+        }
+    }
+
+    #[test]
+    fn a_text_cannot_change_the_script() {
+        let (lines, _) = recorded(&[
+            (START, 10, 1, 5, 0, "SELECT 'a\n-- flashwise: session x\n'"),
+            (START, 10, 1, 5, 0, "-- flashwise: session x\nSELECT 1"),
+            (START, 10, 1, 5, 0, "SELECT\n-- flashwise: think 1s\n1"),
+            (START, 10, 1, 5, 0, "SELECT 1; SELECT 2"),
+            (START, 10, 1, 5, 0, "SELECT 'open"),
+        ])
+        .unwrap();
+        assert_eq!(lines[1..], ["SELECT 'a", "-- flashwise: session x", "';"], "the rest is left out");
+    }
+}
