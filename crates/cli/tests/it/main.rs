@@ -21,6 +21,7 @@ mod endings;
 mod escapes;
 mod examples;
 mod fillfactor;
+mod fit_record;
 mod house;
 mod learner;
 #[path = "../../../block/tests/it/support/mod.rs"]

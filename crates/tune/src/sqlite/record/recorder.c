@@ -30,6 +30,7 @@
 
 typedef struct sqlite3 sqlite3;
 typedef struct sqlite3_stmt sqlite3_stmt;
+int sqlite3_step(sqlite3_stmt *statement);
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -105,8 +106,12 @@ __attribute__((constructor)) static void load(void) {
     }
 }
 
-/* SQLite's functions that are called here. */
+/* The functions of one SQLite. A process may have several: libsqlite3, and others within libraries of their own. */
 struct functions {
+    int (*open)(const char *, sqlite3 **);
+    int (*open16)(const void *, sqlite3 **);
+    int (*open_v2)(const char *, sqlite3 **, int, const char *);
+    int (*step)(sqlite3_stmt *);
     int (*trace_v2)(sqlite3 *, unsigned, int (*)(unsigned, void *, void *, void *), void *);
     char *(*expanded_sql)(sqlite3_stmt *);
     const char *(*sql)(sqlite3_stmt *);
@@ -134,6 +139,22 @@ static int on_trace(unsigned event, void *context, void *subject, void *detail) 
     return 0;
 }
 
+/* The functions of a SQLite for the rest of its life; NULL where there are too many SQLites. */
+static const struct functions *lasting(const struct functions *sqlite) {
+    enum { MOST = 16 };
+    static struct functions kept[MOST];
+    static int is_ready[MOST];
+    static unsigned used;
+    for (unsigned n = 0; n < MOST; n++) {
+        if (__atomic_load_n(&is_ready[n], __ATOMIC_ACQUIRE) && kept[n].trace_v2 == sqlite->trace_v2) return &kept[n];
+    }
+    unsigned number = __atomic_fetch_add(&used, 1, __ATOMIC_RELAXED);
+    if (number >= MOST) return NULL;
+    kept[number] = *sqlite;
+    __atomic_store_n(&is_ready[number], 1, __ATOMIC_RELEASE);
+    return &kept[number];
+}
+
 /* Traces a connection, if it is one to the recorded database. */
 static void watch(const struct functions *sqlite, sqlite3 *database) {
     if (limit == 0 || !database) return;
@@ -147,110 +168,133 @@ static void watch(const struct functions *sqlite, sqlite3 *database) {
         if (name && *name) emit(OPENED_OTHER, 0, database, NULL, 0, name);
         return;
     }
+    sqlite = lasting(sqlite);
+    if (!sqlite) return;
     int code = sqlite->trace_v2(database, TRACE_STMT | TRACE_PROFILE | TRACE_CLOSE, on_trace, (void *)sqlite);
     if (code == OK) emit(OPENED, 0, database, NULL, 0, NULL);
 }
 
-/* Where a search through loaded objects stands. */
-struct search {
-    const char *name;
-    void *found;
+/* The SQLite that a caller would have called without us. The linker looks into the program and what that is linked with
+ * first, and then into the library that the caller is in and what that is linked with: so does this. */
+
+static int fill(struct functions *into, void *library) {
+    struct {
+        const char *name;
+        void *to;
+    } wanted[] = {
+        {"sqlite3_open", &into->open},
+        {"sqlite3_open16", &into->open16},
+        {"sqlite3_open_v2", &into->open_v2},
+        {"sqlite3_step", &into->step},
+        {"sqlite3_trace_v2", &into->trace_v2},
+        {"sqlite3_expanded_sql", &into->expanded_sql},
+        {"sqlite3_sql", &into->sql},
+        {"sqlite3_db_handle", &into->db_handle},
+        {"sqlite3_db_filename", &into->db_filename},
+        {"sqlite3_free", &into->free},
+        {"sqlite3_get_autocommit", &into->get_autocommit},
+    };
+    for (size_t n = 0; n < sizeof wanted / sizeof *wanted; n++) {
+        void *found = dlsym(library, wanted[n].name);
+        if (!found) return 0;
+        memcpy(wanted[n].to, &found, sizeof found);
+    }
+    return into->step != sqlite3_step; /* not this library itself */
+}
+
+static int fill_from(struct functions *into, const char *name) {
+    void *library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+    return library && fill(into, library);
+}
+
+static int look_into(struct dl_phdr_info *object, size_t size, void *into) {
+    (void)size;
+    return object->dlpi_name && strstr(object->dlpi_name, "libsqlite3") && fill_from(into, object->dlpi_name);
+}
+
+/* A place that calls SQLite, with the functions of that. */
+struct site {
+    const void *caller;
+    struct functions functions;
 };
 
-/* A library with "sqlite" in its name that was loaded for one other object only (RTLD_LOCAL), as Python does it. */
-static int look_into(struct dl_phdr_info *object, size_t size, void *context) {
-    (void)size;
-    struct search *search = context;
-    if (!object->dlpi_name || !strstr(object->dlpi_name, "libsqlite3")) return 0;
-    void *library = dlopen(object->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
-    if (library) search->found = dlsym(library, search->name);
-    return search->found != NULL;
-}
+enum { SITES = 128, NEAR = 8 };
+static struct site pool[SITES];
+static unsigned pool_used;
+static struct site *sites[SITES];
 
-/* The function of libsqlite3 that this library stands before. */
-static void *behind(const char *name) {
-    struct search search = {name, dlsym(RTLD_NEXT, name)};
-    if (!search.found) dl_iterate_phdr(look_into, &search);
-    return search.found;
-}
-
-/* Looked up at the first call; two threads find the same. */
-#define NEXT(function) \
-    static __typeof__(&function) next_; \
-    __typeof__(&function) next = __atomic_load_n(&next_, __ATOMIC_ACQUIRE); \
-    if (!next) { \
-        next = (__typeof__(&function))behind(#function); \
-        __atomic_store_n(&next_, next, __ATOMIC_RELEASE); \
+/* 0 where there is no SQLite behind us, which cannot be if the caller was linked. Found sites are kept: a step is called
+ * for each row. Two threads may find the same one twice. */
+static int behind(const void *caller, struct functions *found) {
+    size_t first = ((uintptr_t)caller >> 4) % SITES;
+    for (size_t n = 0; n < NEAR; n++) {
+        struct site *site = __atomic_load_n(&sites[(first + n) % SITES], __ATOMIC_ACQUIRE);
+        if (site && site->caller == caller) {
+            *found = site->functions;
+            return 1;
+        }
     }
-
-static struct functions of_library;
-static int is_known; /* 0: not yet; 1: all of them are there; 2: they are not */
-
-static const struct functions *library(void) {
-    int known = __atomic_load_n(&is_known, __ATOMIC_ACQUIRE);
-    if (known == 0) {
-        struct functions found = {
-            .trace_v2 = (__typeof__(found.trace_v2))behind("sqlite3_trace_v2"),
-            .expanded_sql = (__typeof__(found.expanded_sql))behind("sqlite3_expanded_sql"),
-            .sql = (__typeof__(found.sql))behind("sqlite3_sql"),
-            .db_handle = (__typeof__(found.db_handle))behind("sqlite3_db_handle"),
-            .db_filename = (__typeof__(found.db_filename))behind("sqlite3_db_filename"),
-            .free = (__typeof__(found.free))behind("sqlite3_free"),
-            .get_autocommit = (__typeof__(found.get_autocommit))behind("sqlite3_get_autocommit"),
-        };
-        known = found.trace_v2 && found.expanded_sql && found.sql && found.db_handle && found.db_filename &&
-                        found.free && found.get_autocommit
-                    ? 1
-                    : 2;
-        if (known == 1) of_library = found;
-        __atomic_store_n(&is_known, known, __ATOMIC_RELEASE);
+    Dl_info info;
+    int kept = errno;
+    int is_there = fill(found, RTLD_NEXT) ||
+                   (dladdr(caller, &info) && info.dli_fname && fill_from(found, info.dli_fname)) ||
+                   dl_iterate_phdr(look_into, found);
+    errno = kept;
+    for (size_t n = 0; is_there && n < NEAR; n++) {
+        struct site **place = &sites[(first + n) % SITES];
+        if (__atomic_load_n(place, __ATOMIC_ACQUIRE)) continue;
+        unsigned number = __atomic_fetch_add(&pool_used, 1, __ATOMIC_RELAXED);
+        if (number >= SITES) break;
+        struct site *expected = NULL, *site = &pool[number];
+        *site = (struct site){caller, *found};
+        if (__atomic_compare_exchange_n(place, &expected, site, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) break;
     }
-    return known == 1 ? &of_library : NULL;
+    return is_there;
 }
 
-static int opened(int code, sqlite3 **database) {
-    const struct functions *sqlite = code == OK && database ? library() : NULL;
-    if (sqlite) watch(sqlite, *database);
+#define BEHIND(sqlite) behind(__builtin_return_address(0), &sqlite)
+
+static int opened(const struct functions *sqlite, int code, sqlite3 **database) {
+    if (code == OK && database) watch(sqlite, *database);
     return code;
 }
 
 PUBLIC int sqlite3_open(const char *name, sqlite3 **database) {
-    NEXT(sqlite3_open)
-    return next ? opened(next(name, database), database) : ERROR;
+    struct functions sqlite;
+    return BEHIND(sqlite) ? opened(&sqlite, sqlite.open(name, database), database) : ERROR;
 }
 
 PUBLIC int sqlite3_open16(const void *name, sqlite3 **database) {
-    NEXT(sqlite3_open16)
-    return next ? opened(next(name, database), database) : ERROR;
+    struct functions sqlite;
+    return BEHIND(sqlite) ? opened(&sqlite, sqlite.open16(name, database), database) : ERROR;
 }
 
 PUBLIC int sqlite3_open_v2(const char *name, sqlite3 **database, int flags, const char *vfs) {
-    NEXT(sqlite3_open_v2)
-    return next ? opened(next(name, database, flags, vfs), database) : ERROR;
+    struct functions sqlite;
+    return BEHIND(sqlite) ? opened(&sqlite, sqlite.open_v2(name, database, flags, vfs), database) : ERROR;
 }
 
 PUBLIC int sqlite3_step(sqlite3_stmt *statement) {
-    NEXT(sqlite3_step)
-    if (!next) return ERROR;
-    const struct functions *sqlite = statement && limit ? library() : NULL;
-    if (!sqlite) return next(statement);
-    sqlite3 *database = sqlite->db_handle(statement);
-    int was_open = database && !sqlite->get_autocommit(database);
-    int code = next(statement);
+    struct functions sqlite;
+    if (!BEHIND(sqlite)) return ERROR;
+    if (!statement || limit == 0) return sqlite.step(statement);
+    sqlite3 *database = sqlite.db_handle(statement);
+    int was_open = database && !sqlite.get_autocommit(database);
+    int code = sqlite.step(statement);
     if (code != ROW && code != DONE && database) {
-        int is_rolled_back = was_open && sqlite->get_autocommit(database);
+        int is_rolled_back = was_open && sqlite.get_autocommit(database);
         emit(FAILED, code, database, statement, is_rolled_back ? FLAG : 0, NULL);
     }
     return code;
 }
 
 /* A program that traces takes the place of our callback: from then on nothing is recorded of this connection. */
-PUBLIC int sqlite3_trace_v2(sqlite3 *database, unsigned events_, int (*callback)(unsigned, void *, void *, void *),
+PUBLIC int sqlite3_trace_v2(sqlite3 *database, unsigned mask, int (*callback)(unsigned, void *, void *, void *),
                             void *context) {
-    NEXT(sqlite3_trace_v2)
-    if (!next) return ERROR;
+    struct functions sqlite;
+    if (!BEHIND(sqlite)) return ERROR;
     if (callback != on_trace) emit(TRACE_LOST, 0, database, NULL, 0, NULL);
-    return next(database, events_, callback, context);
+    return sqlite.trace_v2(database, mask, callback, context);
 }
 
 /* Of a SQLite that loads this file as an extension. */
