@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
 use clap::parser::ValueSource;
-use flashwise_block::output::{Access, OutputFile, OutputPath, Replaceable, create_growing, publish_all};
+use flashwise_block::output::{Access, OutputFile, OutputPath, Replaceable, create_growing, directory_of, publish_all};
 use flashwise_report::OwnFile;
 use flashwise_trace::workload::Workload;
 
@@ -163,7 +163,7 @@ impl Identity {
         let numbers = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
         match fs::metadata(path).map(numbers) {
             Ok((device, inode)) => Self::File(device, inode),
-            Err(_) => Self::Free(fs::metadata(parent(path)).ok().map(numbers), path.file_name().map(Into::into)),
+            Err(_) => Self::Free(fs::metadata(directory_of(path)).ok().map(numbers), path.file_name().map(Into::into)),
         }
     }
 }
@@ -242,8 +242,4 @@ pub fn copy_new(from: &Path, to: &Path) -> Result<(), Failure> {
 /// A new file that is written incrementally: written data is kept if the program is interrupted.
 pub fn grow(path: &Path) -> Result<File, Failure> {
     create_growing(path).map_err(|e| not_published(path, &e))
-}
-
-fn parent(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

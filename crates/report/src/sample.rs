@@ -373,7 +373,7 @@ pub fn samsung() -> Comparison {
         objectives: vec![Objective::Throughput],
         gains: vec![gain("default", "best", 3.21), gain("default", "checklist", 2.31), gain("checklist", "best", 1.39)],
         gain: Some(gain("default", "best", 3.21)),
-        resolution: 3.25,
+        resolution: Some(3.25),
         recommendation: Recommendation {
             run: "after".to_owned(),
             reason: "Apply page_size, journal_mode, cache_size, use-hot-locations.".to_owned(),
@@ -465,7 +465,7 @@ pub fn optane() -> Comparison {
             gain("checklist", "candidate", 1.007),
         ],
         gain: None,
-        resolution: 1.02,
+        resolution: Some(1.02),
         recommendation: Recommendation {
             run: "default_page_size".to_owned(),
             reason:

@@ -6,7 +6,7 @@ use flashwise_bufferpool::PoolError;
 use flashwise_learn::LearnError;
 use flashwise_sqlite::SqliteError;
 use flashwise_ssd::SsdError;
-use flashwise_tune::TuneError;
+use flashwise_tune::{DEFAULT_TARGET, TuneError};
 
 /// Why a study could not be run.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +64,9 @@ pub enum StudyError {
     /// This machine lacks what the study needs: a program, or a right; in words.
     #[error("{0}")]
     Missing(String),
+    /// The learned profile of the drive has no hot locations that are certain and other than where pages are anyway.
+    #[error("the learned profile of {DEFAULT_TARGET} has no certain hot locations at which pages could be placed")]
+    NoHotLocations,
     /// A thread of the study ended early.
     #[error("a part of the study ended early")]
     Lost,

@@ -32,11 +32,11 @@ pub struct Comparison {
     pub workload: WorkloadDescription,
     /// The profile of the drive.
     pub profile: DeviceProfile,
-    /// The audit of the workload as it is.
+    /// The audit of the workload with the settings `default`.
     pub findings: Vec<Finding>,
     /// The audit of the run `best`.
     pub findings_after: Vec<Finding>,
-    /// The changes from `default` to `best`; empty if nothing is recommended.
+    /// `proposals` without what they cost and bring, for programs that read earlier documents.
     pub applied: Vec<Applied>,
     /// SQLite with its defaults; a user's database with its own settings.
     pub default: RunMeasurement,
@@ -44,21 +44,24 @@ pub struct Comparison {
     pub checklist: RunMeasurement,
     /// What is recommended; the same as `default` if nothing is.
     pub best: RunMeasurement,
-    /// Same as `default`.
+    /// Same as `default`, for programs that read earlier documents.
     pub default_page_size: RunMeasurement,
-    /// Same as `default`.
+    /// Same as `default`, for programs that read earlier documents.
     pub before: RunMeasurement,
-    /// Same as `best`.
+    /// Same as `best`, for programs that read earlier documents.
     pub after: RunMeasurement,
     /// The objectives, the deciding one first.
     pub objectives: Vec<Objective>,
-    /// Confirmed ratios between `default`, `checklist` and `best`, by objective, with intervals at 99 %.
+    /// Confirmed ratios between `default`, `checklist` and `best`, by objective, with intervals at `search.confidence`.
+    /// Where the configuration that was confirmed is not recommended, it is the `candidate`.
     pub gains: Vec<Gain>,
-    /// The confirmed gain of `best` over `default` in the first objective; `None` where nothing is recommended.
+    /// The confirmed gain of `best` over `default`, in the first objective that it gains in; `None` where nothing is
+    /// recommended.
     pub gain: Option<Gain>,
-    /// What no confirmed difference was larger than: the ratio that would have been seen.
-    pub resolution: f64,
-    /// The recommendation for this database on this drive.
+    /// The largest gain over `default` that the confirmation does not exclude, as a ratio; `None` where no other
+    /// configuration could be tried.
+    pub resolution: Option<f64>,
+    /// The recommendation in a sentence, for programs that read earlier documents; `gain` and `proposals` say the same.
     pub recommendation: Recommendation,
     /// The changes, each with its gain, its cost and its undo.
     pub proposals: Vec<Proposal>,
@@ -66,7 +69,7 @@ pub struct Comparison {
     pub declined: Vec<Declined>,
     /// Every configuration that was tried, the best first.
     pub candidates: Vec<Candidate>,
-    /// What becomes of a commit.
+    /// Whether a commit survives a crash.
     pub guarantees: Guarantees,
     /// How the search went.
     pub search: SearchSummary,
@@ -164,7 +167,7 @@ pub struct SearchSummary {
     pub raced: usize,
     /// Runs of each configuration that was confirmed.
     pub confirmation_runs: usize,
-    /// Confidence of the confirmed intervals.
+    /// Confidence of the confirmed intervals: 0.99, or 0.995 with two objectives.
     pub confidence: f64,
     /// Statements of a full run.
     pub statements: u64,

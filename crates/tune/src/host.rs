@@ -49,7 +49,7 @@ impl ProgramTime {
     }
 }
 
-/// The bare drive, where a file system is asked for.
+/// The bare drive, where a file system is named.
 const NO_FILE_SYSTEM: &str = "none";
 
 impl Host {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Target ──▶ learn ──▶ DeviceProfile ──────────────┐
-//!   workload ──▶ run as it is ──▶ trace ──▶ audit ───┴──▶ search: screen, race, prune, confirm
+//!   workload ──▶ run once ──▶ trace ──▶ audit ───────┴──▶ search: screen, race, prune, confirm
 //!                                                              └──▶ Comparison: default, checklist, best
 //! ```
 //!

@@ -186,7 +186,7 @@ impl Target {
     /// drive if that is less, as a program sees it that goes around the page cache.
     ///
     /// # Errors
-    /// As [`Self::open`], and when there is no room for the file.
+    /// As [`Self::open`], and when there is no space for the file.
     pub fn open_as_file(&self, seed: u64, wanted: ByteSize) -> Result<Box<dyn BlockDevice + Send>, TuneError> {
         match self {
             Self::Simulated { config, host: Host::Linux { kernel, .. }, .. } => {

@@ -345,7 +345,7 @@ fn remove_file(path: &Path) -> io::Result<()> {
 }
 
 /// The directory that a file is in.
-pub(crate) fn directory_of(path: &Path) -> &Path {
+pub fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use flashwise_block::output::Published;
-use flashwise_profile::DeviceProfile;
 use flashwise_report::{Detail, HTML_FILE, ReportFiles, check_writable, render_comparison, write_report};
 use flashwise_tune::sqlite::{
     DEFAULT_PAGE_CACHE, FitOptions, KeyValueWorkload, Statements, UserWorkload, Workload, fit,
@@ -39,7 +38,7 @@ pub fn fit_sqlite(options: FitSqlite, output: &Output) -> Result<ExitCode, Failu
     let target = match (target, &database) {
         (Some(name), _) => Target::parse(&name)?,
         (None, None) => Target::parse(DEFAULT_TARGET)?,
-        (None, Some(database)) => target_of(profile.as_ref(), database)?,
+        (None, Some(database)) => FitOptions::target_of(profile.as_ref(), database)?,
     };
     let memory = options.memory.unwrap_or_else(free_memory);
     let host = Host::named(&options.file_system, memory, ProgramTime::named(&options.program_time)?)?;
@@ -110,15 +109,6 @@ impl Named {
         }
         Ok(named)
     }
-}
-
-/// Where a database of the user's is measured.
-fn target_of(profile: Option<&DeviceProfile>, database: &Path) -> Result<Target, Failure> {
-    if let Some(profile) = profile {
-        return Ok(FitOptions::target_of(profile, database)?);
-    }
-    let parent = database.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Ok(Target::parse(&parent.display().to_string())?)
 }
 
 /// The directory for the report: the named one, or a new one.

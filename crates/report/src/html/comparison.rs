@@ -33,6 +33,7 @@ pub fn comparison_page(c: &Comparison) -> String {
         }
         (tables::changes(c))
         (how_to_open(c))
+        (was_done(c))
         (tables::candidates(c))
         (tables::audit(c))
         (tables::parameters(&c.profile))
@@ -68,7 +69,7 @@ fn tiles(c: &Comparison) -> Markup {
                     div.tile {
                         p.name { (name) }
                         p class={ "change " (if n == 0 { "good" } else { "" }) } { (value) }
-                        p.small { (kept_together(&format!("{:.0} % interval {interval}", 100.0 * c.search.confidence))) }
+                        p.small { (kept_together(&format!("{} interval {interval}", gains::confidence(c)))) }
                     }
                 }
             }
@@ -87,6 +88,18 @@ fn how_to_open(c: &Comparison) -> Markup {
                         tr { th scope="row" { (language) } td.words { code { (text) } } }
                     }
                 } } }
+            }
+        }
+    }
+}
+
+fn was_done(c: &Comparison) -> Markup {
+    html! {
+        @if let Some(changed) = &c.changed {
+            section {
+                h2 { (headings::WAS_DONE) }
+                p { (kept_together(&gains::changed_sentence(changed))) }
+                ul { @for step in &changed.steps { li { code { (step) } } } }
             }
         }
     }

@@ -148,26 +148,37 @@ fn count_class(finding: &Finding) -> &'static str {
 /// What is to be changed, why, what it costs and brings, and how to do and undo it.
 pub(super) fn changes(c: &Comparison) -> Markup {
     html! {
-        @if !c.proposals.is_empty() {
+        @if !c.proposals.is_empty() || !c.declined.is_empty() {
             section {
                 h2 { (headings::CHANGES) }
-                div.scroll {
-                    table {
-                        thead { tr {
-                            @for name in ["change", "from", "to", "where", "brings", "because", "apply", "undo"] { th { (name) } }
-                        } }
-                        tbody {
-                            @for change in &c.proposals {
-                                tr {
-                                    th scope="row" { (change.name) }
-                                    td { (change.old_value) }
-                                    td { (change.new_value) }
-                                    td.words { (gains::group(change.kind)) }
-                                    td { (gains::part(change)) }
-                                    td.words { (kept_together(&change.reason)) }
-                                    td.words { code { (change.apply) } }
-                                    td.words { code { (change.undo) } }
-                                }
+                (proposals(c))
+                @if !c.declined.is_empty() {
+                    ul { @for declined in &c.declined { li { (kept_together(&gains::declined_sentence(declined))) } } }
+                }
+            }
+        }
+    }
+}
+
+fn proposals(c: &Comparison) -> Markup {
+    html! {
+        @if !c.proposals.is_empty() {
+            div.scroll {
+                table {
+                    thead { tr {
+                        @for name in ["change", "from", "to", "where", "brings", "because", "apply", "undo"] { th { (name) } }
+                    } }
+                    tbody {
+                        @for change in &c.proposals {
+                            tr {
+                                th scope="row" { (change.name) }
+                                td { (change.old_value) }
+                                td { (change.new_value) }
+                                td.words { (gains::group(change.kind)) }
+                                td { (gains::part(c, change)) }
+                                td.words { (kept_together(&change.reason)) }
+                                td.words { code { (change.apply) } }
+                                td.words { code { (change.undo) } }
                             }
                         }
                     }

@@ -1,5 +1,6 @@
 //! A whole `fit` on a terminal: the result first, then what it rests on.
 
+use flashwise_audit::Judgement;
 use flashwise_tune::{Candidate, ChangeKind, Comparison};
 
 use super::layout::{Align, Ink, Screen, Text};
@@ -8,23 +9,25 @@ use crate::printed::Printed;
 use crate::text::numbers::{share, significant};
 use crate::text::{connect, findings, gains, headings, parameters, runs};
 
-/// Candidates of a short report.
-const CANDIDATES_SHORT: usize = 5;
+/// Candidates of a short report: what is recommended, the checklist, and what comes next.
+const CANDIDATES_SHORT: usize = 3;
 /// Findings of a short report.
 const FINDINGS_SHORT: usize = 3;
 
-/// Everything that one `fit` found out; in short, two screens of 80 columns.
+/// Everything that one `fit` found out; in short, at most 60 lines of 80 columns: what repeats is in the full one only.
 pub fn render_comparison(c: &Comparison, detail: Detail, style: Style) -> Printed {
     let mut screen = Screen::new(style);
     opening(&mut screen, c, detail);
-    heading(&mut screen, headings::THREE_RUNS, detail);
+    heading_of_table(&mut screen, headings::THREE_RUNS, detail);
     three_runs(&mut screen, c, detail);
     changes(&mut screen, c, detail);
     candidates(&mut screen, c, detail);
     heading(&mut screen, headings::AUDIT_FOUND, detail);
     audit(&mut screen, c, detail);
-    how_to_open(&mut screen, c, detail);
-    was_done(&mut screen, c);
+    if detail == Detail::Full {
+        how_to_open(&mut screen, c);
+    }
+    was_done(&mut screen, c, detail);
     if detail == Detail::Full {
         screen.heading(headings::DRIVE_HIDES);
         parameter_table(&mut screen, &c.profile);
@@ -32,12 +35,19 @@ pub fn render_comparison(c: &Comparison, detail: Detail, style: Style) -> Printe
         screen.paragraph(&parameters::recipe_sentence(&c.profile));
         screen.paragraph(parameters::LEGEND);
     }
-    let drive = (detail == Detail::Short)
-        .then(|| format!("Drive: {} {}", parameters::short_sentence(&c.profile), parameters::LEGEND));
-    let times = (detail == Detail::Full).then(|| c.search.times.clone());
-    let notes = gains::guarantee_sentences(c).into_iter().chain(drive).chain(c.notes.iter().cloned()).chain(times);
+    let mut notes: Vec<String> = match detail {
+        Detail::Full => gains::guarantee_sentences(c),
+        Detail::Short => gains::weaker_sentences(c).collect(),
+    };
+    if detail == Detail::Short {
+        notes.push(format!("Drive: {} {}", parameters::short_sentence(&c.profile), parameters::LEGEND));
+    }
+    notes.extend(c.notes.iter().cloned());
+    if detail == Detail::Full {
+        notes.push(c.search.times.clone());
+    }
     heading(&mut screen, headings::NOTES, detail);
-    notes.for_each(|note| screen.bullet(&note));
+    notes.iter().for_each(|note| screen.bullet(note));
     screen.finish()
 }
 
@@ -58,10 +68,10 @@ fn three_runs(screen: &mut Screen, c: &Comparison, detail: Detail) {
     let align = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right];
     let [default, checklist, best] = headings::RUNS;
     screen.table(&["", default, checklist, best, headings::BEST_TO_DEFAULT], &align, rows);
-    for (name, run) in headings::RUNS.into_iter().zip(runs::runs(c)).skip(1) {
-        screen.bullet(&format!("{name}: {}", run.label));
-    }
     if detail == Detail::Full {
+        for (name, run) in headings::RUNS.into_iter().zip(runs::runs(c)).skip(1) {
+            screen.bullet(&format!("{name}: {}", run.label));
+        }
         screen.gap();
         screen.paragraph(runs::FOOTNOTE);
     }
@@ -84,9 +94,9 @@ fn run_row(row: runs::RunRow, detail: Detail) -> Vec<Text> {
     texts
 }
 
-/// The changes, grouped by what they cost.
+/// The changes, grouped by what they cost, and those that are left out.
 fn changes(screen: &mut Screen, c: &Comparison, detail: Detail) {
-    if c.proposals.is_empty() {
+    if c.proposals.is_empty() && c.declined.is_empty() {
         return;
     }
     heading(screen, headings::CHANGES, detail);
@@ -101,7 +111,7 @@ fn changes(screen: &mut Screen, c: &Comparison, detail: Detail) {
                 proposal.old_value,
                 proposal.new_value,
                 gains::group(kind),
-                gains::part(proposal)
+                gains::part(c, proposal)
             );
             screen.item(&number.to_string(), &what);
             match detail {
@@ -110,36 +120,41 @@ fn changes(screen: &mut Screen, c: &Comparison, detail: Detail) {
                     ("apply", Text::plain(&proposal.apply)),
                     ("undo", Text::plain(&proposal.undo)),
                 ]),
-                Detail::Short => screen.details(vec![(
-                    "apply",
-                    Text::plain(format!("{}; undo: {}", proposal.apply, of_connection(&proposal.undo))),
-                )]),
+                Detail::Short => {
+                    screen.below_item(&format!("{}; undo: {}", statement(&proposal.apply), statement(&proposal.undo)));
+                }
             }
         }
     }
-    for declined in &c.declined {
-        let is_named = declined.new_value.starts_with(&declined.name);
-        let name = if is_named { String::new() } else { format!("{} ", declined.name) };
-        screen.bullet(&format!(
-            "{name}{} brings ×{} and is left out: {}, it has to bring ×{}.",
-            declined.new_value,
-            significant(declined.gain.ratio),
-            gains::group(declined.kind).split(':').next().unwrap_or_default(),
-            significant(declined.price)
-        ));
+    match detail {
+        Detail::Full => c.declined.iter().for_each(|declined| screen.bullet(&gains::declined_sentence(declined))),
+        Detail::Short => {
+            gains::declined_line(c).into_iter().for_each(|line| screen.bullet(&line));
+            open_in_short(screen, c);
+        }
     }
 }
 
-/// A statement without the words before it, which the line has already.
-fn of_connection(statement: &str) -> &str {
-    statement.strip_prefix("in each connection: ").or(statement.strip_prefix("in the URI: ")).unwrap_or(statement)
+/// A statement without its place, which the line above has.
+fn statement(text: &str) -> &str {
+    text.strip_prefix("in each connection: ").unwrap_or(text)
+}
+
+/// How a program opens the database, in the first of the languages.
+fn open_in_short(screen: &mut Screen, c: &Comparison) {
+    match (&c.uri, connect::snippets(c).first()) {
+        (Some(uri), _) => screen
+            .bullet(&format!("Open {uri} with libflashwise_sqlite loaded; in Python, Node, Go and Java: --verbose.")),
+        (None, Some((language, text))) => screen.bullet(&format!("{language}: {text}; other languages: --verbose.")),
+        (None, None) => {}
+    }
 }
 
 fn candidates(screen: &mut Screen, c: &Comparison, detail: Detail) {
     if c.candidates.is_empty() {
         return;
     }
-    heading(screen, headings::CANDIDATES, detail);
+    heading_of_table(screen, headings::CANDIDATES, detail);
     let shown = if detail == Detail::Full { c.candidates.len() } else { CANDIDATES_SHORT };
     let has_two = c.objectives.len() > 1;
     let row = |candidate: &Candidate| {
@@ -166,7 +181,7 @@ fn candidates(screen: &mut Screen, c: &Comparison, detail: Detail) {
     if detail == Detail::Full {
         screen.gap();
     }
-    screen.paragraph(&gains::search_sentence(c));
+    screen.paragraph(&if detail == Detail::Full { gains::search_sentence(c) } else { gains::search_line(c) });
 }
 
 fn audit(screen: &mut Screen, c: &Comparison, detail: Detail) {
@@ -182,7 +197,7 @@ fn audit(screen: &mut Screen, c: &Comparison, detail: Detail) {
             }
         }
         Detail::Short => {
-            let broken = c.findings.iter().filter(|finding| finding.violations > 0);
+            let broken = c.findings.iter().filter(|finding| finding.judgement == Judgement::Violation);
             let count = broken.clone().count();
             if count == 0 {
                 screen.paragraph("No rule is violated by the present settings.");
@@ -198,28 +213,29 @@ fn audit(screen: &mut Screen, c: &Comparison, detail: Detail) {
     }
 }
 
-/// What a program says when it opens the database.
-fn how_to_open(screen: &mut Screen, c: &Comparison, detail: Detail) {
+/// How a program opens the database, by language.
+fn how_to_open(screen: &mut Screen, c: &Comparison) {
     let snippets = connect::snippets(c);
     if snippets.is_empty() {
         return;
     }
-    heading(screen, headings::OPEN, detail);
-    if let (Some(uri), Detail::Short) = (&c.uri, detail) {
-        screen.bullet(&format!("load libflashwise_sqlite, then open {uri}"));
-        c.at_open.iter().for_each(|pragma| screen.bullet(&format!("in each connection: {pragma}")));
-        screen.paragraph("In Python, Node, Go and Java: --verbose.");
-        return;
-    }
+    screen.heading(headings::OPEN);
     screen.details(snippets.into_iter().map(|(language, text)| (language, Text::plain(text))).collect());
 }
 
-fn was_done(screen: &mut Screen, c: &Comparison) {
+fn was_done(screen: &mut Screen, c: &Comparison, detail: Detail) {
     let Some(changed) = &c.changed else { return };
-    screen.heading(headings::WAS_DONE);
-    let what = if changed.in_place { "changed" } else { "a new file; the database itself is unchanged" };
-    screen.paragraph(&format!("{}: {what}.", changed.file));
+    heading(screen, headings::WAS_DONE, detail);
+    screen.paragraph(&gains::changed_sentence(changed));
     changed.steps.iter().for_each(|step| screen.bullet(step));
+}
+
+/// A heading of a table, which in a short report has the names of its columns alone.
+fn heading_of_table(screen: &mut Screen, text: &str, detail: Detail) {
+    match detail {
+        Detail::Full => screen.heading(text),
+        Detail::Short => screen.gap(),
+    }
 }
 
 /// A heading, which a short report has no line for below it.

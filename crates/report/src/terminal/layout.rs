@@ -150,6 +150,11 @@ impl Screen {
         self.columns(&[3], vec![vec![Text::new(mark, Ink::Strong), Text::line(text, Ink::Strong)]]);
     }
 
+    /// A plain text below an item.
+    pub(super) fn below_item(&mut self, text: &str) {
+        self.columns(&[3], vec![vec![Text::plain(""), Text::line(text, Ink::Plain)]]);
+    }
+
     /// A plain text behind a point.
     pub(super) fn bullet(&mut self, text: &str) {
         self.columns(&[3], vec![vec![Text::plain("•"), Text::line(text, Ink::Plain)]]);

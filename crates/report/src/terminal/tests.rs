@@ -5,6 +5,7 @@ use flashwise_learn::score::Score;
 use flashwise_profile::{Figure, HotLocation, Parameters};
 use flashwise_ssd::EndOfLife;
 use flashwise_ssd::SpaceUse;
+use flashwise_tune::{AppliedTuning, Comparison};
 
 use super::*;
 use crate::sample;
@@ -20,8 +21,8 @@ fn a_drive_with_something_to_gain_is_told_at_80_columns() {
     insta::assert_snapshot!(render_comparison(&sample::samsung(), Detail::Full, plain(80)));
 }
 
-/// Lines of a window of 80 columns.
-const SCREEN_LINES: usize = 40;
+/// Lines of two windows of 80 columns, but for the two that name the report's files.
+const SHORT_LINES: usize = 58;
 
 #[test]
 fn a_short_report_fits_two_screens() {
@@ -31,8 +32,39 @@ fn a_short_report_fits_two_screens() {
     c.uri = None;
     let without_vfs = render_comparison(&c, Detail::Short, plain(80));
     let lines = [&text, &without_vfs].map(|text| text.lines().count());
-    assert!(lines.iter().all(|lines| *lines <= 2 * SCREEN_LINES), "{lines:?}");
+    assert!(lines.iter().all(|lines| *lines <= SHORT_LINES), "{lines:?}");
     insta::assert_snapshot!(text);
+}
+
+#[test]
+fn only_violations_are_counted_as_such() {
+    let mut c = sample::samsung();
+    let shown = |c: &Comparison| render_comparison(c, Detail::Short, plain(80)).to_string();
+    assert!(shown(&c).contains("Writes should start at a multiple of 64 KiB."));
+    use flashwise_audit::Judgement::{Kept, LeaveIt, Observation};
+    for (finding, judgement) in c.findings.iter_mut().zip([Observation, LeaveIt, LeaveIt, Kept]) {
+        finding.judgement = judgement;
+    }
+    assert!(shown(&c).contains("No rule is violated by the present settings."), "{}", shown(&c));
+}
+
+#[test]
+fn what_is_left_out_is_shown_though_nothing_is_proposed() {
+    let c = Comparison { declined: sample::samsung().declined, ..sample::optane() };
+    let [short, full] =
+        [Detail::Short, Detail::Full].map(|detail| render_comparison(&c, detail, plain(80)).to_string());
+    assert!(short.contains("Left out: concurrent-write-back=8 (×1.02, worth it from ×1.05)."), "{short}");
+    assert!(full.contains("concurrent-write-back=8 brings ×1.02 and is left out"), "{full}");
+}
+
+#[test]
+fn settings_of_connections_leave_the_file_unchanged() {
+    let changed = AppliedTuning { file: "app.db".into(), in_place: true, steps: Vec::new() };
+    let mut c = Comparison { changed: Some(changed), ..sample::samsung() };
+    let shown = |c: &Comparison| render_comparison(c, Detail::Short, plain(80)).to_string();
+    assert!(shown(&c).contains("app.db: unchanged; the settings belong to each connection."), "{}", shown(&c));
+    c.changed.as_mut().unwrap().steps.push("PRAGMA journal_mode = wal".into());
+    assert!(shown(&c).contains("app.db: changed.\n"), "{}", shown(&c));
 }
 
 #[test]

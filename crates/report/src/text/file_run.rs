@@ -53,7 +53,7 @@ pub(crate) fn kernel_rows(run: &FileRun) -> Vec<(&'static str, String)> {
         ("journal commits", grouped(kernel.commits)),
     ];
     if kernel.throttled.0 > 0 {
-        rows.push(("writers held back", time(kernel.throttled.0)));
+        rows.push(("writers throttled", time(kernel.throttled.0)));
     }
     rows
 }

@@ -158,7 +158,7 @@ pub(crate) fn broken_rules<'a>(
 /// The lists of rules that are broken and no violations, with what introduces each.
 pub(crate) const NO_VIOLATIONS: [(Judgement, &str); 2] = [
     (Judgement::Observation, "Observed: no setting of this database system changes these."),
-    (Judgement::LeaveIt, "Measured: leave as it is. On this drive the remedy costs as much as it saves, or more:"),
+    (Judgement::LeaveIt, "Leave unmodified: in simulation the remedy costs at least as much as it saves:"),
 ];
 
 /// A rule that is better left broken, in a line.

@@ -1,7 +1,7 @@
 //! The result of a fit in sentences.
 
 use flashwise_tune::sqlite::Objective;
-use flashwise_tune::{ChangeKind, Comparison, Gain, Proposal};
+use flashwise_tune::{AppliedTuning, ChangeKind, Comparison, Declined, Gain, Proposal};
 
 use super::findings::sentence;
 use super::numbers::{bytes, change_interval, grouped, more_or, percentage, significant};
@@ -13,14 +13,24 @@ const CLOSE: f64 = 1.05;
 /// see.
 const DRIVE_HARDLY_USED: f64 = 1000.0;
 
+/// Label of a configuration that changes nothing.
+const UNCHANGED: &str = "unmodified";
+
 /// The confirmed gain of one metric between two runs.
 pub(crate) fn find_gain<'a>(c: &'a Comparison, metric: &str, from: &str, to: &str) -> Option<&'a Gain> {
     c.gains.iter().find(|g| g.metric == metric && g.from == from && g.to == to)
 }
 
-/// The deciding objective.
+/// The objective that the recommendation gains in; the first one where nothing is recommended.
 pub(crate) fn objective(c: &Comparison) -> Objective {
-    c.objectives.first().copied().unwrap_or(Objective::Throughput)
+    let of_gain = |gain: &Gain| Objective::ALL.into_iter().find(|objective| objective.metric() == gain.metric);
+    let gained = c.gain.as_ref().and_then(of_gain);
+    gained.or(c.objectives.first().copied()).unwrap_or(Objective::Throughput)
+}
+
+/// The run that is recommended, as `gains` call it.
+fn recommended(c: &Comparison) -> &'static str {
+    if c.best.label == c.checklist.label { "checklist" } else { "best" }
 }
 
 /// The result: what is gained for which change at which cost, then what of it the checklist brings, and memory.
@@ -33,26 +43,55 @@ pub(crate) fn headline(c: &Comparison) -> Vec<String> {
         assignments(&c.proposals),
         sentence(&costs(c)).trim_end_matches('.')
     )];
+    sentences.extend(other_objective(c));
     sentences.extend(checklist(c));
     sentences.extend(memory(c));
     sentences
 }
 
+/// What becomes of the objective that does not decide.
+fn other_objective(c: &Comparison) -> Option<String> {
+    let other = c.objectives.iter().find(|&&other| other != objective(c))?;
+    let gain = find_gain(c, other.metric(), "default", recommended(c))?;
+    Some(format!("In {}, this is ×{} {}.", other.name(), significant(gain.ratio), interval(c, gain)))
+}
+
 /// Where nothing is to be changed.
 fn nothing(c: &Comparison) -> String {
-    let (whose, verb) = match c.file {
-        None => (format!("{}'s defaults", program(c)), "are"),
-        Some(_) => ("the present settings".to_owned(), "are"),
+    let whose = match c.file {
+        None => format!("{}'s defaults", program(c)),
+        Some(_) => "the present settings".to_owned(),
     };
     let count = grouped(c.candidates.len() as u64 + 1);
-    let percent = percentage(c.resolution - 1.0);
     let keep = "Nothing needs to be changed";
-    match c.resolution <= CLOSE {
-        true => format!("{keep}: {whose} {verb} within {percent} of the best of {count} configurations."),
-        false => format!(
-            "{keep}: no difference larger than {percent} could be seen between {whose} and the best of {count} \
-             configurations. A larger --time-budget shows smaller differences."
-        ),
+    let Some(resolution) = c.resolution else {
+        return format!(
+            "{keep}: no other configuration could be tried, as --skip or the workload excludes all of them."
+        );
+    };
+    let percent = percentage(resolution - 1.0);
+    if resolution <= 1.0 {
+        return format!("{keep}: {whose} are the best of {count} configurations.");
+    }
+    if resolution <= CLOSE {
+        return format!("{keep}: {whose} are within {percent} of the best of {count} configurations.");
+    }
+    let of = |to: &'static str| c.gains.iter().filter(move |gain| gain.from == "default" && gain.to == to);
+    let seen = ["candidate", "checklist"].into_iter().find_map(|to| Some((to, of(to).find(|gain| gain.low > 1.0)?)));
+    let Some((to, gain)) = seen else {
+        return format!(
+            "{keep}: no gain larger than {percent} over {whose} could be seen in {count} configurations. A larger \
+             --time-budget shows smaller ones."
+        );
+    };
+    let seen = format!(
+        "Nothing is recommended: the best of {count} configurations has {} {}",
+        amount(gain),
+        interval(c, gain)
+    );
+    match of(to).find(|other| other.high < 1.0) {
+        Some(lost) => format!("{seen}, but loses in {}: ×{}.", lost.metric, significant(lost.ratio)),
+        None => format!("{seen}, which is not worth what its changes cost."),
     }
 }
 
@@ -74,7 +113,12 @@ pub(crate) fn amount(gain: &Gain) -> String {
 
 /// `(99 % interval +27.0…+31.2 %)`.
 fn interval(c: &Comparison, gain: &Gain) -> String {
-    format!("({:.0} % interval {})", 100.0 * c.search.confidence, change_interval(gain.low, gain.high))
+    format!("({} interval {})", confidence(c), change_interval(gain.low, gain.high))
+}
+
+/// `99 %` or `99.5 %`.
+pub(crate) fn confidence(c: &Comparison) -> String {
+    format!("{} %", (1000.0 * c.search.confidence).round() / 10.0)
 }
 
 /// `journal_mode = wal, cache_size = 27 MiB and use-hot-locations`.
@@ -108,14 +152,14 @@ fn costs(c: &Comparison) -> String {
 fn checklist(c: &Comparison) -> Option<String> {
     let metric = objective(c).metric();
     let checklist = find_gain(c, metric, "default", "checklist")?;
-    if c.best.label == c.checklist.label {
+    if recommended(c) == "checklist" {
         return Some("This is what the usual checklist says; nothing that was tried is better.".to_owned());
     }
+    if c.checklist.label == UNCHANGED {
+        return Some("The present settings are what the usual checklist says.".to_owned());
+    }
     let over = find_gain(c, metric, "checklist", "best")?;
-    let alone = format!(
-        "the usual checklist (a write-ahead log, a cache of 64 MiB) alone brings ×{}",
-        significant(checklist.ratio)
-    );
+    let alone = format!("the usual checklist ({}) alone brings ×{}", c.checklist.label, significant(checklist.ratio));
     let more = match over.low > 1.0 {
         true => format!("this is ×{} of that {}", significant(over.ratio), interval(c, over)),
         false => format!("no difference to this could be seen {}", interval(c, over)),
@@ -127,12 +171,11 @@ fn checklist(c: &Comparison) -> Option<String> {
 fn memory(c: &Comparison) -> Option<String> {
     let of_memory = c.proposals.iter().find(|proposal| proposal.is_memory)?;
     let gain = of_memory.gain.as_ref()?;
-    let total = c.gain.as_ref()?.ratio;
+    let total = c.gain.as_ref().filter(|total| total.metric == gain.metric)?.ratio;
     Some(format!(
-        "Of the gain, ×{} is memory's ({} = {}) and ×{} that of the drive.",
+        "Of the gain, ×{} is due to memory ({}) and ×{} to the drive.",
         significant(gain.ratio),
         of_memory.name,
-        of_memory.new_value,
         significant(total / gain.ratio)
     ))
 }
@@ -141,15 +184,19 @@ fn memory(c: &Comparison) -> Option<String> {
 pub(crate) fn guarantee_sentences(c: &Comparison) -> Vec<String> {
     let kept =
         format!("All runs keep the guarantee of synchronous={}: {}.", c.guarantees.synchronous, c.guarantees.statement);
-    let weaker = c.guarantees.weaker.iter().map(|weaker| {
+    std::iter::once(kept).chain(weaker_sentences(c)).collect()
+}
+
+/// What weaker guarantees would bring.
+pub(crate) fn weaker_sentences(c: &Comparison) -> impl Iterator<Item = String> + '_ {
+    c.guarantees.weaker.iter().map(|weaker| {
         format!(
             "{} would bring ×{} more, and may lose {}: measured for information, never applied.",
             weaker.name,
             significant(weaker.ratio),
             weaker.loses
         )
-    });
-    std::iter::once(kept).chain(weaker).collect()
+    })
 }
 
 /// How the figures came about.
@@ -164,6 +211,55 @@ pub(crate) fn search_sentence(c: &Comparison) -> String {
     )
 }
 
+/// The same in a line.
+pub(crate) fn search_line(c: &Comparison) -> String {
+    let search = &c.search;
+    let (screened, raced) = (grouped(search.screened as u64), grouped(search.raced as u64));
+    format!(
+        "{screened} in short runs, {raced} in full runs; confirmed in {} fresh runs each.",
+        search.confirmation_runs
+    )
+}
+
+/// Why a change is left out.
+pub(crate) fn declined_sentence(declined: &Declined) -> String {
+    format!(
+        "{} brings ×{} and is left out: {}, it has to bring ×{}.",
+        declined_change(declined),
+        significant(declined.gain.ratio),
+        group(declined.kind).split(':').next().unwrap_or_default(),
+        significant(declined.price)
+    )
+}
+
+/// The same for all of them, in a line; `None` if there are none.
+pub(crate) fn declined_line(c: &Comparison) -> Option<String> {
+    let one = |declined: &Declined| {
+        let (ratio, price) = (significant(declined.gain.ratio), significant(declined.price));
+        format!("{} (×{ratio}, worth it from ×{price})", declined_change(declined))
+    };
+    let all: Vec<String> = c.declined.iter().map(one).collect();
+    (!all.is_empty()).then(|| format!("Left out: {}.", all.join(", ")))
+}
+
+/// `cache_size 64 MiB`, `concurrent-write-back=8`.
+fn declined_change(declined: &Declined) -> String {
+    match declined.new_value.starts_with(&declined.name) {
+        true => declined.new_value.clone(),
+        false => format!("{} {}", declined.name, declined.new_value),
+    }
+}
+
+/// What was done to files.
+pub(crate) fn changed_sentence(changed: &AppliedTuning) -> String {
+    let what = match (changed.in_place, changed.steps.is_empty()) {
+        (false, _) => "a new file; the database itself is unchanged",
+        (true, false) => "changed",
+        (true, true) => "unchanged; the settings belong to each connection",
+    };
+    format!("{}: {what}.", changed.file)
+}
+
 /// A group of changes by their cost, for headings.
 pub(crate) fn group(kind: ChangeKind) -> &'static str {
     match kind {
@@ -176,10 +272,11 @@ pub(crate) fn group(kind: ChangeKind) -> &'static str {
 }
 
 /// What a change brings, or that it was not measured alone.
-pub(crate) fn part(proposal: &Proposal) -> String {
+pub(crate) fn part(c: &Comparison, proposal: &Proposal) -> String {
     let whose = if proposal.is_memory { ", by memory" } else { "" };
     match &proposal.gain {
-        Some(gain) => format!("×{}{whose}", significant(gain.ratio)),
+        Some(gain) if gain.metric == objective(c).metric() => format!("×{}{whose}", significant(gain.ratio)),
+        Some(gain) => format!("×{} in {}{whose}", significant(gain.ratio), gain.metric),
         None => "not measured alone".to_owned(),
     }
 }
@@ -243,8 +340,42 @@ mod tests {
         let mut c = sample::optane();
         let close = "Nothing needs to be changed: SQLite's defaults are within 2.00 % of the best of 4 configurations.";
         assert_eq!(headline(&c), [close]);
-        c.resolution = 1.24;
-        assert!(headline(&c)[0].contains("no difference larger than 24.0 % could be seen"), "{:?}", headline(&c));
+        c.resolution = Some(1.24);
+        c.gains.iter_mut().for_each(|gain| (gain.low, gain.high) = (0.8, 1.24));
+        assert!(headline(&c)[0].contains("no gain larger than 24.0 % over SQLite's defaults"), "{:?}", headline(&c));
+        c.resolution = Some(1.0);
+        assert!(headline(&c)[0].ends_with("SQLite's defaults are the best of 4 configurations."), "{:?}", headline(&c));
+        c.resolution = None;
+        assert!(headline(&c)[0].contains("no other configuration could be tried"), "{:?}", headline(&c));
+    }
+
+    #[test]
+    fn a_gain_that_is_not_worth_its_cost_is_reported() {
+        let mut c = sample::optane();
+        c.resolution = Some(1.09);
+        (c.gains[0].ratio, c.gains[0].low, c.gains[0].high) = (1.08, 1.07, 1.09);
+        assert_eq!(
+            headline(&c),
+            ["Nothing is recommended: the best of 4 configurations has 8.0 % more statements a second (99 % interval \
+              +7.0…+9.0 %), which is not worth what its changes cost."]
+        );
+        c.gains.push(Gain { metric: "flash_bytes".into(), ratio: 0.7, low: 0.69, high: 0.71, ..c.gains[0].clone() });
+        assert!(headline(&c)[0].ends_with(", but loses in flash_bytes: ×0.700."), "{:?}", headline(&c));
+    }
+
+    #[test]
+    fn the_objective_that_gains_is_in_the_headline_and_the_other_one_below_it() {
+        let mut c = sample::samsung();
+        (c.objectives, c.search.confidence) = (vec![Objective::P99, Objective::FlashBytes], 0.995);
+        let of = |metric: &str, ratio: f64, to: &str| {
+            let [metric, from, to] = [metric, "default", to].map(str::to_owned);
+            Gain { metric, from, to, ratio, low: ratio - 0.01, high: ratio + 0.01 }
+        };
+        c.gains = vec![of("p99_latency", 1.0, "best"), of("flash_bytes", 2.0, "best")];
+        c.gain = Some(of("flash_bytes", 2.0, "best"));
+        let headline = headline(&c);
+        assert!(headline[0].starts_with("50.0 % fewer flash bytes (99.5 % interval"), "{headline:?}");
+        assert!(headline[1].starts_with("In p99, this is ×1.00 (99.5 % interval"), "{headline:?}");
     }
 
     #[test]

@@ -140,8 +140,9 @@ fn address_bits(mask: u64) -> String {
 }
 
 /// The figures that are letters.
-pub(crate) const LEGEND: &str = "α: most reads a second divided by most writes a second, of 4 KiB each; k_r, k_w: reads \
-                                 and writes in flight at which throughput stops growing.";
+pub(crate) const LEGEND: &str = "α: reads a second ÷ writes a second, 4 KiB each; k_r, k_w: reads, writes in flight at \
+                                 which throughput stops growing.";
+
 /// The figures that settings follow from.
 const MAIN: [(&str, &str); 7] = [
     ("write_unit_bytes", "write unit"),

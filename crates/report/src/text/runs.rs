@@ -77,7 +77,7 @@ pub(crate) fn run_rows(c: &Comparison) -> Vec<RunRow> {
         row(c, "host wrote", More::Worse, |r| Some(r.host_bytes_written), bytes).only_in_full(),
         row(c, "flash programmed", More::Worse, |r| r.flash_bytes_programmed, bytes),
         row(c, "write amplification", More::Worse, |r| r.write_amplification, significant).only_in_full(),
-        row(c, "drive time", More::Worse, |r| Some(r.drive_time_ns), t),
+        row(c, "drive time", More::Worse, |r| Some(r.drive_time_ns), t).only_in_full(),
         row(c, "SQLite CPU time ¹", More::Worse, |r| Some(r.cpu_time_ns), t).only_in_full(),
         row(c, "database size", More::Neither, |r| Some(r.database_bytes), bytes).only_in_full(),
         integrity_row(c).only_in_full(),

@@ -18,7 +18,7 @@ const PER_TRANSACTION: [u32; 4] = [1, 500, 5_000, 50_000];
 /// What the text has, in per cent.
 pub(super) const CLAIMED: f64 = 29.0;
 
-/// All runss, by inserts a transaction and seed.
+/// All runs, by inserts a transaction and seed.
 pub(super) struct Hot {
     compared: Vec<Vec<HotLocationRuns>>,
     divisor: u32,
@@ -43,7 +43,7 @@ pub(super) fn measure(options: &StudyOptions, progress: Progress<'_>) -> Result<
             page_cache: flashwise_block::ByteSize(full.page_cache.0 / u64::from(divisor)),
         };
         let (workload, seed) = (Workload::KeyValue(workload), options.seed.wrapping_add(seed));
-        hot_locations(&target, &workload, &profile, seed, &mut Silent)?.ok_or(StudyError::Lost)
+        hot_locations(&target, &workload, &profile, seed, &mut Silent)?.ok_or(StudyError::NoHotLocations)
     })?;
     Ok(Hot { compared: compared.chunks(seeds as usize).map(<[_]>::to_vec).collect(), divisor })
 }

@@ -1,6 +1,10 @@
 //! The winner, the checklist and the stock configuration in fresh runs.
+//!
+//! The winner is confirmed as it was pruned. Where none of its changes brought its price, it is confirmed whole: not to be
+//! recommended, but to measure how close the stock configuration is to the best of those that were tried.
 
-use super::{Bench, CONFIRM_SEEDS, Costs, Interval, Search, Stage, WORTH_IT, confident, statistics};
+use super::statistics::{confident, means};
+use super::{Bench, CONFIRM_SEEDS, Costs, Interval, Search, Stage, WORTH_IT};
 use crate::TuneError;
 
 /// Runs of each configuration: at least three, since an interval of two pairs is six times as wide as they scatter.
@@ -15,8 +19,8 @@ const ARMS: usize = 3;
 pub(crate) struct Confirmation<C> {
     /// The recommended configuration; the stock one where no gain was seen.
     pub(crate) best: C,
-    /// Whether a gain was seen.
-    pub(crate) is_gain: bool,
+    /// The objective in which it gains, the first of them if it gains in both; `None` where no gain was seen.
+    pub(crate) gains_in: Option<usize>,
     /// The candidate that was confirmed, which differs from `best` where the checklist was better or nothing gains.
     pub(crate) candidate: C,
     /// The candidate over the stock configuration, by objective.
@@ -27,6 +31,12 @@ pub(crate) struct Confirmation<C> {
     pub(crate) over_checklist: [Interval; 2],
     /// Runs of each.
     pub(crate) runs: usize,
+}
+
+/// The first objective in which a gain over the stock configuration is certain; `None` where a loss in another one is.
+fn gains_in(over_stock: &[Interval; 2]) -> Option<usize> {
+    let loses = over_stock.iter().any(|gain| gain.high < 1.0 / WORTH_IT);
+    over_stock.iter().position(|gain| gain.low > WORTH_IT).filter(|_| !loses)
 }
 
 impl<B: Bench> Search<'_, B> {
@@ -44,8 +54,14 @@ impl<B: Bench> Search<'_, B> {
         runs.clamp(RUNS_MIN, RUNS_MAX)
     }
 
-    /// Confirms a candidate.
-    pub(super) fn confirm(&mut self, candidate: B::Configuration) -> Result<Confirmation<B::Configuration>, TuneError> {
+    /// Confirms the winner without the changes that were pruned.
+    pub(super) fn confirm(
+        &mut self,
+        pruned: B::Configuration,
+        winner: &B::Configuration,
+    ) -> Result<Confirmation<B::Configuration>, TuneError> {
+        let is_offered = pruned != self.start.stock;
+        let candidate = if is_offered { pruned } else { winner.clone() };
         let arms = [candidate.clone(), self.start.checklist.clone()];
         let runs = self.confirmation_runs();
         let mut gains: [Vec<Costs>; 2] = [Vec::new(), Vec::new()];
@@ -56,22 +72,27 @@ impl<B: Bench> Search<'_, B> {
             gains[0].push(a);
             gains[1].push(b);
         }
-        let of =
-            |logs: &[Costs]| std::array::from_fn(|n| confident(&logs.iter().map(|log| log[n]).collect::<Vec<_>>()));
+        let objectives = self.bench.objectives();
+        let of = |logs: &[Costs]| {
+            std::array::from_fn(|n| confident(&logs.iter().map(|log| log[n]).collect::<Vec<_>>(), objectives))
+        };
         let [over_stock, checklist]: [[Interval; 2]; 2] = [of(&gains[0]), of(&gains[1])];
         let difference: Vec<Costs> =
             gains[0].iter().zip(&gains[1]).map(|(a, b)| std::array::from_fn(|n| a[n] - b[n])).collect();
         let over_checklist = of(&difference);
-        let gains_at = |interval: &[Interval; 2]| interval.iter().any(|gain| gain.low > WORTH_IT);
-        let candidate_gains = gains_at(&over_stock) && candidate != self.start.stock;
-        let checklist_is_better = statistics::means(&difference)[0] < 0.0;
-        let (best, is_gain) = match (candidate_gains, gains_at(&checklist)) {
-            (true, false) => (candidate.clone(), true),
-            (true, true) if !checklist_is_better => (candidate.clone(), true),
-            (_, true) => (self.start.checklist.clone(), true),
-            (false, false) => (self.start.stock.clone(), false),
+        let candidate_gains = gains_in(&over_stock).filter(|_| is_offered);
+        let takes_candidate = |own: usize, of_checklist: Option<usize>| match of_checklist {
+            // A gain in the first objective comes before one in the second.
+            Some(other) if other != own => own < other,
+            Some(_) => means(&difference)[own] >= 0.0,
+            None => true,
         };
-        Ok(Confirmation { best, is_gain, candidate, over_stock, checklist, over_checklist, runs })
+        let (best, gains_in) = match (candidate_gains, gains_in(&checklist)) {
+            (Some(own), of_checklist) if takes_candidate(own, of_checklist) => (candidate.clone(), Some(own)),
+            (_, Some(n)) => (self.start.checklist.clone(), Some(n)),
+            (_, None) => (self.start.stock.clone(), None),
+        };
+        Ok(Confirmation { best, gains_in, candidate, over_stock, checklist, over_checklist, runs })
     }
 
     /// The arms beside the stock configuration; the same configuration is run once.

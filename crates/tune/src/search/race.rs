@@ -2,12 +2,12 @@
 
 use super::{
     Bench, Costs, Interval, PRUNE_SEEDS, PRUNE_UNTIL, RACE_SEEDS, RACE_UNTIL, Search, Simpler, Stage, Tried, WORTH_IT,
-    likely, ranked, statistics::log_gain,
+    likely, loses_nowhere, ranked, statistics::log_gain,
 };
 use crate::TuneError;
 
 /// Configurations that start in the race, without the checklist: three rounds of halving.
-const FINALISTS: usize = 8;
+pub(crate) const FINALISTS: usize = 8;
 /// Of these, the variants that differ only in full runs join.
 const FINALISTS_VARIED: usize = 2;
 /// Runs of the winner with and without each change.
@@ -20,64 +20,91 @@ type Raced<C> = (C, Vec<Tried<C>>);
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) name: String,
-    /// How many times the costs are without it.
-    pub(crate) gain: Interval,
+    /// How many times the costs are without it, by objective; not a number where it was not measured.
+    pub(crate) gains: [Interval; 2],
     /// Whether it stays.
     pub(crate) is_kept: bool,
-    /// The least ratio it had to bring.
+    /// The least ratio it had to bring, in one objective.
     pub(crate) price: f64,
+}
+
+impl Part {
+    /// Whether time sufficed to measure it.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.gains[0].ratio.is_finite()
+    }
 }
 
 impl<B: Bench> Search<'_, B> {
     /// Races the best by sequential halving, and returns the winner and the front.
     pub(super) fn race(&mut self) -> Result<Raced<B::Configuration>, TuneError> {
-        let gains: Vec<Costs> = self.tried.iter().map(Tried::gain).collect();
-        let mut alive: Vec<usize> = ranked(&gains).into_iter().take(FINALISTS).collect();
-        for n in alive.clone().into_iter().take(FINALISTS_VARIED) {
+        let all: Vec<usize> = (0..self.tried.len()).collect();
+        let mut alive = self.best_of(&all, FINALISTS);
+        // They have no short run: they are tried once they have run beside the others.
+        let mut varied: Vec<B::Configuration> = Vec::new();
+        for &n in alive.iter().take(FINALISTS_VARIED) {
             for configuration in self.bench.seen_in_full_runs(&self.tried[n].configuration) {
-                if self.position(&configuration).is_none() {
-                    alive.push(self.tried.len());
-                    let screened = self.tried[n].screened;
-                    self.tried.push(Tried { configuration, stage: Stage::Screen, screened, raced: Vec::new() });
+                if self.position(&configuration).is_none() && !varied.contains(&configuration) {
+                    varied.push(configuration);
                 }
             }
         }
         alive.extend(self.position(&self.start.checklist).filter(|n| !alive.contains(n)));
         let (mut runs, mut seed) = (1, self.seed.wrapping_add(RACE_SEEDS));
-        while alive.len() > 1 {
+        while alive.len() + varied.len() > 1 {
             for _ in 0..runs {
-                if !self.has_time(RACE_UNTIL, 1 + alive.len(), Stage::Race) {
+                if !self.has_time(RACE_UNTIL, 1 + alive.len() + varied.len(), Stage::Race) {
                     return Ok(self.result_of_race(&alive));
                 }
-                let configurations: Vec<_> = alive.iter().map(|&n| self.tried[n].configuration.clone()).collect();
+                let mut configurations: Vec<_> = alive.iter().map(|&n| self.tried[n].configuration.clone()).collect();
+                configurations.extend(varied.iter().cloned());
                 let gains = self.paired(&configurations, Stage::Race, seed)?;
                 seed = seed.wrapping_add(1);
-                for (&n, gain) in alive.iter().zip(gains) {
-                    self.tried[n].raced.push(gain);
-                    self.tried[n].stage = Stage::Race;
+                for configuration in varied.drain(..) {
+                    alive.push(self.tried.len());
+                    self.tried.push(Tried { configuration, screened: None, raced: Vec::new() });
                 }
+                alive.iter().zip(gains).for_each(|(&n, gain)| self.tried[n].raced.push(gain));
                 let best = alive.iter().map(|&n| &self.tried[n]).max_by(|a, b| a.gain()[0].total_cmp(&b.gain()[0]));
                 self.bench.report(Stage::Race, best.map(|best| (&best.configuration, best.gain()[0].exp())));
             }
-            let gains: Vec<Costs> = alive.iter().map(|&n| self.tried[n].gain()).collect();
-            alive = ranked(&gains).into_iter().take(alive.len().div_ceil(2)).map(|n| alive[n]).collect();
+            let half = self.best_of(&alive, alive.len().div_ceil(2));
+            if half.len() == alive.len() {
+                break;
+            }
+            alive = half;
             runs *= 2;
         }
         Ok(self.result_of_race(&alive))
     }
 
+    /// The places of some of the tried configurations, the best first.
+    fn ranking(&self, of: &[usize]) -> Vec<usize> {
+        let gains: Vec<Costs> = of.iter().map(|&n| self.tried[n].gain()).collect();
+        ranked(&gains).into_iter().map(|n| of[n]).collect()
+    }
+
+    /// The best `count`; with them the best one that loses in no objective, which may gain less in the first.
+    fn best_of(&self, of: &[usize], count: usize) -> Vec<usize> {
+        let ranking = self.ranking(of);
+        let keeper = ranking.iter().copied().find(|&n| loses_nowhere(self.tried[n].gain()));
+        let mut best: Vec<usize> = ranking.into_iter().take(count).collect();
+        best.extend(keeper.filter(|n| !best.contains(n)));
+        best
+    }
+
+    /// The winner: the best one that loses in no objective, or else the best.
     fn result_of_race(&self, alive: &[usize]) -> Raced<B::Configuration> {
         let has_raced: Vec<usize> = (0..self.tried.len()).filter(|&n| !self.tried[n].raced.is_empty()).collect();
         let among = if has_raced.is_empty() { alive.to_vec() } else { has_raced };
         let gains: Vec<Costs> = among.iter().map(|&n| self.tried[n].gain()).collect();
         let is_beaten = |own: Costs| gains.iter().any(|other| other[0] > own[0] && other[1] > own[1]);
-        let alive_gains: Vec<Costs> = alive.iter().map(|&n| self.tried[n].gain()).collect();
-        let winner = ranked(&alive_gains).first().map(|&n| alive[n]);
-        let mut front: Vec<usize> = among.iter().copied().filter(|&n| !is_beaten(self.tried[n].gain())).collect();
-        front.sort_by_key(|&n| (Some(n) != winner, n));
-        let winner = winner.filter(|&n| self.tried[n].gain()[0] > 0.0);
-        let configuration = winner.map_or(&self.start.stock, |n| &self.tried[n].configuration);
-        (configuration.clone(), front.into_iter().map(|n| self.tried[n].clone()).collect())
+        let front = among.iter().filter(|&&n| !is_beaten(self.tried[n].gain()));
+        let ranking = self.ranking(alive);
+        let loses_nowhere = |n: &&usize| loses_nowhere(self.tried[**n].gain());
+        let winner = ranking.iter().find(loses_nowhere).or(ranking.first());
+        let winner = winner.map_or(&self.start.stock, |&n| &self.tried[n].configuration);
+        (winner.clone(), front.map(|&n| self.tried[n].clone()).collect())
     }
 
     /// Leaves out the changes of the winner that do not bring their price, one after the other, the costliest first.
@@ -96,7 +123,7 @@ impl<B: Bench> Search<'_, B> {
             self.measure_for_pruning(&all, &mut measured)?;
             // Where time ended, what a change brought beside one that was left out since is the best that is known.
             let known = |part: Part| match earlier.iter().find(|known| known.name == part.name) {
-                Some(known) if part.gain.ratio.is_nan() => known.clone(),
+                Some(known) if !part.is_measured() => known.clone(),
                 _ => part,
             };
             let parts: Vec<Part> = changes.iter().map(|change| known(measured.part(change, &best))).collect();
@@ -157,11 +184,11 @@ impl<C: PartialEq> Measured<C> {
         let (name, price) = (change.name.clone(), change.price);
         if logs.is_empty() {
             // What costs its user little stays with the winner of the race; what costs more has to be seen to gain.
-            let gain = Interval { ratio: f64::NAN, low: 0.0, high: f64::INFINITY };
-            return Part { name, gain, is_kept: price <= WORTH_IT, price };
+            let unknown = Interval { ratio: f64::NAN, low: 0.0, high: f64::INFINITY };
+            return Part { name, gains: [unknown; 2], is_kept: price <= WORTH_IT, price };
         }
         let gains: [Interval; 2] = std::array::from_fn(|n| likely(&logs.iter().map(|log| log[n]).collect::<Vec<_>>()));
         let pays = |gain: Interval| gain.ratio >= price.max(WORTH_IT) && (gain.low > 1.0 || logs.len() < 2);
-        Part { name, gain: gains[0], is_kept: gains.into_iter().any(pays), price }
+        Part { name, gains, is_kept: gains.into_iter().any(pays), price }
     }
 }

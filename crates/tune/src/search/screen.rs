@@ -29,10 +29,9 @@ impl<B: Bench> Search<'_, B> {
             beam.push(stock.clone());
             let near = beam.iter().flat_map(|configuration| self.bench.neighbours(configuration)).collect();
             let is_complete = self.try_all(near, stock_costs)?;
-            let now = self.tried.iter().map(|tried| tried.screened[0]).fold(0.0, f64::max);
+            let now = self.tried.iter().map(|tried| tried.gain()[0]).fold(0.0, f64::max);
             // With two objectives the front may have grown though its first end has not.
-            let has_one_objective = gains.iter().all(|gain| gain[0].total_cmp(&gain[1]).is_eq());
-            if !is_complete || (has_one_objective && now < best + IMPROVEMENT) {
+            if !is_complete || (self.bench.objectives() == 1 && now < best + IMPROVEMENT) {
                 break;
             }
         }
@@ -56,13 +55,12 @@ impl<B: Bench> Search<'_, B> {
             let costs = self.shuffled(some, Stage::Screen, self.seed)?;
             let tried = some.iter().zip(costs).map(|(configuration, own)| Tried {
                 configuration: configuration.clone(),
-                stage: Stage::Screen,
-                screened: statistics::log_gain(stock, own),
+                screened: Some(statistics::log_gain(stock, own)),
                 raced: Vec::new(),
             });
             self.tried.extend(tried);
-            let best = self.tried.iter().max_by(|a, b| a.screened[0].total_cmp(&b.screened[0]));
-            self.bench.report(Stage::Screen, best.map(|best| (&best.configuration, best.screened[0].exp())));
+            let best = self.tried.iter().max_by(|a, b| a.gain()[0].total_cmp(&b.gain()[0]));
+            self.bench.report(Stage::Screen, best.map(|best| (&best.configuration, best.gain()[0].exp())));
         }
         Ok(true)
     }

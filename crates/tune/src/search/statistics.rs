@@ -19,6 +19,11 @@ impl Interval {
 
 /// Quantiles of Student's t for 1, 2, … degrees of freedom; beyond the last they hardly fall, and the last is used.
 ///
+/// Two-sided 99.5 %.
+const T_995: [f64; 20] = [
+    127.321, 14.089, 7.453, 5.598, 4.773, 4.317, 4.029, 3.833, 3.690, 3.581, 3.497, 3.428, 3.372, 3.326, 3.286, 3.252,
+    3.222, 3.197, 3.174, 3.153,
+];
 /// Two-sided 99 %.
 const T_99: [f64; 20] = [
     63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169, 3.106, 3.055, 3.012, 2.977, 2.947, 2.921,
@@ -40,9 +45,14 @@ pub(super) fn means(of: &[Costs]) -> Costs {
     std::array::from_fn(|n| of.iter().map(|costs| costs[n]).sum::<f64>() / of.len() as f64)
 }
 
-/// The mean ratio with its interval at 99 %, from logarithms.
-pub(crate) fn confident(logs: &[f64]) -> Interval {
-    interval(logs, &T_99)
+/// The confidence of intervals that are announced, by the number of objectives, each of which is tested.
+pub(crate) fn confidence(objectives: usize) -> f64 {
+    if objectives == 1 { 0.99 } else { 0.995 }
+}
+
+/// The mean ratio with its interval at that confidence, from logarithms.
+pub(super) fn confident(logs: &[f64], objectives: usize) -> Interval {
+    interval(logs, if objectives == 1 { &T_99 } else { &T_995 })
 }
 
 /// The same at 80 %, to choose by.
@@ -69,12 +79,14 @@ mod tests {
     fn an_interval_is_that_of_students_t_on_logarithms() {
         // Mean 0.2, standard deviation 0.1, five values: 0.2 ± 4.604 · 0.1 / √5.
         let logs = [0.1, 0.1, 0.2, 0.3, 0.3];
-        let Interval { ratio, low, high } = confident(&logs);
+        let Interval { ratio, low, high } = confident(&logs, 1);
         let half = 4.604 * 0.1 / 5_f64.sqrt();
         for (found, log) in [(ratio, 0.2), (low, 0.2 - half), (high, 0.2 + half)] {
             assert!((found.ln() - log).abs() < 1e-9, "{found}");
         }
         assert!(likely(&logs).low > low);
-        assert_eq!(confident(&[0.0]).high, f64::INFINITY, "one run has no interval");
+        let wider = confident(&logs, 2);
+        assert!((wider.low.ln() - (0.2 - 5.598 * 0.1 / 5_f64.sqrt())).abs() < 1e-9, "{wider:?}");
+        assert_eq!(confident(&[0.0], 1).high, f64::INFINITY, "one run has no interval");
     }
 }

@@ -3,13 +3,13 @@
 //! On a simulated drive runs do not disturb one another, so that several are made at once. In a directory there is one
 //! at a time, and the search shuffles their order.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use flashwise_block::{BlockError, ByteSize, Progress, interrupt};
 
-use super::knobs::{Space, label, price};
+use super::knobs::{Change, Space, label, price};
 use super::objective::Objective;
 use super::run::{Run, RunConfig, Workload, run};
 use super::settings::Settings;
@@ -20,8 +20,8 @@ use crate::{Target, TuneError};
 const WIDTH_MAX: usize = 8;
 /// Memory for the databases of runs at once.
 const MEMORY: ByteSize = ByteSize::gib(2);
-/// How often the thread that reports progress wakes up while others work.
-const WAKE: Duration = Duration::from_millis(50);
+/// How often progress is reported while other threads work.
+const TICK: Duration = Duration::from_millis(50);
 
 /// Where and what is run in a stage.
 #[derive(Clone, Debug)]
@@ -117,51 +117,59 @@ fn at_once(
     place: &Place,
     progress: &mut Relay<'_>,
 ) -> Result<Vec<Run>, TuneError> {
-    let (next, living, stop) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
-    let results: Vec<Mutex<Option<Result<Run, TuneError>>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
-    let work = || {
-        while let Some(((config, seed), slot)) = {
-            let n = next.fetch_add(1, Ordering::Relaxed);
-            jobs.get(n).zip(results.get(n))
-        } {
-            let result = run(&place.target, config, &place.workload, *seed, None, &mut Stop(&stop));
+    let one = |(config, seed): &(RunConfig, u64), stop: &mut Stop<'_>| {
+        run(&place.target, config, &place.workload, *seed, None, stop)
+    };
+    in_order(width, jobs, progress, one)
+}
+
+/// Does jobs on some threads, as `flashwise_sim`'s sweeps do: the channel ends with the last worker, also with one that
+/// panics, and the scope hands the panic on. The results are in the order of the jobs; the first failure stops all.
+fn in_order<J: Sync, R: Send>(
+    width: usize,
+    jobs: &[J],
+    progress: &mut dyn Progress,
+    one: impl Fn(&J, &mut Stop<'_>) -> Result<R, TuneError> + Sync,
+) -> Result<Vec<R>, TuneError> {
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let mut done: Vec<Option<R>> = jobs.iter().map(|_| None).collect();
+    let result = std::thread::scope(|scope| {
+        let (sender, results) = mpsc::channel();
+        for _ in 0..width.min(jobs.len()) {
+            let (sender, next, stop, one) = (sender.clone(), &next, &stop, &one);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let n = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(job) = jobs.get(n) else { return };
+                    if sender.send((n, one(job, &mut Stop(stop)))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut result: Result<(), TuneError> = Ok(());
+        loop {
+            match results.recv_timeout(TICK) {
+                Ok((n, Ok(run))) => done[n] = Some(run),
+                // A run that was stopped because another one failed reports an interruption.
+                Ok((_, Err(error))) if result.is_ok() => result = Err(error),
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return result,
+            }
+            if result.is_ok() {
+                result = progress.advance("", 0.0).map_err(TuneError::from);
+            }
             if result.is_err() {
                 stop.store(true, Ordering::Relaxed);
             }
-            if let Ok(mut slot) = slot.lock() {
-                *slot = Some(result);
-            }
         }
-        living.fetch_sub(1, Ordering::Release);
-    };
-    let heard = std::thread::scope(|scope| {
-        for _ in 0..width.min(jobs.len()) {
-            living.fetch_add(1, Ordering::Relaxed);
-            scope.spawn(work);
-        }
-        let mut heard = Ok(());
-        while living.load(Ordering::Acquire) > 0 {
-            if heard.is_ok() {
-                heard = progress.advance("", 0.0);
-                stop.fetch_or(heard.is_err(), Ordering::Relaxed);
-            }
-            std::thread::park_timeout(WAKE);
-        }
-        heard
     });
-    heard?;
-    let mut results: Vec<Option<Result<Run, TuneError>>> =
-        results.into_iter().map(|slot| slot.into_inner().ok().flatten()).collect();
-    // A run that was stopped because another one failed says nothing.
-    let failed = results.iter().position(|result| matches!(result, Some(Err(error)) if !error.is_interrupt()));
-    if let Some(Err(error)) = failed.and_then(|n| results[n].take()) {
-        return Err(error);
-    }
-    let lost = || Err(BlockError::Interrupted.into());
-    results.into_iter().map(|result| result.unwrap_or_else(lost)).collect()
+    result?;
+    done.into_iter().map(|run| run.ok_or_else(|| BlockError::Interrupted.into())).collect()
 }
 
-/// Stops a run on another thread.
+/// Progress of a run on another thread: it ends the run once all are to end.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Progress for Stop<'_> {
@@ -186,6 +194,10 @@ impl Progress for Relay<'_> {
 
 impl Bench for SqliteBench<'_> {
     type Configuration = Settings;
+
+    fn objectives(&self) -> usize {
+        if self.objectives[0] == self.objectives[1] { 1 } else { 2 }
+    }
 
     fn measure(&mut self, jobs: &[Job<Settings>]) -> Result<Vec<Costs>, TuneError> {
         let Some(stage) = jobs.first().map(|job| job.stage) else { return Ok(Vec::new()) };
@@ -213,11 +225,11 @@ impl Bench for SqliteBench<'_> {
     fn simpler(&self, than: &Settings) -> Vec<Simpler<Settings>> {
         let mut changes = self.space.changes(than);
         changes.sort_by_key(|change| std::cmp::Reverse(change.kind));
-        let simpler = |name: &str, kind| {
-            let without = self.space.without(than, name);
-            Simpler { name: name.to_owned(), without, price: price(kind) }
+        let simpler = |change: &Change| {
+            let without = self.space.without(than, change.knob);
+            Simpler { name: change.knob.name().to_owned(), without, price: price(change.kind) }
         };
-        changes.iter().map(|change| simpler(change.name, change.kind)).collect()
+        changes.iter().map(simpler).collect()
     }
 
     fn spent(&self) -> f64 {
@@ -248,5 +260,39 @@ impl Bench for SqliteBench<'_> {
         if let Some((settings, gain)) = best.filter(|(_, gain)| *gain > 1.0) {
             self.best = format!("; best so far ×{gain:.2}, {}", label(&self.space.stock, settings));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flashwise_block::Silent;
+
+    use super::*;
+
+    #[test]
+    fn results_are_in_the_order_of_the_jobs_and_the_first_failure_ends_the_others() {
+        let jobs: Vec<u64> = (0..50).collect();
+        let squares = in_order(3, &jobs, &mut Silent, |&n, _| Ok(n * n)).unwrap();
+        assert!(squares.into_iter().eq(jobs.iter().map(|n| n * n)));
+        let failing = |&n: &u64, stop: &mut Stop<'_>| match n {
+            1 => Err(TuneError::Missing("one".into())),
+            // The others run until they are stopped.
+            _ => loop {
+                stop.advance("", 0.0)?;
+                std::thread::yield_now();
+            },
+        };
+        let error = in_order::<_, ()>(3, &jobs, &mut Silent, failing).unwrap_err();
+        assert!(matches!(&error, TuneError::Missing(what) if what == "one"), "{error}");
+    }
+
+    #[test]
+    #[should_panic(expected = "a scoped thread panicked")]
+    fn a_worker_that_panics_ends_the_fit() {
+        let panicking = |&n: &u64, _: &mut Stop<'_>| {
+            assert!(n != 7, "seven");
+            Ok(())
+        };
+        let _ = in_order(2, &(0..20).collect::<Vec<u64>>(), &mut Silent, panicking);
     }
 }

@@ -1,10 +1,10 @@
-//! Fits SQLite to a drive: learn, run the workload as it is, audit it, search, confirm, apply on request.
+//! Fits SQLite to a drive: learn, run the workload unmodified, audit it, search, confirm, apply on request.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use flashwise_audit::{AuditOptions, audit};
-use flashwise_block::output::Published;
+use flashwise_audit::{AuditOptions, DatabaseSystem, audit};
+use flashwise_block::output::{Published, directory_of};
 use flashwise_block::{ByteSize, Clock, Operation, Progress};
 use flashwise_profile::DeviceProfile;
 use flashwise_trace::FileRole;
@@ -18,11 +18,14 @@ use super::run::{Run, Workload, run};
 use super::settings::{Journal, Settings, Synchronous};
 use super::uri::uri;
 use super::{check_new, learn_target, save_trace};
-use crate::search::{Bench, Confirmation, Interval, Outcome, Stage, Start, likely, search};
+use crate::search::{Bench, Confirmation, Interval, Outcome, Part, Stage, Start, confidence, likely, search};
 use crate::{
     Applied, COMPARISON_SCHEMA, COMPARISON_SCHEMA_VERSION, Candidate, ChangeKind, Comparison, Declined, Gain,
     Guarantees, Host, Proposal, Recommendation, SearchSummary, Target, TuneError, WeakerGuarantee,
 };
+
+#[cfg(test)]
+mod short_runs;
 
 /// Page cache that a database may be given at most, by default: that of the checklist.
 pub const PAGE_CACHE_LIMIT: ByteSize = super::knobs::CHECKLIST_CACHE;
@@ -32,8 +35,8 @@ const SIMULATED_BUDGET: Duration = Duration::from_secs(120);
 const REAL_BUDGET: Duration = Duration::from_secs(600);
 /// The share of the budget that a full run may take. Nine runs confirm, about as many race, and the rest screens.
 const FULL_RUN_SHARE: u32 = 30;
-/// The share of a full run that a short one does: at a fifth, two runs of the built-in workload rank configurations as
-/// full ones do (`cargo test -p flashwise-tune --test it short_runs`).
+/// The share of a full run that a short one does: at a fifth, runs of the built-in workload rank configurations as full
+/// ones do (`cargo test -p flashwise-tune --lib short_runs -- --include-ignored --nocapture`).
 const SHORT_SHARE: u32 = 5;
 /// The fewest statements of a short run.
 const SHORT_STATEMENTS: usize = 50;
@@ -41,8 +44,6 @@ const SHORT_STATEMENTS: usize = 50;
 const LEARNING_SHARE: u32 = 4;
 /// Space of the drive that stands for a real one in short runs, in databases.
 const MODEL_SPACE: u64 = 4;
-/// Confidence of the intervals.
-const CONFIDENCE: f64 = 0.99;
 
 /// Options of `fit`.
 #[derive(Clone, Debug)]
@@ -92,15 +93,15 @@ impl FitOptions {
         }
     }
 
-    /// Where to measure for a profile: on the same drive, or else in the directory of the database.
+    /// Where a database is measured: on the simulated drive of a profile, or else in the directory of the database.
     ///
     /// # Errors
     /// When there is no such directory.
-    pub fn target_of(profile: &DeviceProfile, database: &Path) -> Result<Target, TuneError> {
-        let parent = database.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        match Target::parse(&profile.device.target) {
-            Ok(target) if profile.device.clock == Clock::Virtual => Ok(target),
-            _ => Target::parse(&parent.display().to_string()),
+    pub fn target_of(profile: Option<&DeviceProfile>, database: &Path) -> Result<Target, TuneError> {
+        let simulated = profile.filter(|profile| profile.device.clock == Clock::Virtual);
+        match simulated.map(|profile| Target::parse(&profile.device.target)) {
+            Some(Ok(target)) => Ok(target),
+            _ => Target::parse(&directory_of(database).display().to_string()),
         }
     }
 
@@ -133,14 +134,13 @@ impl FitOptions {
 /// When the target, the workload or the database fails; nothing is left behind then.
 pub fn fit(options: &FitOptions, progress: &mut dyn Progress) -> Result<Comparison, TuneError> {
     let objectives = options.check()?;
-    let (begun, time) = (Instant::now(), options.budget());
+    let (started, time) = (Instant::now(), options.budget());
     let profile = match &options.profile {
         Some(profile) => profile.clone(),
         None => learn_target(&options.target, options.seed, None, progress)?,
     };
-    let learned = begun.elapsed().min(time / LEARNING_SHARE);
-    let started = Instant::now().checked_sub(learned).unwrap_or(begun);
-    let budget = Budget { started, time };
+    let learned = started.elapsed().min(time / LEARNING_SHARE);
+    let budget = Budget { started: Instant::now().checked_sub(learned).unwrap_or(started), time };
     let captured = Captured::run(options, &profile, budget, progress)?;
     let Captured { run: stock_run, space, full, is_cut } = captured;
     let short = short_place(options, &space, &full);
@@ -149,7 +149,7 @@ pub fn fit(options: &FitOptions, progress: &mut dyn Progress) -> Result<Comparis
     let outcome = search(&mut bench, start, options.seed)?;
     let found = Found::new(options, &mut bench, outcome, &stock_run)?;
     let saved = found.save(options, &mut bench, &stock_run)?;
-    let result = found.document(options, &mut bench, profile, &stock_run, Notice { begun, is_cut });
+    let result = found.document(options, &mut bench, profile, &stock_run, Notice { started, is_cut });
     if result.is_err() {
         // They were new at the start: a fit that fails leaves no file.
         saved.iter().for_each(|file| _ = file.remove());
@@ -157,7 +157,7 @@ pub fn fit(options: &FitOptions, progress: &mut dyn Progress) -> Result<Comparis
     result
 }
 
-/// The workload as it is.
+/// The workload with default settings.
 struct Captured {
     run: Run,
     space: Space,
@@ -178,28 +178,19 @@ impl Captured {
         let share = budget.time / FULL_RUN_SHARE;
         let mut workload = options.workload.clone();
         if let Workload::User(user) = &mut workload {
-            user.extent.until = Some(Instant::now() + share);
+            user.extent.time = Some(share);
+            // One copy serves all runs: the time that it takes is not that of a run.
+            user.copy(stock.page)?;
         }
-        let mut relay = Relay { progress, shown: "running the workload as it is", budget };
+        let mut relay = Relay { progress, shown: "running the workload unmodified", budget };
         let began = Instant::now();
         let config = config(&stock, &stock);
         let run = run(&options.target, &config, &workload, options.seed, None, &mut relay)?;
         let expected = began.elapsed();
-        let is_cut = match &mut workload {
-            Workload::User(user) => {
-                user.extent = super::user::Extent { statements: Some(run.rounds.statements), until: None };
-                run.rounds.is_cut
-            }
-            Workload::KeyValue(work) => {
-                let rounds = f64::from(work.rounds) * share.as_secs_f64() / expected.as_secs_f64().max(1e-3);
-                let is_cut = rounds < f64::from(work.rounds) && work.rounds > ROUNDS_MIN;
-                if is_cut {
-                    work.rounds = (rounds as u32).clamp(ROUNDS_MIN, work.rounds);
-                }
-                is_cut
-            }
-        };
-        let log_pages = log_pages(&run, &stock);
+        let kept = cut(&mut workload, run.rounds.statements, expected, share);
+        let is_cut = run.rounds.is_cut || kept < 1.0;
+        let expected = run.preparation + expected.saturating_sub(run.preparation).mul_f64(kept);
+        let log_pages = (log_pages(&run, &stock) as f64 * kept) as u64;
         let facts = Facts {
             profile: profile.clone(),
             database: ByteSize(run.measurement.database_bytes),
@@ -216,6 +207,23 @@ impl Captured {
 
 /// Fewer rounds of the built-in workload have no interval.
 const ROUNDS_MIN: u32 = 3;
+
+/// Cuts a workload to what a run may take, and returns the share of the finished run that is left.
+fn cut(workload: &mut Workload, statements: usize, expected: Duration, share: Duration) -> f64 {
+    match workload {
+        // The run itself was cut.
+        Workload::User(user) => {
+            user.extent = super::user::Extent { statements: Some(statements), time: None };
+            1.0
+        }
+        Workload::KeyValue(work) => {
+            let all = work.rounds;
+            let rounds = f64::from(all) * share.as_secs_f64() / expected.as_secs_f64().max(1e-3);
+            work.rounds = (rounds as u32).clamp(ROUNDS_MIN.min(all), all);
+            f64::from(work.rounds) / f64::from(all.max(1))
+        }
+    }
+}
 
 /// Pages that go through a write-ahead log, at most: those written to it, or those that commits wrote to the database.
 fn log_pages(run: &Run, stock: &Settings) -> u64 {
@@ -260,10 +268,10 @@ fn short_place(options: &FitOptions, space: &Space, full: &Place) -> Place {
     Place { target, workload, expected: full.expected / SHORT_SHARE }
 }
 
-/// When the fit began, and how much of the workload its runs did.
+/// When the fit started, and how much of the workload its runs did.
 #[derive(Clone, Copy)]
 struct Notice {
-    begun: Instant,
+    started: Instant,
     is_cut: bool,
 }
 
@@ -294,7 +302,7 @@ impl Found {
         Ok(Self { outcome, default, checklist, best: best_run, weaker })
     }
 
-    /// Writes the files that were asked for.
+    /// Writes the requested files.
     fn save(
         &self,
         options: &FitOptions,
@@ -330,7 +338,7 @@ impl Found {
         bench: &mut SqliteBench<'_>,
         profile: DeviceProfile,
         stock_run: &Run,
-        Notice { begun, is_cut }: Notice,
+        Notice { started, is_cut }: Notice,
     ) -> Result<Comparison, TuneError> {
         let Self { outcome, default, checklist, best, weaker } = self;
         let (space, confirmation) = (&bench.space, &outcome.confirmation);
@@ -340,7 +348,7 @@ impl Found {
             Workload::User(user) => Some(user.database.display().to_string()),
             Workload::KeyValue(_) => None,
         };
-        let changed = match (&options.workload, options.apply && confirmation.is_gain) {
+        let changed = match (&options.workload, options.apply && confirmation.gains_in.is_some()) {
             (Workload::User(user), true) => Some(apply(&user.database, &space.stock, &settings, bench.progress)?),
             _ => None,
         };
@@ -349,9 +357,10 @@ impl Found {
         default.measurement.label = DEFAULT.to_owned();
         checklist.measurement.label = label(&space.stock, &space.checklist());
         best.measurement.label = label(&space.stock, &settings);
-        let of = |run: &Run| audit(&run.trace, &profile, &AuditOptions::default()).findings;
+        let audited = AuditOptions { system: Some(DatabaseSystem::Sqlite), ..AuditOptions::default() };
+        let of = |run: &Run| audit(&run.trace, &profile, &audited).findings;
         let findings = of(stock_run);
-        let findings_after = if confirmation.is_gain { of(&best) } else { findings.clone() };
+        let findings_after = if confirmation.gains_in.is_some() { of(&best) } else { findings.clone() };
         let [default, checklist, best] = [default.measurement, checklist.measurement, best.measurement];
         let objectives = options.objectives.clone();
         let mut comparison = Comparison {
@@ -361,7 +370,7 @@ impl Found {
             target: options.target.to_string(),
             database: format!("SQLite {}", flashwise_sqlite::sqlite_version()),
             file,
-            workload: options.workload.describe(options.seed),
+            workload: bench.full.workload.describe(options.seed),
             findings,
             findings_after,
             applied: changes.iter().map(applied).collect(),
@@ -372,11 +381,11 @@ impl Found {
             checklist,
             best,
             gains: gains(confirmation, &objectives),
-            gain: confirmation.is_gain.then(|| chosen_gain(confirmation, objectives[0])),
-            resolution: resolution(confirmation),
+            gain: chosen_gain(confirmation, &objectives),
+            resolution: resolution(space, confirmation),
             recommendation: Recommendation { run: String::new(), reason: String::new() },
-            proposals: changes.iter().map(|change| proposal(change, &outcome, objectives[0])).collect(),
-            declined: declined(space, &outcome, objectives[0]),
+            proposals: changes.iter().map(|change| proposal(change, &outcome, &objectives)).collect(),
+            declined: declined(space, &outcome, &objectives),
             candidates: candidates(space, &outcome, &objectives),
             guarantees: Guarantees {
                 statement: "a transaction that was committed survives a crash and a power cut".to_owned(),
@@ -385,12 +394,12 @@ impl Found {
             },
             search: SearchSummary {
                 time_budget_ns: u64::try_from(bench.budget.time.as_nanos()).unwrap_or(u64::MAX),
-                time_ns: u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX),
-                screened: outcome.tried.len(),
+                time_ns: u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX),
+                screened: outcome.tried.iter().filter(|tried| tried.screened.is_some()).count(),
                 screened_on: bench.short.target.to_string(),
                 raced: outcome.tried.iter().filter(|tried| !tried.raced.is_empty()).count(),
                 confirmation_runs: confirmation.runs,
-                confidence: CONFIDENCE,
+                confidence: confidence(objectives.len()),
                 statements: statements(&bench.full.workload, stock_run),
                 workload_is_cut: is_cut,
                 is_cut_short: outcome.is_cut_short,
@@ -431,7 +440,7 @@ fn weaker_guarantee(
     best: &Settings,
 ) -> Result<Vec<WeakerGuarantee>, TuneError> {
     let is_seen = bench.space.facts.writes && best.journal == Journal::Log;
-    let needed = bench.expected(Stage::Prune) * 2.0 / bench.width(Stage::Prune) as f64;
+    let needed = bench.expected(Stage::Prune) * 2_usize.div_ceil(bench.width(Stage::Prune).max(1)) as f64;
     if !is_seen || bench.spent() + needed > 1.0 {
         return Ok(Vec::new());
     }
@@ -449,7 +458,7 @@ fn weaker_guarantee(
 
 fn applied(change: &Change) -> Applied {
     Applied {
-        name: change.name.to_owned(),
+        name: change.knob.name().to_owned(),
         old_value: change.old_value.clone(),
         new_value: change.new_value.clone(),
         reason: change.reason.clone(),
@@ -464,11 +473,12 @@ fn gain(objective: Objective, from: &str, to: &str, interval: Interval) -> Gain 
     Gain { metric: objective.metric().to_owned(), from: from.to_owned(), to: to.to_owned(), ratio, low, high }
 }
 
-/// The confirmed gain of what is recommended.
-fn chosen_gain(confirmation: &Confirmation<Settings>, objective: Objective) -> Gain {
+/// The confirmed gain of what is recommended, in the objective that it gains in.
+fn chosen_gain(confirmation: &Confirmation<Settings>, objectives: &[Objective]) -> Option<Gain> {
+    let n = confirmation.gains_in?;
     let is_candidate = confirmation.best == confirmation.candidate;
     let interval = if is_candidate { confirmation.over_stock } else { confirmation.checklist };
-    gain(objective, DEFAULT, BEST, interval[0])
+    Some(gain(*objectives.get(n)?, DEFAULT, BEST, interval[n]))
 }
 
 /// Every confirmed ratio.
@@ -485,44 +495,59 @@ fn gains(confirmation: &Confirmation<Settings>, objectives: &[Objective]) -> Vec
     objectives.iter().enumerate().flat_map(of).collect()
 }
 
-/// The largest difference that the confirmation does not exclude.
-fn resolution(confirmation: &Confirmation<Settings>) -> f64 {
-    let Interval { low, high, .. } = confirmation.over_stock[0];
-    high.max(1.0 / low.max(f64::MIN_POSITIVE)).min(f64::MAX)
+/// The largest gain over the stock configuration that the confirmation does not exclude; `None` where no other
+/// configuration could be tried.
+fn resolution(space: &Space, confirmation: &Confirmation<Settings>) -> Option<f64> {
+    let arms = [(confirmation.candidate, confirmation.over_stock), (space.checklist(), confirmation.checklist)];
+    let measured = arms.into_iter().filter(|(settings, _)| *settings != space.stock);
+    let gains = measured.flat_map(|(_, intervals)| intervals).map(|gain| gain.high.clamp(1.0, f64::MAX));
+    gains.reduce(f64::max)
 }
 
-fn part<'a>(outcome: &'a Outcome<Settings>, name: &str) -> Option<&'a crate::search::Part> {
-    outcome.parts.iter().find(|part| part.name == name && part.gain.ratio.is_finite())
+fn part<'a>(outcome: &'a Outcome<Settings>, name: &str) -> Option<&'a Part> {
+    outcome.parts.iter().find(|part| part.name == name && part.is_measured())
 }
 
-fn proposal(change: &Change, outcome: &Outcome<Settings>, objective: Objective) -> Proposal {
+/// What a change brings, in the objective that the recommendation gains in, or in the other one if it pays only there.
+fn gain_of(part: &Part, outcome: &Outcome<Settings>, objectives: &[Objective]) -> Option<Gain> {
+    let decides = outcome.confirmation.gains_in.unwrap_or(0);
+    let pays = |n: usize| part.gains[n].ratio >= part.price;
+    let pays_in_other_only = part.is_kept && !pays(decides) && pays(1 - decides);
+    let n = if pays_in_other_only { 1 - decides } else { decides };
+    Some(gain(*objectives.get(n)?, "without", "with", part.gains[n]))
+}
+
+fn proposal(change: &Change, outcome: &Outcome<Settings>, objectives: &[Objective]) -> Proposal {
     // Measured for the candidate only.
     let is_candidate = outcome.confirmation.best == outcome.confirmation.candidate;
-    let part = part(outcome, change.name).filter(|part| is_candidate && part.is_kept);
+    let part = part(outcome, change.knob.name()).filter(|part| is_candidate && part.is_kept);
     Proposal {
-        name: change.name.to_owned(),
+        name: change.knob.name().to_owned(),
         old_value: change.old_value.clone(),
         new_value: change.new_value.clone(),
         reason: change.reason.clone(),
         kind: change.kind,
         is_memory: change.is_memory,
-        gain: part.map(|part| gain(objective, "without", "with", part.gain)),
+        gain: part.and_then(|part| gain_of(part, outcome, objectives)),
         apply: change.apply.clone(),
         undo: change.undo.clone(),
     }
 }
 
 /// The changes of the winner that did not bring their price.
-fn declined(space: &Space, outcome: &Outcome<Settings>, objective: Objective) -> Vec<Declined> {
-    let raced = outcome.front.first().map(|winner| space.changes(&winner.configuration)).unwrap_or_default();
-    let dropped = |change: &Change| part(outcome, change.name).filter(|part| !part.is_kept);
-    let declined = raced.into_iter().filter_map(|change| {
+fn declined(space: &Space, outcome: &Outcome<Settings>, objectives: &[Objective]) -> Vec<Declined> {
+    // The checklist may be recommended though its changes were pruned one by one.
+    let recommended = space.changes(&outcome.confirmation.best);
+    let is_recommended = |change: &Change| recommended.iter().any(|other| other.knob == change.knob);
+    let dropped =
+        |change: &Change| part(outcome, change.knob.name()).filter(|part| !part.is_kept && !is_recommended(change));
+    let declined = space.changes(&outcome.winner).into_iter().filter_map(|change| {
         let part = dropped(&change)?;
         Some(Declined {
-            name: change.name.to_owned(),
+            name: change.knob.name().to_owned(),
             new_value: change.new_value,
             kind: change.kind,
-            gain: gain(objective, "without", "with", part.gain),
+            gain: gain_of(part, outcome, objectives)?,
             price: part.price,
         })
     });
@@ -582,7 +607,7 @@ fn recommendation(c: &Comparison) -> Recommendation {
                      configurations.",
                     names.join(", "),
                     gain.ratio,
-                    c.objectives[0].name(),
+                    gain.metric,
                     gain.low,
                     gain.high
                 ),
@@ -590,11 +615,34 @@ fn recommendation(c: &Comparison) -> Recommendation {
         }
         None => recommend(
             "default_page_size",
-            format!(
-                "Keep the present settings: of {count} configurations none was better by more than the {:.1} % that \
-                 could be seen.",
-                100.0 * (c.resolution - 1.0)
-            ),
+            match c.resolution {
+                Some(resolution) => format!(
+                    "Keep the present settings: none of {count} configurations is to be recommended; a gain above \
+                     {:.1} % is excluded.",
+                    100.0 * (resolution - 1.0)
+                ),
+                None => "Keep the present settings: no other configuration could be tried.".to_owned(),
+            },
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::KeyValueWorkload;
+
+    #[test]
+    fn a_built_in_workload_is_cut_to_its_share_and_what_is_left_is_known() {
+        let cut_to = |rounds: u32, expected: u64, share: u64| {
+            let mut workload = Workload::KeyValue(KeyValueWorkload { rounds, ..KeyValueWorkload::QUICK });
+            let kept = cut(&mut workload, 0, Duration::from_secs(expected), Duration::from_secs(share));
+            let Workload::KeyValue(work) = workload else { unreachable!() };
+            (work.rounds, kept)
+        };
+        assert_eq!(cut_to(100, 10, 1), (10, 0.1));
+        assert_eq!(cut_to(100, 1, 10), (100, 1.0), "never made longer");
+        assert_eq!(cut_to(10, 1_000, 1), (ROUNDS_MIN, 0.3));
+        assert_eq!(cut_to(2, 1_000, 1), (2, 1.0), "nothing is left to cut");
     }
 }

@@ -7,8 +7,9 @@
 
 use flashwise_block::{ByteSize, Progress};
 use flashwise_profile::DeviceProfile;
-use flashwise_sqlite::{Layout, VfsOptions};
+use flashwise_sqlite::{Layout, TECHNIQUES, VfsOptions};
 
+use super::knobs::HOT_LOCATIONS;
 use super::run::{RunConfig, Workload, run};
 use super::settings::{DEFAULT_PAGE, Settings};
 use crate::{RunMeasurement, Target, TuneError};
@@ -39,13 +40,12 @@ pub fn hot_locations(
     progress: &mut dyn Progress,
 ) -> Result<Option<HotLocationRuns>, TuneError> {
     workload.check()?;
-    let Some((page, layout)) = layout(profile) else { return Ok(None) };
+    let Some((page, hot)) = hot_pages(profile) else { return Ok(None) };
     let mut run = |label: String, page: ByteSize, vfs: VfsOptions| {
         let settings = Settings { vfs, ..workload.settings(page) };
         let config = RunConfig { label, settings, techniques: vfs.parameters() };
         Ok::<_, TuneError>(run(target, &config, workload, seed, None, progress)?.measurement)
     };
-    let hot = VfsOptions { layout, ..VfsOptions::PLAIN };
     Ok(Some(HotLocationRuns {
         default: run(format!("{DEFAULT_PAGE} pages, plain"), DEFAULT_PAGE, VfsOptions::PLAIN)?,
         before: run(format!("{page} pages, plain"), page, VfsOptions::PLAIN)?,
@@ -53,12 +53,13 @@ pub fn hot_locations(
     }))
 }
 
-/// The page size and the layout at the hot locations of a drive.
-fn layout(profile: &DeviceProfile) -> Option<(ByteSize, Layout)> {
-    let parameters = &profile.parameters;
-    let (chunk, hot) = (ByteSize(parameters.chunk_bytes.known()?), parameters.hot_location.known()?);
-    let layout = Layout::HotLocations { chunk, offset: ByteSize(hot.offset_bytes) };
+/// The page size and the layout at the hot locations of a drive, as the technique chooses it.
+fn hot_pages(profile: &DeviceProfile) -> Option<(ByteSize, VfsOptions)> {
+    let technique = TECHNIQUES.iter().find(|technique| technique.name == HOT_LOCATIONS)?;
+    let vfs = technique.recommended(&profile.parameters, &VfsOptions::PLAIN)?;
+    let Layout::HotLocations { chunk, .. } = vfs.layout else { return None };
     let is_a_page = chunk.bytes().is_power_of_two() && (DEFAULT_PAGE..=LARGEST_PAGE).contains(&chunk);
-    let is_usable = is_a_page && hot.period_bytes == chunk.bytes() && hot.offset_bytes != 0 && layout.check().is_ok();
-    is_usable.then_some((chunk, layout))
+    // A place in every chunk is hot only if the hot locations come once a chunk.
+    let is_in_every_chunk = profile.parameters.hot_location.known()?.period_bytes == chunk.bytes();
+    (is_a_page && is_in_every_chunk).then_some((chunk, vfs))
 }

@@ -43,7 +43,7 @@ pub(crate) fn price(kind: ChangeKind) -> f64 {
 
 /// Something that can be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Knob {
+pub(crate) enum Knob {
     PageSize,
     JournalMode,
     CheckpointLength,
@@ -60,7 +60,7 @@ fn knobs() -> impl Iterator<Item = Knob> {
 
 impl Knob {
     /// The name, as `--skip` takes it.
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::PageCache => "cache_size",
             Self::JournalMode => "journal_mode",
@@ -95,10 +95,10 @@ pub(crate) struct Facts {
     pub(crate) skip: Vec<String>,
 }
 
-/// Changes of a setting, with everything that their user needs.
+/// The change of a setting, with everything that its user needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
-    pub(crate) name: &'static str,
+    pub(crate) knob: Knob,
     pub(crate) kind: ChangeKind,
     /// Whether what it brings is the work of memory, not of the drive.
     pub(crate) is_memory: bool,
@@ -123,12 +123,16 @@ impl Space {
         !self.facts.skip.iter().any(|name| name == knob.name())
     }
 
-    /// What everybody's checklist says: a write-ahead log and a cache of 64 MiB, with the present guarantees.
+    /// What everybody's checklist says: a write-ahead log and a cache of 64 MiB, or of what memory may be had, with the
+    /// present guarantees.
     pub(crate) fn checklist(&self) -> Settings {
         // Without a write there is no commit, and a log is the same as none.
         let has_log = self.facts.writes && self.may_change(Knob::JournalMode);
         let journal = if has_log { Journal::Log } else { self.stock.journal };
-        let cache = if self.may_change(Knob::PageCache) { CHECKLIST_CACHE } else { self.stock.page_cache };
+        let cache = match self.may_change(Knob::PageCache) {
+            true => CHECKLIST_CACHE.min(self.facts.page_cache_limit),
+            false => self.stock.page_cache,
+        };
         Settings { journal, page_cache: cache.max(self.stock.page_cache), ..self.stock }
     }
 
@@ -150,7 +154,7 @@ impl Space {
         near.extend(self.with_other_checkpoint(of, self.facts.log_pages_short));
         near.extend(self.with_techniques(of));
         // Each change can be taken back, too.
-        near.extend(self.changes(of).iter().map(|change| self.without(of, change.name)));
+        near.extend(self.changes(of).iter().map(|change| self.without(of, change.knob)));
         near
     }
 
@@ -247,22 +251,15 @@ impl Space {
     }
 
     /// Settings without one of their changes, and without those that depend on it.
-    pub(crate) fn without(&self, settings: &Settings, name: &str) -> Settings {
+    pub(crate) fn without(&self, settings: &Settings, knob: Knob) -> Settings {
         let stock = &self.stock;
-        let plain = VfsOptions::PLAIN;
         let mut without = *settings;
-        match name {
-            "page_size" => without.page = stock.page,
-            "journal_mode" => without.journal = stock.journal,
-            "wal_autocheckpoint" => without.checkpoint_pages = stock.checkpoint_pages,
-            "cache_size" => without.page_cache = stock.page_cache,
-            HOT_LOCATIONS => without.vfs.layout = plain.layout,
-            "concurrent-write-back" => without.vfs.write_back_depth = plain.write_back_depth,
-            "concurrent-read-ahead" => without.vfs.read_ahead_depth = plain.read_ahead_depth,
-            "discard" => without.vfs.discard = plain.discard,
-            "atomic-batch" => without.vfs.atomic_batch = plain.atomic_batch,
-            // The layouts of the log.
-            _ => without.vfs.log = plain.log,
+        match knob {
+            Knob::PageSize => without.page = stock.page,
+            Knob::JournalMode => without.journal = stock.journal,
+            Knob::CheckpointLength => without.checkpoint_pages = stock.checkpoint_pages,
+            Knob::PageCache => without.page_cache = stock.page_cache,
+            Knob::Technique(name) => without.vfs = without_technique(&settings.vfs, name),
         }
         let mut normal = normal(without);
         if normal.journal != Journal::Log {
@@ -290,7 +287,7 @@ impl Space {
             None => "the fastest size that was tried".to_owned(),
         };
         (page != stock.page).then(|| Change {
-            name: Knob::PageSize.name(),
+            knob: Knob::PageSize,
             kind: ChangeKind::File,
             is_memory: false,
             old_value: stock.page.to_string(),
@@ -306,7 +303,7 @@ impl Space {
         let flush = flush.map(|ns| format!(", {} each on this drive", Nanos(ns))).unwrap_or_default();
         let name = Knob::JournalMode.name();
         (to.journal != self.stock.journal).then(|| Change {
-            name,
+            knob: Knob::JournalMode,
             kind: ChangeKind::File,
             is_memory: false,
             old_value: self.stock.journal.name().to_owned(),
@@ -322,7 +319,7 @@ impl Space {
     fn checkpoint(&self, to: &Settings) -> Option<Change> {
         let (old, new) = (self.stock.checkpoint_pages, to.checkpoint_pages);
         (new != old).then(|| Change {
-            name: Knob::CheckpointLength.name(),
+            knob: Knob::CheckpointLength,
             kind: ChangeKind::Connection,
             is_memory: false,
             old_value: format!("{old} pages"),
@@ -345,7 +342,7 @@ impl Space {
             false => format!("holds a larger part of the database of {database}"),
         };
         (new != old).then(|| Change {
-            name: Knob::PageCache.name(),
+            knob: Knob::PageCache,
             kind: ChangeKind::Connection,
             is_memory: true,
             old_value: old.to_string(),
@@ -357,7 +354,16 @@ impl Space {
     }
 }
 
-const HOT_LOCATIONS: &str = "use-hot-locations";
+pub(super) const HOT_LOCATIONS: &str = "use-hot-locations";
+
+/// The options without a technique: those that its parameter is not among.
+fn without_technique(vfs: &VfsOptions, name: &str) -> VfsOptions {
+    let is_other = |value: &String| value.split('=').next() != Some(name);
+    let others: Vec<String> = vfs.parameters().into_iter().filter(is_other).collect();
+    // Parameters that options were written as are read as the same.
+    let parsed = VfsOptions::from_text(&others.join("&")).unwrap_or(*vfs);
+    VfsOptions { parent: vfs.parent, record: vfs.record, ..parsed }
+}
 
 /// The change of a technique, from its parameter in a URI.
 fn technique(value: &str) -> Option<Change> {
@@ -373,7 +379,7 @@ fn technique(value: &str) -> Option<Change> {
         false => (format!("in the URI: &{value}"), format!("in the URI: &{name}=off")),
     };
     Some(Change {
-        name: technique.name,
+        knob: Knob::Technique(technique.name),
         kind: if is_layout { ChangeKind::Conversion } else { ChangeKind::Vfs },
         is_memory: false,
         old_value: "off".to_owned(),
@@ -515,20 +521,57 @@ mod tests {
             vfs,
             ..space.stock
         };
-        let names: Vec<&str> = space.changes(&all).iter().map(|change| change.name).collect();
+        let knobs: Vec<Knob> = space.changes(&all).iter().map(|change| change.knob).collect();
+        let names: Vec<&str> = knobs.iter().map(|knob| knob.name()).collect();
         let expected =
             ["page_size", "journal_mode", "wal_autocheckpoint", "cache_size", HOT_LOCATIONS, "write-aligned-stripes"];
         assert_eq!(names, expected);
-        for name in names {
-            let without = space.without(&all, name);
-            assert!(space.changes(&without).iter().all(|change| change.name != name), "{name}");
+        for knob in knobs {
+            let without = space.without(&all, knob);
+            assert!(space.changes(&without).iter().all(|change| change.knob != knob), "{knob:?}");
         }
-        assert_eq!(space.without(&all, "page_size").vfs.layout, Layout::Plain, "hot locations need the long page");
-        let rollback = space.without(&all, "journal_mode");
+        assert_eq!(space.without(&all, Knob::PageSize).vfs.layout, Layout::Plain, "hot locations need the long page");
+        let rollback = space.without(&all, Knob::JournalMode);
         assert_eq!((rollback.checkpoint_pages, rollback.vfs.log), (1_000, LogLayout::Plain));
         let kinds: Vec<ChangeKind> = space.changes(&all).iter().map(|change| change.kind).collect();
         use ChangeKind::{Connection, Conversion, File};
         assert_eq!(kinds, [File, File, Connection, Connection, Conversion, Conversion]);
+    }
+
+    #[test]
+    fn every_technique_can_be_left_out_alone() {
+        let space = space(|_| {});
+        let values = [
+            "use-hot-locations=65536+32768",
+            "sparse-log=65536",
+            "write-aligned-stripes=65536",
+            "contain-write-in-flash-page=16384",
+            "concurrent-write-back=8",
+            "concurrent-read-ahead=19",
+            "discard=on",
+            "atomic-batch=on",
+        ];
+        for (technique, value) in TECHNIQUES.iter().zip(values) {
+            // A log has one layout: each technique is beside another one that does not exclude it.
+            let other = if technique.name == "discard" { values[4] } else { values[6] };
+            let vfs = VfsOptions::from_text(&format!("{value}&{other}")).unwrap();
+            assert!(value.starts_with(technique.name) && vfs.parameters().len() == 2, "{value}");
+            let journal = if vfs.atomic_batch { Journal::Rollback } else { Journal::Log };
+            let settings = Settings { page: ByteSize::kib(64), journal, vfs, ..space.stock };
+            let without = space.without(&settings, Knob::Technique(technique.name));
+            assert_eq!(without.vfs.parameters(), [other], "{value}");
+        }
+    }
+
+    #[test]
+    fn no_cache_is_larger_than_the_limit() {
+        let space = space(|facts| facts.page_cache_limit = ByteSize::mib(8));
+        let largest = |all: Vec<Settings>| all.iter().map(|settings| settings.page_cache).max();
+        assert_eq!(space.checklist().page_cache, ByteSize::mib(8));
+        assert_eq!(largest(space.first()), Some(ByteSize::mib(8)));
+        assert_eq!(largest(space.neighbours(&space.checklist())), Some(ByteSize::mib(8)));
+        let none = self::space(|facts| facts.page_cache_limit = ByteSize::mib(1));
+        assert_eq!(none.checklist().page_cache, none.stock.page_cache, "the present cache is never taken away");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The adapter for SQLite: run it, audit it, search for the best settings, confirm them, apply them.
 //!
 //! - [`fit`]: the whole job; `knobs.rs` has the settings that can be changed, `crate::search` how the best is found;
-//! - [`capture`]: a workload as it is, for an audit;
+//! - [`capture`]: a workload with default settings, for an audit;
 //! - [`hot_locations`]: the published experiment;
 //! - [`tpcc`]: table traffic of TPC-C.
 
@@ -38,7 +38,7 @@ pub use workload::KeyValueWorkload;
 
 use std::path::Path;
 
-use flashwise_block::output::{Access, OutputFile};
+use flashwise_block::output::{Access, OutputFile, directory_of};
 use flashwise_block::{ByteSize, Clock, Progress};
 use flashwise_learn::{Effort, LearnOptions, learn};
 use flashwise_profile::DeviceProfile;
@@ -99,7 +99,7 @@ fn check_new(path: &Path) -> Result<(), TuneError> {
     if path.symlink_metadata().is_ok() {
         return Err(TuneError::Refused(format!("{}: exists; existing files are never written to", path.display())));
     }
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = directory_of(path);
     if parent.is_dir() {
         return Ok(());
     }

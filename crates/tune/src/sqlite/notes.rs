@@ -26,16 +26,12 @@ pub(super) fn notes(c: &Comparison, workload: &Workload, vfs: &VfsOptions) -> Ve
     }
     if c.search.workload_is_cut {
         notes.push(format!(
-            "To keep to the time budget, each run does the first {} statements only; a larger --time-budget allows more.",
+            "A run does the first {} statements only; a larger --time-budget allows more.",
             grouped(c.search.statements)
         ));
     }
     if c.search.is_cut_short {
-        notes.push(
-            "The time budget ended the search before every combination was tried; a larger --time-budget may find a \
-             better one."
-                .to_owned(),
-        );
+        notes.push("Time ended before all combinations were tried; a larger --time-budget tries more.".to_owned());
     }
     if c.default.select_latency.count > 0 && c.default.select_latency.p99_ns == 0 {
         notes.push(

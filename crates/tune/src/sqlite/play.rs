@@ -10,6 +10,7 @@
 //! Think times pass on the clock of drive and kernel. What is counted is the time of the statements.
 
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use flashwise_block::{Nanos, Progress};
 use rusqlite::{Connection, ErrorCode, Statement, ffi};
@@ -98,6 +99,8 @@ struct Player<'a> {
     label: &'a str,
     rounds: &'a mut Rounds,
     progress: &'a mut dyn Progress,
+    /// When the statements started, by the wall clock.
+    started: Instant,
     /// Statements in the order in which their transactions ended.
     done: Vec<(Kind, Nanos)>,
     /// All of them so far, those of open transactions too.
@@ -141,8 +144,9 @@ pub(crate) fn measure(
             turn.db.busy_timeout(std::time::Duration::ZERO).map_err(|e| session.sql_error("busy_timeout", &e))?;
         }
     }
-    let (done, count) = (Vec::new(), 0);
-    let mut player = Player { session, workload, script: &script, turns, label, rounds, progress, done, count };
+    let (started, done, count) = (Instant::now(), Vec::new(), 0);
+    let script = &script;
+    let mut player = Player { session, workload, script, turns, label, rounds, progress, started, done, count };
     player.start();
     while let Some(n) = player.choose()? {
         player.take_turn(n)?;
@@ -189,7 +193,7 @@ impl Player<'_> {
 
     /// Ends the sessions that have done their share, never within a transaction.
     fn retire(&mut self) {
-        let is_over = self.count > 0 && self.workload.extent.is_over();
+        let is_over = self.is_over();
         for n in 0..self.turns.len() {
             let turn = &self.turns[n];
             if turn.is_finished {
@@ -217,12 +221,17 @@ impl Player<'_> {
             if left.0 == 0 {
                 return Ok(true);
             }
-            if self.count > 0 && self.workload.extent.is_over() {
+            if self.is_over() {
                 return Ok(self.turns.iter().any(|turn| !turn.is_finished && !turn.db.is_autocommit()));
             }
             self.progress.advance(&self.stage(), 0.0)?;
             self.session.vfs().pause(left.min(PAUSE_MAX))?;
         }
+    }
+
+    /// Whether the time of the run is over; a statement is run in any case.
+    fn is_over(&self) -> bool {
+        self.count > 0 && self.workload.extent.is_over(self.started)
     }
 
     fn stage(&self) -> String {

@@ -1,6 +1,7 @@
 //! One measured run: a database in one layout, the workload, and its cost.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use flashwise_block::{BlockError, ByteSize, LatencySummary, Nanos, Progress};
 use flashwise_trace::IoTrace;
@@ -50,7 +51,7 @@ impl Workload {
         }
     }
 
-    /// The page size of the database as it is.
+    /// The present page size of the database.
     pub(crate) fn page_size(&self) -> Result<ByteSize, TuneError> {
         match self {
             Self::KeyValue(_) => Ok(DEFAULT_PAGE),
@@ -118,6 +119,8 @@ impl Rounds {
 #[derive(Clone)]
 pub(crate) struct Run {
     pub(crate) measurement: RunMeasurement,
+    /// Wall-clock time of what is done once, before the rounds: loading and checking the database.
+    pub(crate) preparation: Duration,
     pub(crate) rounds: Rounds,
     pub(crate) trace: IoTrace,
 }
@@ -142,10 +145,10 @@ pub(crate) fn run(
     progress: &mut dyn Progress,
 ) -> Result<Run, TuneError> {
     target.check_space(workload.database_bytes_max()?)?;
+    let started = Instant::now();
     let mut session = Session::start(target, config.settings.vfs, seed, &config.label)?;
     let mut rounds = Rounds::default();
-    let before;
-    let db;
+    let (db, before, preparation);
     match workload {
         Workload::KeyValue(workload) => {
             let mut keys = KeySource::new(workload, seed);
@@ -154,7 +157,7 @@ pub(crate) fn run(
             session.start_cold()?;
             db = connect(&session, config.settings.page_cache)?;
             set_journal(&session, &db, &config.settings)?;
-            before = Reading::take(session.vfs());
+            (before, preparation) = (Reading::take(session.vfs()), started.elapsed());
             measure(&session, &db, config, workload, &mut keys, &mut rounds, progress)?;
         }
         Workload::User(workload) => {
@@ -168,7 +171,7 @@ pub(crate) fn run(
             let script = workload.script()?;
             db = open()?;
             let others = script.sessions[1..].iter().map(|_| open()).collect::<Result<Vec<_>, _>>()?;
-            before = Reading::take(session.vfs());
+            (before, preparation) = (Reading::take(session.vfs()), started.elapsed());
             session.vfs().set_recording(true);
             let connections: Vec<&Connection> = std::iter::once(&db).chain(&others).collect();
             play::measure(&session, &connections, &config.label, workload, &mut rounds, progress)?;
@@ -183,7 +186,7 @@ pub(crate) fn run(
     if let Some(path) = save {
         session.export(path)?;
     }
-    Ok(Run { measurement, rounds, trace })
+    Ok(Run { measurement, preparation, rounds, trace })
 }
 
 /// A connection with everything at SQLite's defaults but the size of the page cache.

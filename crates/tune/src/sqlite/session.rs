@@ -106,7 +106,7 @@ impl Session {
     }
 
     /// On a real file system, drops the database from the system's page cache, so that the next read reaches the drive.
-    /// On a simulated drive it stays as it is: there is none, or it is part of what is measured.
+    /// On a simulated drive it stays unchanged: there is none, or it is part of what is measured.
     pub(crate) fn drop_page_cache(&self) {
         if let Some(file) = &self.cached_file {
             // Only advice: where it is not taken, reads are served from memory, which the notes of a comparison say.

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_is_told_only_what_sqlite_would_do_otherwise() {
+    fn a_connection_sets_only_what_differs_from_sqlites_defaults() {
         let plain = Settings::plain(DEFAULT_PAGE, DEFAULT_PAGE_CACHE);
         assert!(plain.at_open().is_empty());
         let longer = Settings { checkpoint_pages: 4000, page_cache: ByteSize::mib(8), ..plain };

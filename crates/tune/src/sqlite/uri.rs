@@ -28,9 +28,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uri_names_what_the_file_does_not_tell() {
+    fn a_uri_names_what_the_file_does_not_hold() {
         let vfs = VfsOptions::from_text("write-aligned-stripes=64k&concurrent-write-back=8").unwrap();
         assert_eq!(uri("a b?.db", &vfs).unwrap(), "file:a%20b%3F.db?vfs=flashwise&concurrent-write-back=8");
-        assert_eq!(uri("a.db", &VfsOptions::PLAIN), None, "SQLite as it is needs no VFS");
+        assert_eq!(uri("a.db", &VfsOptions::PLAIN), None, "unmodified SQLite needs no VFS");
     }
 }

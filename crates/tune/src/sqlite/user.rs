@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use flashwise_block::input::{check_regular, open_regular, read_text};
 use flashwise_block::interrupt;
@@ -93,14 +93,14 @@ impl DatabaseBefore {
 pub(crate) struct Extent {
     /// At most as many statements.
     pub(crate) statements: Option<usize>,
-    /// None after this moment.
-    pub(crate) until: Option<Instant>,
+    /// None after that much wall-clock time of statements.
+    pub(crate) time: Option<Duration>,
 }
 
 impl Extent {
-    /// Whether the time is over.
-    pub(crate) fn is_over(&self) -> bool {
-        self.until.is_some_and(|until| Instant::now() >= until)
+    /// Whether the time of statements that started at a moment is over.
+    pub(crate) fn is_over(&self, started: Instant) -> bool {
+        self.time.is_some_and(|time| started.elapsed() >= time)
     }
 }
 
@@ -207,6 +207,14 @@ impl UserWorkload {
     pub(crate) fn database_bytes_max(&self) -> Result<ByteSize, TuneError> {
         let metadata = std::fs::metadata(self.source()).map_err(|e| TuneError::file(self.source(), &e))?;
         Ok(ByteSize(ByteSize::mib(2).0.saturating_add(metadata.len().saturating_mul(2))))
+    }
+
+    /// Makes the copy with pages of a size that the runs start from, if there is none yet.
+    ///
+    /// # Errors
+    /// When the database cannot be read, or the copy not be written.
+    pub(crate) fn copy(&self, page: ByteSize) -> Result<(), TuneError> {
+        self.copies.of(&self.database, page).map(drop)
     }
 
     /// Generates statements for a database without statements of the user.

@@ -125,7 +125,7 @@ fn what_the_file_says_of_itself_survives() {
 }
 
 #[test]
-fn a_database_is_compared_with_itself_as_it_is() {
+fn a_database_is_compared_with_its_own_settings() {
     let shop = Shop::new(WORK);
     Connection::open(shop.path("shop.db")).unwrap().execute_batch("PRAGMA page_size = 65536; VACUUM").unwrap();
     let c = run(&shop.options());
