@@ -75,13 +75,13 @@ fn usage(error: &clap::Error) -> ExitCode {
 /// looks most like it, such as sqlite for mysql.
 fn meant(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else { return None };
-    let known = match name.to_ascii_lowercase().as_str() {
-        "mysql" | "innodb" | "maria" => "mariadb",
-        "postgresql" | "pg" | "psql" => "postgres",
-        "sqlite3" => "sqlite",
+    let (verb, known) = match name.to_ascii_lowercase().as_str() {
+        "mysql" | "innodb" | "maria" => ("tune", "mariadb"),
+        "postgresql" | "pg" | "psql" => ("tune", "postgres"),
+        "sqlite3" => ("fit", "sqlite"),
         _ => return None,
     };
-    Some(format!("unrecognized subcommand '{name}'; use '{known}': flashwise tune {known}"))
+    Some(format!("unrecognized subcommand '{name}'; use '{known}': flashwise {verb} {known}"))
 }
 
 /// What is wrong and what to do, without the usage that clap prints after it.

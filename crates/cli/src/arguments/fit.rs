@@ -7,6 +7,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use flashwise_block::{ByteSize, Nanos};
 use flashwise_tune::sqlite::Objective;
 
+use super::cache_size;
+
 /// Databases that can be fitted.
 #[derive(Debug, Subcommand)]
 pub enum FitDatabase {
@@ -54,13 +56,16 @@ pub struct FitSqlite {
     /// profile's drive if it is simulated, otherwise the directory of DB]
     #[arg(long, visible_alias = "target", value_name = "TARGET")]
     pub on: Option<String>,
-    /// File system of the database on a simulated drive: ext4, xfs, or none for the bare drive
+    /// File system of the database on a simulated drive, for a real one in short runs: ext4, xfs, or none for the bare
+    /// drive
     #[arg(long, value_name = "NAME", default_value = "ext4")]
     pub file_system: String,
-    /// Memory for the operating system's page cache on a simulated drive [default: what is free on this machine]
+    /// Memory for the operating system's page cache on a simulated drive, for a real one in short runs [default: what is
+    /// free on this machine]
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<ByteSize>,
-    /// CPU time of SQLite itself on a simulated drive: modelled, the same in each run, or measured on this machine
+    /// CPU time of SQLite itself on a simulated drive, for a real one in short runs: modelled, the same in each run, or
+    /// measured on this machine
     #[arg(long, value_name = "HOW", default_value = "modelled")]
     pub program_time: String,
     /// File of your SQL statements, run on copies of DB [default: SELECTs and UPDATEs of its rows]
@@ -95,10 +100,10 @@ pub struct FitSqlite {
     #[arg(long)]
     pub apply: bool,
     /// Size of the page cache that your program sets now [default: SQLite's 2000k]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = cache_size)]
     pub page_cache: Option<ByteSize>,
-    /// Largest page cache to try
-    #[arg(long, value_name = "SIZE", default_value = "64m")]
+    /// Largest page cache to try, the checklist's included
+    #[arg(long, value_name = "SIZE", default_value = "64m", value_parser = cache_size)]
     pub page_cache_limit: ByteSize,
     /// Size of the built-in workload
     #[arg(long, alias = "scale", value_enum, default_value_t = WorkloadSize::Quick)]

@@ -29,9 +29,17 @@ use crate::progress::Bar;
 pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failure> {
     let name = options.target_option.as_ref().unwrap_or(&options.target);
     let target = Target::parse_with_devices(name, &options.raw_device.options(options.max_write))?;
-    let target = match &options.file_system {
-        Some(name) => target.with_host(Host::named(name, free_memory(), ProgramTime::Modelled)?),
-        None => target,
+    let target = match (&options.file_system, &target) {
+        (Some(name), Target::Simulated { .. }) => {
+            target.with_host(Host::named(name, free_memory(), ProgramTime::Modelled)?)
+        }
+        (Some(name), _) => {
+            return Err(Failure::usage(format!(
+                "--file-system {name}: only for simulated drives; {target} is learned as it is mounted: leave the option \
+                 out"
+            )));
+        }
+        (None, _) => target,
     };
     let plan = target.plan(LEARN_REGION)?;
     if options.dry_run {

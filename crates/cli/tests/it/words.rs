@@ -156,7 +156,7 @@ fn a_mistake_on_the_command_line_gets_one_line_with_the_way_out() {
     place.write("bad.sql", "SELECT 1;\nSELECT * FROM nowhere;\n");
     place.write("empty.sql", "-- nothing yet\n");
     place.database("a.db");
-    let mistakes: [(i32, &[&str]); 37] = [
+    let mistakes: [(i32, &[&str]); 41] = [
         (2, &["lern"]),
         (2, &["learn", "--fast"]),
         (2, &["learn", "one", "two"]),
@@ -174,11 +174,15 @@ fn a_mistake_on_the_command_line_gets_one_line_with_the_way_out() {
         (5, &["learn", "--html", "README.md"]),
         (1, &["learn", "--profile", "missing/p.toml"]),
         (1, &["learn", "--profile", "."]),
+        (2, &["learn", ".", "--file-system", "xfs"]),
         (2, &["fit", "mysql"]),
+        (2, &["fit", "sqlite3"]),
         (2, &["fit", "sqlite", "--workload-size", "huge"]),
         (2, &["fit", "sqlite", "--rows", "many"]),
         (2, &["fit", "sqlite", "--rounds", "0"]),
         (2, &["fit", "sqlite", "--page-cache", "9t"]),
+        (2, &["fit", "sqlite", "--page-cache", "2000"]),
+        (2, &["fit", "sqlite", "--page-cache-limit", "64"]),
         (2, &["fit", "sqlite", "--sql", "bad.sql"]),
         (2, &["fit", "sqlite", "--apply"]),
         (2, &["fit", "sqlite", "--objective", "speed"]),
