@@ -166,7 +166,7 @@ pub enum TuneDatabase {
     /// Same as `fit sqlite`
     #[command(after_help = "\
 Examples:
-  flashwise fit sqlite app.db --sql queries.sql --profile ssd.toml
+  flashwise tune sqlite app.db --sql queries.sql --profile ssd.toml
 
 `flashwise fit sqlite --help` has more.")]
     Sqlite(Box<FitSqlite>),
