@@ -66,12 +66,14 @@ fn a_raw_device_is_refused_as_a_target_of_fit_and_as_an_output() {
 #[test]
 fn sizes_are_read_as_fio_users_write_them() {
     let place = Place::with_profile();
-    for size in ["64k", "64K", "64KiB", "65536", "64ki"] {
-        let arguments =
-            [&["fit", "sqlite", "--profile", "p.toml", "--page-cache", size, "-o", "json"][..], &TINY].concat();
-        let document = place.run(&arguments).expect(0).document();
+    let fit = |size| [&["fit", "sqlite", "--profile", "p.toml", "--page-cache", size][..], &TINY].concat();
+    for size in ["64k", "64K", "64KiB", "64ki"] {
+        let document = place.run(&[&fit(size)[..], &["-o", "json"]].concat()).expect(0).document();
         assert_eq!(document["workload"]["page_cache_bytes"], 65536, "{size}");
     }
+    // SQLite's own pragma takes a number for pages.
+    let line = place.fails(2, &fit("65536"));
+    assert!(line.contains("give a unit"), "{line}");
 }
 
 #[test]
