@@ -60,8 +60,8 @@ pub struct FitSqlite {
     /// drive
     #[arg(long, value_name = "NAME", default_value = "ext4")]
     pub file_system: String,
-    /// Memory for the operating system's page cache on a simulated drive, for a real one in short runs [default: what is
-    /// free on this machine]
+    /// Memory for the operating system's page cache on a simulated drive, for a real one in short runs [default: what
+    /// is free on this machine]
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<ByteSize>,
     /// CPU time of SQLite itself on a simulated drive, for a real one in short runs: modelled, the same in each run, or

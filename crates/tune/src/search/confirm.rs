@@ -1,7 +1,7 @@
 //! The winner, the checklist and the stock configuration in fresh runs.
 //!
-//! The winner is confirmed as it was pruned. Where none of its changes brought its price, it is confirmed whole: not to be
-//! recommended, but to measure how close the stock configuration is to the best of those that were tried.
+//! The winner is confirmed as it was pruned. Where none of its changes brought its price, it is confirmed whole: not to
+//! be recommended, but to measure how close the stock configuration is to the best of those that were tried.
 
 use super::statistics::{confident, means};
 use super::{Bench, CONFIRM_SEEDS, Costs, Interval, Search, Stage, WORTH_IT};

@@ -21,9 +21,9 @@
 //! *Multiplicity*: the best of 40 equal configurations looks better than the stock one. Therefore data are split (D. R.
 //! Cox, A note on data-splitting for the evaluation of significance levels, Biometrika 62, 1975): the confirmation uses
 //! none of the runs that chose the winner, has its number of runs fixed before it starts, and compares two
-//! configurations with the stock one (Student's t on the logarithms of paired ratios). An interval misses on the side of
-//! a gain with half its error, so that 99 % with one objective (two tests of 0.5 %) and 99.5 % with two (four of 0.25 %)
-//! keep the chance that a search among equal configurations announces a gain below 1 %.
+//! configurations with the stock one (Student's t on the logarithms of paired ratios). An interval misses on the side
+//! of a gain with half its error, so that 99 % with one objective (two tests of 0.5 %) and 99.5 % with two (four of
+//! 0.25 %) keep the chance that a search among equal configurations announces a gain below 1 %.
 //!
 //! Two objectives are ranked by the number of configurations that are better in both (C. M. Fonseca, P. J. Fleming,
 //! Genetic Algorithms for Multiobjective Optimization, ICGA 1993), then by the first. The winner is the best one that
