@@ -35,6 +35,9 @@ pub struct AuditArguments {
     /// SQL statements to run on the copy
     #[arg(long, value_name = "FILE", requires = "db")]
     pub sql: Option<PathBuf>,
+    /// Values for the parameters of --sql, as CSV or JSON: the file runs once for each row
+    #[arg(long, value_name = "FILE", requires = "sql")]
+    pub parameters: Option<PathBuf>,
     /// Size of SQLite's page cache for --sql
     #[arg(long, value_name = "SIZE", default_value = "2M", value_parser = cache_size, requires = "db")]
     pub page_cache: ByteSize,

@@ -54,6 +54,12 @@ pub struct MariadbMeasurement {
     /// Directory for the private server's data, such as one on the drive [default: $TMPDIR or /tmp]
     #[arg(long, value_name = "DIR", requires = "measure")]
     pub directory: Option<PathBuf>,
+    /// Script of your transaction, which each session repeats [default: short OLTP transactions on a test table]
+    #[arg(long, value_name = "FILE", requires = "measure")]
+    pub sql: Option<PathBuf>,
+    /// SQL file that creates and fills your tables, such as a dump, instead of the test table
+    #[arg(long, value_name = "FILE", requires = "measure")]
+    pub load: Option<PathBuf>,
     /// Rows of the test table
     #[arg(long, value_name = "N", default_value_t = 500_000, requires = "measure", value_parser = value_parser!(u32).range(1..))]
     pub rows: u32,

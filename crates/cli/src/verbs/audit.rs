@@ -112,7 +112,8 @@ fn through_vfs(
     let remark = measured.as_ref().and_then(|measured| measured.parameters.flush_ns.value);
     let remark =
         remark.map(|ns| format!("the profile had no time of a flush; it was measured on the target: {}", Nanos(ns)));
-    let workload = UserWorkload::new(database.to_owned(), Statements::File(sql.to_owned()), options.page_cache);
+    let mut workload = UserWorkload::new(database.to_owned(), Statements::File(sql.to_owned()), options.page_cache);
+    workload.parameters.clone_from(&options.parameters);
     let trace: IoTrace = flashwise_tune::sqlite::capture(&target, &Workload::User(workload), 1, &mut Bar::new())?;
     if let Some(path) = &options.save_trace {
         flashwise_tune::sqlite::save_trace(path, &trace)?;

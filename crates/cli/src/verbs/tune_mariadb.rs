@@ -32,6 +32,8 @@ fn mariadb_options(options: TuneMariadb) -> Result<MariadbOptions, Failure> {
     let measure = options.measure.then(|| MariadbMeasureOptions {
         programs: with.programs.clone(),
         directory: with.directory.clone(),
+        load: with.load.clone(),
+        script: with.sql.clone(),
         rows: with.rows,
         clients: with.clients,
         rounds: with.rounds,

@@ -51,6 +51,9 @@ fn mistakes_get_one_line_with_the_way_out() {
         (2, &["--user", "me"], "--socket"),
         (2, &["--rounds", "7"], "--measure"),
         (2, &["--measure", "--rounds", "3"], "--rounds 3"),
+        (2, &["--measure", "--load", "p.toml"], "give yours with --sql"),
+        (1, &["--measure", "--sql", "nowhere.sql"], "nowhere.sql: No such file"),
+        (2, &["--sql", "p.toml"], "--measure"),
         (2, &["--measure", "--directory", "nowhere"], "no such directory"),
         (1, &["--measure", "--programs", "nowhere"], "mariadb-server-core"),
     ];

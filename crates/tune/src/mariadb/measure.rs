@@ -1,11 +1,11 @@
-//! The work on which old and new settings are compared: short transactions, like sysbench's OLTP.
+//! The work on which old and new settings are compared: short transactions, like sysbench's OLTP, or the user's own.
 //!
-//! A transaction: four rows read by their key, one updated in an indexed column and one in another, one deleted and
+//! A transaction of the first kind: four rows read by their key, one updated in an indexed column and one in another, one deleted and
 //! inserted again. A round: start with nothing cached, transactions for a time, stop; transactions ÷ time of both.
 //! Stopping writes all dirty pages back and is counted: settings that only put writes off win nothing.
 //! [`crate::servers`] has the rounds.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::private::{PrivateMariadb, Programs};
 use super::server::{Server, failed};
+use super::statements::{self, Statement};
 use crate::TuneError;
 use crate::servers::{
     MeasuredSettings, PrivatePlace, Rounds, SettingProposal, Side, Terms, check_rounds, check_space, compare,
@@ -26,6 +27,10 @@ use crate::servers::{
 const ROW_BYTES: u64 = 400;
 /// An instance without tables, its log included.
 const EMPTY_BYTES: u64 = 256 << 20;
+/// Bytes of tables that a byte of SQL makes at most, with indexes and space to grow.
+const LOADED_PER_BYTE: u64 = 8;
+/// Keeps the two seeds of a session apart.
+const SECOND_SEED: u32 = 0x9e37_79b9;
 /// Rows of a statement that loads.
 const LOADED_AT_ONCE: u32 = 500;
 /// Errors after which a transaction is restarted: a deadlock, and a lock wait timeout.
@@ -38,6 +43,10 @@ pub struct MariadbMeasureOptions {
     pub programs: Option<PathBuf>,
     /// Where the private server's data goes; the directory for temporary files where none is given.
     pub directory: Option<PathBuf>,
+    /// SQL that makes and fills the tables in place of the test table.
+    pub load: Option<PathBuf>,
+    /// Statements of one transaction, which each session repeats.
+    pub script: Option<PathBuf>,
     /// Rows of the table.
     pub rows: u32,
     /// Sessions at once.
@@ -60,12 +69,36 @@ impl MariadbMeasureOptions {
         if self.rows == 0 || self.clients == 0 || self.round_time.is_zero() {
             return Err(TuneError::Options("--rows, --clients and --round-time must be more than 0".to_owned()));
         }
-        Ok(())
+        if self.load.is_some() && self.script.is_none() {
+            let message = "--load creates tables that the test transactions do not use: give yours with --sql";
+            return Err(TuneError::Options(message.to_owned()));
+        }
+        [&self.load, &self.script].into_iter().flatten().try_for_each(|file| statements::read(file).map(drop))
     }
 
     /// Checks that the instances fit where they are to be made.
     fn check_space(&self) -> Result<(), TuneError> {
-        check_space(self.directory.as_deref(), u64::from(self.rows) * ROW_BYTES + EMPTY_BYTES)
+        let loaded = match &self.load {
+            Some(file) => std::fs::metadata(file).map_err(|e| TuneError::file(file, &e))?.len() * LOADED_PER_BYTE,
+            None => u64::from(self.rows) * ROW_BYTES,
+        };
+        check_space(self.directory.as_deref(), loaded.saturating_add(EMPTY_BYTES))
+    }
+
+    fn summary(&self) -> String {
+        let tables = match &self.load {
+            Some(file) => format!("tables of {}", file.display()),
+            None => format!("{} rows", self.rows),
+        };
+        let work = match &self.script {
+            Some(file) => format!("the statements of {}", file.display()),
+            None => "short OLTP transactions".to_owned(),
+        };
+        format!(
+            "{work} on {tables}, {} sessions, rounds of {:.1} s and the shutdown, starting with empty caches",
+            self.clients,
+            self.round_time.as_secs_f64()
+        )
     }
 }
 
@@ -82,21 +115,17 @@ pub(super) fn measure(
     let programs = Programs::find(options.programs.as_deref())?;
     options.check_space()?;
     let server = PrivateMariadb::of(programs, options.directory.as_deref())?;
-    let workload = format!(
-        "short OLTP transactions on {} rows, {} sessions, rounds of {:.1} s and the shutdown, starting with empty \
-         caches",
-        options.rows,
-        options.clients,
-        options.round_time.as_secs_f64()
-    );
-    let terms = Terms { rounds: options.rounds, directory: options.directory.as_deref(), workload };
-    compare(&mut OltpRounds { server, options }, proposals, terms, progress)
+    let script = options.script.as_deref().map(statements::read).transpose()?;
+    let terms = Terms { rounds: options.rounds, directory: options.directory.as_deref(), workload: options.summary() };
+    compare(&mut OltpRounds { server, options, script }, proposals, terms, progress)
 }
 
 /// Rounds of short transactions.
 struct OltpRounds<'a> {
     server: PrivateMariadb,
     options: &'a MariadbMeasureOptions,
+    /// The user's own transaction.
+    script: Option<Vec<Statement>>,
 }
 
 impl Rounds for OltpRounds<'_> {
@@ -112,7 +141,10 @@ impl Rounds for OltpRounds<'_> {
         server.place.at("loading".to_owned(), 0.0);
         server.start(instance, &[], progress)?;
         let program = Server::connect(&server.place())?.facts.program;
-        fill(&mut server.connect()?, self.options, progress)?;
+        match &self.options.load {
+            Some(file) => load(&mut server.connect()?, file, progress)?,
+            None => fill(&mut server.connect()?, self.options, progress)?,
+        }
         server.stop(progress)?;
         server.copy(instance, copy, progress)?;
         Ok(program)
@@ -120,7 +152,7 @@ impl Rounds for OltpRounds<'_> {
 
     /// The server's end is part of the time.
     fn round(&mut self, side: &Side, round: u32, progress: &mut dyn Progress) -> Result<f64, TuneError> {
-        let (server, options) = (&mut self.server, self.options);
+        let (server, options, script) = (&mut self.server, self.options, self.script.as_deref());
         server.drop_page_cache(side.name)?;
         server.start(side.name, &side.settings, progress)?;
         let connections = (0..options.clients).map(|_| server.connect()).collect::<Result<Vec<_>, _>>()?;
@@ -130,7 +162,10 @@ impl Rounds for OltpRounds<'_> {
             let session = |(number, connection): (u64, Conn)| {
                 // The same choices for both sides of a pair.
                 let seed = options.seed.wrapping_add(u64::from(round)).wrapping_mul(1_000_003).wrapping_add(number);
-                scope.spawn(move || play(connection, options.rows, seed, end))
+                scope.spawn(move || match script {
+                    Some(script) => repeat(connection, script, options, seed, end),
+                    None => play(connection, options.rows, seed, end),
+                })
             };
             let sessions: Vec<_> = (0..).zip(connections).map(session).collect();
             let lost =
@@ -141,6 +176,50 @@ impl Rounds for OltpRounds<'_> {
         server.stop(progress)?;
         Ok(done as f64 / started.elapsed().as_secs_f64())
     }
+}
+
+/// Runs a file that makes and fills tables in the database `flashwise`.
+pub(super) fn load(connection: &mut Conn, file: &Path, progress: &mut dyn Progress) -> Result<(), TuneError> {
+    let made = connection.query_drop("CREATE DATABASE flashwise").and_then(|()| connection.query_drop("USE flashwise"));
+    made.map_err(|e| failed("loading", &e))?;
+    let statements = statements::read(file)?;
+    for (number, statement) in statements.iter().enumerate() {
+        progress.advance("loading", number as f64 / statements.len() as f64)?;
+        connection.query_drop(&statement.text).map_err(|e| failed_at(file, statement, &e))?;
+    }
+    Ok(())
+}
+
+/// A statement of the user's failed.
+fn failed_at(file: &Path, statement: &Statement, error: &mysql::Error) -> TuneError {
+    failed(&format!("{}, line {}", file.display(), statement.line), error)
+}
+
+/// The user's own transaction, again and again until a moment.
+pub(super) fn repeat(
+    mut connection: Conn,
+    script: &[Statement],
+    options: &MariadbMeasureOptions,
+    seed: u64,
+    end: Instant,
+) -> Result<u64, TuneError> {
+    let file = options.script.as_deref().unwrap_or(Path::new(""));
+    // RAND() without an argument then gives the same numbers for both sides of a pair.
+    let (first, second) = (seed as u32, (seed >> 32) as u32 ^ SECOND_SEED);
+    let prepared = format!("SET SESSION rand_seed1 = {first}, rand_seed2 = {second}");
+    connection.query_drop("USE flashwise").map_err(|e| failed("measuring", &e))?;
+    connection.query_drop(prepared).map_err(|e| failed("measuring", &e))?;
+    let mut done = 0;
+    while Instant::now() < end {
+        match script.iter().try_for_each(|s| connection.query_drop(&s.text).map_err(|e| (s, e))) {
+            Ok(()) => done += 1,
+            Err((_, mysql::Error::MySqlError(told))) if IN_THE_WAY.contains(&told.code) => {
+                connection.query_drop("ROLLBACK").map_err(|e| failed("measuring", &e))?;
+            }
+            Err((statement, error)) => return Err(failed_at(file, statement, &error)),
+        }
+    }
+    Ok(done)
 }
 
 /// Makes and fills the table.
@@ -209,6 +288,8 @@ mod tests {
         let options = MariadbMeasureOptions {
             programs: None,
             directory: None,
+            load: None,
+            script: None,
             rows: 1_000,
             clients: 1,
             rounds: 5,

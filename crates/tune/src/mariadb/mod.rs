@@ -24,6 +24,7 @@ mod private;
 mod rules;
 mod server;
 mod settings;
+mod statements;
 
 pub use measure::MariadbMeasureOptions;
 pub use private::PrivateMariadb;

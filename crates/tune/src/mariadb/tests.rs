@@ -164,6 +164,85 @@ fn an_instance_cannot_be_given_another_page_size() {
     server.start("one", &[], &mut Silent).unwrap();
 }
 
+fn measure_options() -> MariadbMeasureOptions {
+    MariadbMeasureOptions {
+        programs: None,
+        directory: None,
+        load: None,
+        script: None,
+        rows: 2_000,
+        clients: 2,
+        rounds: 5,
+        round_time: std::time::Duration::from_millis(200),
+        seed: 1,
+    }
+}
+
+#[test]
+fn the_user_s_tables_are_loaded_and_the_user_s_transaction_is_repeated() {
+    let Some(server) = server() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let tables = file(
+        "load.sql",
+        "/*!40101 SET NAMES utf8mb4 */;
+         CREATE TABLE t (id INT PRIMARY KEY, n INT NOT NULL) ENGINE = InnoDB;
+         INSERT INTO t SELECT seq, 0 FROM seq_1_to_100;
+         CREATE TABLE log (k INT AUTO_INCREMENT PRIMARY KEY, id INT, note TEXT);\n\
+         DELIMITER ;;\n\
+         CREATE TRIGGER once BEFORE UPDATE ON t FOR EACH ROW BEGIN INSERT INTO log (id, note) VALUES (NEW.id, ';'); END ;;\n\
+         DELIMITER ;\n",
+    );
+    let transaction =
+        "SET @id = 1 + FLOOR(RAND() * 100);\nBEGIN; UPDATE t SET n = n + 1 WHERE id = @id; COMMIT; -- end";
+    let mut options = measure_options();
+    options.script = Some(file("work.sql", transaction));
+    options.load = Some(tables.clone());
+    options.check().unwrap();
+    let mut connection = server.connect().unwrap();
+    measure::load(&mut connection, &tables, &mut Silent).unwrap();
+    let script = statements::read(options.script.as_deref().unwrap()).unwrap();
+    let repeat = |seed: u64| {
+        let end = std::time::Instant::now() + std::time::Duration::from_millis(100);
+        measure::repeat(server.connect().unwrap(), &script, &options, seed, end)
+    };
+    // Two sessions that meet at the same rows.
+    let done: u64 = std::thread::scope(|scope| {
+        [1, 2]
+            .map(|seed| {
+                scope.spawn({
+                    let repeat = &repeat;
+                    move || repeat(seed)
+                })
+            })
+            .into_iter()
+            .map(|session| session.join().unwrap().unwrap())
+            .sum()
+    });
+    let mut ask = |sql: &str| mysql::prelude::Queryable::query_first::<u64, _>(&mut connection, sql).unwrap().unwrap();
+    assert_eq!((ask("SELECT sum(n) FROM t"), ask("SELECT count(*) FROM log")), (done, done));
+    let mut chosen = || {
+        let before = ask("SELECT max(k) FROM log");
+        assert!(repeat(7).unwrap() > 1);
+        [0, 1].map(|n| ask(&format!("SELECT id FROM log WHERE k > {before} ORDER BY k LIMIT {n}, 1")))
+    };
+    assert_eq!(chosen(), chosen(), "the same choices for one seed");
+
+    let wrong = statements::read(&file("wrong.sql", "SELECT 1;\n\nSELECT nothing FROM t;")).unwrap();
+    options.script = Some(folder.path().join("wrong.sql"));
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(1);
+    let told = measure::repeat(server.connect().unwrap(), &wrong, &options, 1, end).unwrap_err().to_string();
+    assert!(told.contains("wrong.sql, line 3: ") && told.contains("nothing"), "{told}");
+    options.script = None;
+    assert!(options.check().unwrap_err().to_string().contains("give yours with --sql"));
+    options.script = Some(file("empty.sql", "-- nothing"));
+    assert!(options.check().unwrap_err().to_string().ends_with("empty.sql: no SQL statement in it"));
+}
+
 #[test]
 fn old_and_new_settings_are_measured_in_turns_and_nothing_is_left() {
     let directory = tempfile::tempdir().unwrap();
@@ -171,15 +250,7 @@ fn old_and_new_settings_are_measured_in_turns_and_nothing_is_left() {
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(directory.path(), open).unwrap();
     let bench = Bench::new();
-    let measure = MariadbMeasureOptions {
-        programs: None,
-        directory: Some(directory.path().to_owned()),
-        rows: 2_000,
-        clients: 2,
-        rounds: 5,
-        round_time: std::time::Duration::from_millis(200),
-        seed: 1,
-    };
+    let measure = MariadbMeasureOptions { directory: Some(directory.path().to_owned()), ..measure_options() };
     let options = MariadbOptions { measure: Some(measure), ..options(&bench) };
     let tuning = match tune_mariadb(&options, &mut Silent) {
         Ok(tuning) => tuning,
