@@ -1,8 +1,8 @@
 //! The work on which old and new settings are compared: short transactions, like sysbench's OLTP, or the user's own.
 //!
-//! A transaction of the first kind: four rows read by their key, one updated in an indexed column and one in another, one deleted and
-//! inserted again. A round: start with nothing cached, transactions for a time, stop; transactions ÷ time of both.
-//! Stopping writes all dirty pages back and is counted: settings that only put writes off win nothing.
+//! A transaction of the first kind: four rows read by their key, one updated in an indexed column and one in another,
+//! one deleted and inserted again. A round: start with nothing cached, transactions for a time, stop; transactions ÷
+//! time of both. Stopping writes all dirty pages back and is counted: settings that only put writes off win nothing.
 //! [`crate::servers`] has the rounds.
 
 use std::path::{Path, PathBuf};

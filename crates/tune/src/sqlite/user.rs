@@ -214,7 +214,7 @@ impl UserWorkload {
     /// # Errors
     /// When the database cannot be read, or the copy not be written.
     pub(crate) fn copy(&self, page: ByteSize) -> Result<(), TuneError> {
-        self.copies.of(&self.database, page).map(drop)
+        self.copies.of(self.source(), page).map(drop)
     }
 
     /// Generates statements for a database without statements of the user.
