@@ -1,0 +1,97 @@
+//! One state of the store.
+
+use std::fmt;
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+use crate::catalog;
+use crate::error::Result;
+use crate::keyspace::{Keyspace, KeyspaceInner};
+use crate::scan::{Scan, Span};
+use crate::store::Shared;
+use crate::value::Value;
+
+/// A snapshot that is open while someone has it.
+pub(crate) struct SnapshotInner {
+    pub shared: Arc<Shared>,
+    /// The last batch that it sees.
+    pub seq: u64,
+}
+
+impl SnapshotInner {
+    pub(crate) fn open(shared: &Arc<Shared>) -> Arc<Self> {
+        let seq = shared.versions.open(|| shared.queue.visible());
+        Arc::new(Self { shared: Arc::clone(shared), seq })
+    }
+
+    pub(crate) fn get(&self, keyspace: &KeyspaceInner, key: &[u8]) -> Result<Option<Value>> {
+        self.shared.owns(keyspace)?;
+        keyspace.exists()?;
+        let newest = self.shared.pages.get(keyspace.tree, key)?;
+        Ok(match self.shared.versions.at(keyspace.tree.number, key, self.seq)? {
+            Some(replaced) => replaced,
+            None => newest,
+        })
+    }
+}
+
+impl Drop for SnapshotInner {
+    fn drop(&mut self) {
+        self.shared.versions.close(self.seq);
+        self.shared.versions.purge(self.shared.queue.visible());
+    }
+}
+
+/// One state of a store, whatever is committed meanwhile; cheap to clone.
+///
+/// Values that are replaced while it is open stay in memory. If they exceed [`crate::StoreOptions::snapshot_memory`],
+/// the oldest snapshots fail with [`crate::StoreError::SnapshotTooOld`]. A keyspace that is dropped is gone for
+/// snapshots, too.
+#[derive(Clone)]
+pub struct Snapshot(pub(crate) Arc<SnapshotInner>);
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Snapshot").field(&self.0.seq).finish()
+    }
+}
+
+impl Snapshot {
+    /// A key's value in this state.
+    ///
+    /// # Errors
+    /// When the medium fails, a page is damaged, the keyspace was dropped or the snapshot is too old.
+    pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.0.get(&keyspace.inner, key.as_ref())
+    }
+
+    /// Keys and values of a range, in order.
+    ///
+    /// # Errors
+    /// When the keyspace was dropped. The scan's items have further errors.
+    pub fn range<K: AsRef<[u8]>>(&self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> Result<Scan> {
+        self.scan(keyspace, Span::of(&range))
+    }
+
+    /// The same for the keys that start with `prefix`.
+    ///
+    /// # Errors
+    /// As [`Snapshot::range`].
+    pub fn prefix(&self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Result<Scan> {
+        self.scan(keyspace, Span::of_prefix(prefix.as_ref()))
+    }
+
+    pub(crate) fn scan(&self, keyspace: &Keyspace, span: Span) -> Result<Scan> {
+        self.0.shared.owns(&keyspace.inner)?;
+        keyspace.inner.exists()?;
+        Ok(Scan::new(Arc::clone(&self.0), Arc::clone(&keyspace.inner), span))
+    }
+
+    /// Names of the keyspaces in this state, in order.
+    ///
+    /// # Errors
+    /// When the medium fails or a page is damaged.
+    pub fn keyspaces(&self) -> Result<Vec<String>> {
+        Ok(catalog::list(&self.0)?.into_iter().map(|(name, _)| name).collect())
+    }
+}

@@ -1,0 +1,799 @@
+//! The store: opening and recovery, commits, and what keeps the log short.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hasher};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+use flashwise_block::output::{Access, OutputFile};
+use flashwise_block::{BlockDevice, BlockError, ByteSize, IoBuffer};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::batch::Batch;
+use crate::catalog;
+use crate::commit::{CommitQueue, Pending, Ticket};
+use crate::error::{Result, StoreError};
+use crate::faults::{Planted, is_planted};
+use crate::keyspace::{Keyspace, KeyspaceInner};
+use crate::log::{Log, scan};
+use crate::medium::{BLOCK, Cause, DeviceMedium, Disk, FileMedium, Medium};
+use crate::options::{Durability, LogForm, StoreOptions};
+use crate::snapshot::{Snapshot, SnapshotInner};
+use crate::stats::Stats;
+use crate::superblock::{Geometry, Superblock};
+use crate::transaction::{ReadSet, Transaction};
+use crate::tree::cache::{Cache, lock};
+use crate::tree::{CATALOG, Checker, Group, GroupUndo, PageLayout, Pages, TreeId, Writer, key_max, take_back};
+use crate::value::Value;
+use crate::versions::Versions;
+
+/// Shares of the log, in sixteenths. From the first on, each commit writes back some pages that hold the log's tail;
+/// beyond the second it waits until there is space. A group takes up to four sixteenths, so the log never overflows.
+const PACED_FROM: u64 = 9;
+const FORCED_FROM: u64 = 11;
+/// What forced write-back leaves of the log.
+const FORCED_TO: u64 = 7;
+/// The tail moves, with two writes of the superblock, when it frees this much.
+const TAIL_STEP: u64 = 1;
+const SIXTEENTHS: u64 = 16;
+/// Log blocks for which a paced commit writes back one batch of pages.
+const BLOCKS_PER_BATCH: u64 = 4;
+
+/// Keys that one commit of a drop removes.
+const DROPPED_TOGETHER: usize = 256;
+
+/// What the writer's lock protects.
+pub(crate) struct WriterState {
+    pub pages: Writer,
+    superblock: Superblock,
+    /// The superblock's copy that is known to be good.
+    copy: usize,
+    /// Blocks of the log that were used at the last commit.
+    used_before: u64,
+}
+
+/// What all handles share.
+pub(crate) struct Shared {
+    pub pages: Pages,
+    pub queue: Arc<CommitQueue<GroupUndo>>,
+    pub versions: Versions,
+    disk: Arc<Disk>,
+    log: Arc<Log>,
+    writer: Mutex<WriterState>,
+    keyspaces: Mutex<FxHashMap<String, Arc<KeyspaceInner>>>,
+    geometry: Geometry,
+    options: StoreOptions,
+    user_bytes: AtomicU64,
+    commits: AtomicU64,
+    conflicts: AtomicU64,
+    is_closed: AtomicBool,
+}
+
+/// An open store; its handles are used by many threads. Dropping the last of them, keyspaces and snapshots included,
+/// closes it, as [`Store::close`] does but for the errors.
+///
+/// ```
+/// use flashwise_store::{Store, StoreOptions};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// let store = Store::open(folder.path().join("app.store"), &StoreOptions::default())?;
+/// let pages = store.keyspace("pages")?;
+/// pages.put("index.html", "<p>Hello")?;
+/// let before = store.snapshot();
+/// pages.put("index.html", "<p>Goodbye")?;
+/// assert_eq!(before.get(&pages, "index.html")?.as_deref(), Some(b"<p>Hello".as_slice()));
+/// println!("{} bytes written per user byte", store.stats().host_write_amplification().unwrap_or_default());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Store {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What [`Store::check`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// Keyspaces.
+    pub keyspaces: u64,
+    /// Keys in them.
+    pub keys: u64,
+    /// Pages that are in use.
+    pub pages: u64,
+    /// Damage, each with its place; at most a hundred.
+    pub damage: Vec<String>,
+    /// Damage beyond those.
+    pub unlisted: u64,
+}
+
+impl Check {
+    /// Whether nothing is damaged.
+    pub fn is_sound(&self) -> bool {
+        self.damage.is_empty()
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Store").field(&self.shared.disk.name()).finish()
+    }
+}
+
+impl Store {
+    /// Opens the store in a file; creates it if it is missing and [`StoreOptions::create`] allows it. An existing file
+    /// that is not a store is refused and left as it is.
+    ///
+    /// # Errors
+    /// [`StoreError::NotAStore`], [`StoreError::InUse`]; when the medium fails or what recovery needs is damaged.
+    pub fn open(path: impl AsRef<Path>, options: &StoreOptions) -> Result<Self> {
+        let path = path.as_ref();
+        if options.create && !path.exists() {
+            create_file(path, &new_geometry(options)?)?;
+        }
+        Self::on(Box::new(FileMedium::open(path)?), options)
+    }
+
+    /// Opens the store on a block device.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_device(device: Box<dyn BlockDevice + Send>, options: &StoreOptions) -> Result<Self> {
+        Self::on(Box::new(DeviceMedium::new(device)?), options)
+    }
+
+    /// Creates a store on a block device. Whatever the device holds is lost.
+    ///
+    /// # Errors
+    /// When the options make no sense, the device is too small or fails.
+    pub fn create_device(device: Box<dyn BlockDevice + Send>, options: &StoreOptions) -> Result<Self> {
+        let medium: Box<dyn Medium> = Box::new(DeviceMedium::new(device)?);
+        let geometry = new_geometry(options)?;
+        let disk = Disk::new(medium);
+        disk.ensure(PageLayout::new(&geometry).area(2))?;
+        // The first copy last: until it is whole, the device is no store, or the one that it was.
+        Superblock::new(geometry).write(&disk, 0)?;
+        Self::start(disk, options)
+    }
+
+    fn on(medium: Box<dyn Medium>, options: &StoreOptions) -> Result<Self> {
+        Self::start(Disk::new(medium), options)
+    }
+
+    /// Recovery: superblock, log, a new epoch. No page is read but the maps and the catalog.
+    fn start(disk: Disk, options: &StoreOptions) -> Result<Self> {
+        let disk = Arc::new(disk);
+        let (mut superblock, mut copy) = Superblock::read(&disk)?;
+        let geometry = superblock.geometry;
+        let layout = PageLayout::new(&geometry);
+        if layout.area_bytes() > disk.max_transfer() {
+            let why = format!("it takes requests of up to {}, and a page needs {}", ByteSize(disk.max_transfer()),
+                ByteSize(layout.area_bytes()));
+            return Err(StoreError::NotAStore { place: disk.name(), why });
+        }
+        let mut found = scan(&disk, &superblock)?;
+        if let Some(block) = found.unfinished.take() {
+            let offset = geometry.ring_offset(found.next - 1);
+            disk.write(vec![(offset, IoBuffer::copy_of(&block), Cause::Log)], 1, "the log")?;
+        }
+        superblock.generation += 1;
+        if !is_planted(Planted::EpochKept) {
+            superblock.epoch += 1;
+            superblock.epoch_start = found.next;
+        }
+        superblock.durable = superblock.durable.max(found.next);
+        // Its flush also makes durable what the log's readers are about to see.
+        superblock.write(&disk, copy)?;
+        copy = 1 - copy;
+
+        let log = Arc::new(Log::new(Arc::clone(&disk), &superblock, &found));
+        let queue = Arc::new(CommitQueue::new(Arc::clone(&log)));
+        let cache = Cache::new(Arc::clone(&disk), Arc::clone(&log), Arc::clone(&queue), layout, options.clone());
+        let maps = cache.recover(std::mem::take(&mut found.groups), superblock.engine_word)?;
+        let pages = Pages::new(cache, superblock.epoch);
+        let writer = WriterState {
+            pages: Writer { maps, hint: 0, pages: pages.count_pages(maps).unwrap_or_default() },
+            superblock,
+            copy,
+            used_before: 0,
+        };
+        let shared = Shared {
+            pages,
+            queue,
+            versions: Versions::new(options.snapshot_memory),
+            disk,
+            log,
+            writer: Mutex::new(writer),
+            keyspaces: Mutex::default(),
+            geometry,
+            options: options.clone(),
+            user_bytes: AtomicU64::new(0),
+            commits: AtomicU64::new(0),
+            conflicts: AtomicU64::new(0),
+            is_closed: AtomicBool::new(false),
+        };
+        let store = Self { shared: Arc::new(shared) };
+        if maps == 0 {
+            store.shared.run(Durability::Synced, |group, _| group.create_store())?;
+        }
+        for tree in catalog::list_dropped(&SnapshotInner::open(&store.shared))? {
+            store.shared.finish_drop(tree)?;
+        }
+        Ok(store)
+    }
+
+    /// The keyspace of a name; created, durably, if it is missing. Names have 1 to 128 bytes.
+    ///
+    /// # Errors
+    /// As [`Store::commit`].
+    pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
+        match self.find_keyspace(name)? {
+            Some(found) => Ok(found),
+            None => self.create_keyspace(name),
+        }
+    }
+
+    /// The keyspace of a name, if it exists.
+    ///
+    /// # Errors
+    /// When the medium fails or a page is damaged.
+    pub fn find_keyspace(&self, name: &str) -> Result<Option<Keyspace>> {
+        catalog::check_name(name)?;
+        let shared = &self.shared;
+        if let Some(inner) = lock(&shared.keyspaces).get(name) {
+            return Ok(Some(Keyspace { shared: Arc::clone(shared), inner: Arc::clone(inner) }));
+        }
+        let entry = shared.get(&catalog::keyspace(shared.identity()), &catalog::key_of(name))?;
+        entry.map(|entry| Ok(self.handle(name, catalog::decode(&entry)?))).transpose()
+    }
+
+    fn handle(&self, name: &str, tree: TreeId) -> Keyspace {
+        let mut keyspaces = lock(&self.shared.keyspaces);
+        let inner = keyspaces.entry(name.to_owned()).or_insert_with(|| {
+            let is_dropped = AtomicBool::new(false);
+            Arc::new(KeyspaceInner { name: name.to_owned(), tree, store: self.shared.identity(), is_dropped })
+        });
+        Keyspace { shared: Arc::clone(&self.shared), inner: Arc::clone(inner) }
+    }
+
+    fn create_keyspace(&self, name: &str) -> Result<Keyspace> {
+        let shared = &self.shared;
+        let key = catalog::key_of(name);
+        let tree = OnceLock::new();
+        shared.run(Durability::Synced, |group, seq| {
+            if let Some(entry) = shared.pages.get(CATALOG, &key)? {
+                let _ = tree.set(catalog::decode(&entry)?);
+                return Ok(());
+            }
+            let next = shared.pages.get(CATALOG, catalog::NEXT)?.map_or(1, |entry| crate::bytes::get_u32(&entry, 0));
+            let too_many = || StoreError::Invalid("the store has had all keyspaces that can be numbered".to_owned());
+            let behind = next.checked_add(1).filter(|_| next > 0).ok_or_else(too_many)?;
+            let created = group.create_tree(next)?;
+            for (key, value) in [(catalog::NEXT, behind.to_le_bytes().to_vec()), (&key, catalog::encode(created))] {
+                group.put(CATALOG, key, &value, &mut |old| shared.note_old(seq, CATALOG, key, old))?;
+            }
+            let _ = tree.set(created);
+            Ok(())
+        })?;
+        match tree.get() {
+            Some(tree) => Ok(self.handle(name, *tree)),
+            None => Err(StoreError::Invalid("the keyspace was not created".to_owned())),
+        }
+    }
+
+    /// Names of all keyspaces, in order.
+    ///
+    /// # Errors
+    /// When the medium fails or a page is damaged.
+    pub fn keyspaces(&self) -> Result<Vec<String>> {
+        self.snapshot().keyspaces()
+    }
+
+    /// Removes a keyspace with all its keys; whether it existed. It is gone, durably, when the name is; its pages are
+    /// freed in parts, also after a crash. Its handles and scans fail from now on.
+    ///
+    /// # Errors
+    /// As [`Store::commit`].
+    pub fn drop_keyspace(&self, name: &str) -> Result<bool> {
+        let Some(keyspace) = self.find_keyspace(name)? else { return Ok(false) };
+        let (shared, tree) = (&self.shared, keyspace.inner.tree);
+        let key = catalog::key_of(name);
+        shared.run(Durability::Synced, |group, seq| {
+            let note = |key: &[u8], old| shared.note_old(seq, CATALOG, key, old);
+            group.remove(CATALOG, &key, &mut |old| note(&key, old))?;
+            let dropped = catalog::dropped_key_of(tree);
+            group.put(CATALOG, &dropped, &catalog::encode(tree), &mut |old| note(&dropped, old))
+        })?;
+        keyspace.inner.is_dropped.store(true, Ordering::Release);
+        lock(&shared.keyspaces).remove(name);
+        shared.finish_drop(tree)?;
+        Ok(true)
+    }
+
+    /// Commits a batch: all of it or nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::KeyTooLong`], [`StoreError::BatchTooLarge`], [`StoreError::Full`]; when the medium fails. After any
+    /// of these the store is as before, and goes on. [`StoreError::Poisoned`] after a failed flush: what is durable is
+    /// unknown until the store is opened again.
+    pub fn commit(&self, batch: Batch, until: Durability) -> Result<()> {
+        self.shared.commit(batch, until, None)
+    }
+
+    /// Makes all earlier commits durable.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub fn sync(&self) -> Result<()> {
+        self.shared.sync()
+    }
+
+    /// The newest committed state, as it is now, whatever comes later.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot(SnapshotInner::open(&self.shared))
+    }
+
+    /// Starts a transaction.
+    pub fn transaction(&self) -> Transaction {
+        Transaction::new(&self.shared)
+    }
+
+    /// Writes all dirty pages, so that a restart reads hardly any log, and gives unused space back to the medium.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub fn checkpoint(&self) -> Result<()> {
+        let mut writer = self.shared.lock_writer()?;
+        self.shared.checkpoint(&mut writer)
+    }
+
+    /// Merges pages that deletes have left half empty, and gives all unused space back to the medium. Reads and commits
+    /// go on meanwhile.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub fn compact(&self) -> Result<()> {
+        for (_, tree) in catalog::list(&SnapshotInner::open(&self.shared))? {
+            self.shared.compact(tree)?;
+        }
+        self.checkpoint()
+    }
+
+    /// Reads every page and compares all of them. Commits wait meanwhile.
+    ///
+    /// # Errors
+    /// When it cannot start; damage is in the result.
+    pub fn check(&self) -> Result<Check> {
+        self.shared.check()
+    }
+
+    /// What the store has done, and its size.
+    pub fn stats(&self) -> Stats {
+        self.shared.stats()
+    }
+
+    /// Writes all dirty pages and closes the store, for all its handles.
+    ///
+    /// # Errors
+    /// When the medium fails. Commits that were synced are safe nevertheless.
+    pub fn close(self) -> Result<()> {
+        self.shared.close()
+    }
+}
+
+/// The geometry of a new store.
+fn new_geometry(options: &StoreOptions) -> Result<Geometry> {
+    let random = || std::hash::RandomState::new().build_hasher().finish();
+    let identity = options.identity.unwrap_or_else(random);
+    let is_packed = options.log_form == LogForm::Packed;
+    Geometry::new(identity, options.page, options.segment, options.log, is_packed)
+}
+
+/// Writes an empty store: superblocks, and a log whose blocks were written once. The file has its name when all of it is
+/// on the medium.
+fn create_file(path: &Path, geometry: &Geometry) -> Result<()> {
+    let failed = |error: std::io::Error| StoreError::Io {
+        what: "creating the store".to_owned(),
+        source: BlockError::os(path.display().to_string(), &error),
+    };
+    let mut output = OutputFile::create(path, Access::Usual).map_err(failed)?;
+    let superblock = Superblock::new(*geometry).encode();
+    let file = output.file();
+    let zeros = vec![0; 1 << 20];
+    let mut left = geometry.area_start;
+    while left > 0 {
+        let length = left.min(zeros.len() as u64);
+        file.write_all(&zeros[..length as usize]).map_err(failed)?;
+        left -= length;
+    }
+    file.seek(SeekFrom::Start(0)).map_err(failed)?;
+    file.write_all(&superblock).and_then(|()| file.write_all(&superblock)).map_err(failed)?;
+    match output.publish() {
+        Ok(_) => Ok(()),
+        // Another process was faster; opening it shows whose it is.
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+impl Shared {
+    /// The longest batch, in the log.
+    pub(crate) fn batch_max(&self) -> u64 {
+        self.log.group_max()
+    }
+
+    pub(crate) fn identity(&self) -> u64 {
+        self.geometry.seed
+    }
+
+    /// Refuses a handle of another store.
+    pub(crate) fn owns(&self, keyspace: &KeyspaceInner) -> Result<()> {
+        match keyspace.store == self.identity() {
+            true => Ok(()),
+            false => Err(StoreError::Invalid(format!("keyspace '{}' belongs to another store", keyspace.name))),
+        }
+    }
+
+    pub(crate) fn get(&self, keyspace: &KeyspaceInner, key: &[u8]) -> Result<Option<Value>> {
+        keyspace.exists()?;
+        let newest = self.pages.get(keyspace.tree, key)?;
+        let replaced = self.versions.newest(keyspace.tree.number, key, || self.queue.visible());
+        Ok(replaced.unwrap_or(newest))
+    }
+
+    fn note_old(&self, seq: u64, tree: TreeId, key: &[u8], old: Option<Value>) -> Result<()> {
+        self.versions.replace(seq, (tree.number, key.to_vec()), old);
+        Ok(())
+    }
+
+    /// The writer's lock; commits whose log write has failed are taken back first.
+    fn lock_writer(&self) -> Result<MutexGuard<'_, WriterState>> {
+        let mut writer = lock(&self.writer);
+        if let Some((error, unwritten)) = self.queue.failed() {
+            self.resolve(&mut writer, &error, unwritten);
+        }
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(StoreError::Invalid("the store is closed; open it again".to_owned()));
+        }
+        self.disk.healthy()?;
+        Ok(writer)
+    }
+
+    /// After a failed write of the log: takes its commits back, and goes on in a new epoch, so that no block of the
+    /// failed write counts. Where that is impossible, the store is poisoned.
+    fn resolve(&self, writer: &mut WriterState, error: &StoreError, unwritten: Vec<Pending<GroupUndo>>) {
+        let is_lost = self.queue.visible() > self.log.written_seq();
+        let is_hopeless = self.disk.healthy().is_err() || is_lost || self.geometry.is_packed;
+        let mut tickets: Vec<Ticket> = Vec::new();
+        for Pending { seq, ticket, undo, .. } in unwritten {
+            if !is_hopeless {
+                take_back(&self.pages, &mut writer.pages, undo);
+                self.versions.take_back(seq);
+            }
+            tickets.push(ticket);
+        }
+        if !is_hopeless {
+            self.log.forget_after(self.log.written_seq());
+        }
+        let goes_on = !is_hopeless && self.start_epoch(writer).is_ok();
+        if !goes_on {
+            self.disk.poison(error);
+        }
+        for ticket in tickets {
+            let _ = ticket.set(Err(error.clone()));
+        }
+        self.queue.resolved((!goes_on).then_some(error));
+    }
+
+    fn start_epoch(&self, writer: &mut WriterState) -> Result<()> {
+        let mut superblock = writer.superblock;
+        superblock.generation += 1;
+        superblock.epoch += 1;
+        superblock.epoch_start = self.log.next_block();
+        superblock.write(&self.disk, writer.copy)?;
+        (writer.superblock, writer.copy) = (superblock, 1 - writer.copy);
+        self.log.start_epoch(superblock.epoch);
+        Ok(())
+    }
+
+    /// Runs changes as one group. Without changes nothing is committed.
+    fn run(&self, until: Durability, changes: impl FnOnce(&mut Group<'_>, u64) -> Result<()>) -> Result<()> {
+        let mut writer = self.lock_writer()?;
+        self.make_space(&mut writer)?;
+        let ticket = self.apply(&mut writer, until, changes)?;
+        drop(writer);
+        self.wait(ticket, until)
+    }
+
+    /// Applies a group and appends it to the log. After an error the pages are as before.
+    fn apply(
+        &self,
+        writer: &mut WriterState,
+        until: Durability,
+        changes: impl FnOnce(&mut Group<'_>, u64) -> Result<()>,
+    ) -> Result<Option<Ticket>> {
+        let seq = self.log.appended_seq() + 1;
+        let mut group = Group::new(&self.pages, &mut writer.pages, seq);
+        if let Err(error) = changes(&mut group, seq) {
+            drop(group);
+            self.versions.take_back(seq);
+            return Err(error);
+        }
+        let (records, undo) = group.finish();
+        if records.is_empty() {
+            return Ok(None);
+        }
+        if let Err(error) = self.log.append(seq, &records) {
+            take_back(&self.pages, &mut writer.pages, undo);
+            self.versions.take_back(seq);
+            return Err(error);
+        }
+        let ticket = Ticket::default();
+        self.queue.push(Pending { seq, level: until, ticket: Arc::clone(&ticket), undo });
+        Ok(Some(ticket))
+    }
+
+    /// Waits until a commit has reached its level; one that changes nothing, until all before it have.
+    fn wait(&self, ticket: Option<Ticket>, until: Durability) -> Result<()> {
+        let Some(ticket) = ticket else {
+            return match until {
+                Durability::Buffered => Ok(()),
+                Durability::Flushed | Durability::Synced if self.log.synced_seq() == self.log.appended_seq() => Ok(()),
+                Durability::Flushed | Durability::Synced => self.sync(),
+            };
+        };
+        let done = loop {
+            match self.queue.wait(&ticket) {
+                Some(done) => break done,
+                None => drop(self.lock_writer()),
+            }
+        };
+        self.versions.purge(self.queue.visible());
+        if done.is_ok() && self.log.waiting_bytes() as u64 > self.options.buffer.0 {
+            // A failure ends a later commit, or poisons the store: this one was to be buffered only.
+            let _ = self.queue.write_out();
+        }
+        done
+    }
+
+    /// Refuses what cannot be stored.
+    fn check_batch(&self, batch: &Batch) -> Result<()> {
+        let max = key_max(self.geometry.page_bytes as usize);
+        for ((_, key), operation) in &batch.operations {
+            self.owns(&operation.keyspace)?;
+            operation.keyspace.exists()?;
+            if key.len() > max {
+                let page = ByteSize(self.geometry.page_bytes);
+                return Err(StoreError::KeyTooLong { length: key.len(), page, max });
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn commit(&self, batch: Batch, until: Durability, reads: Option<&ReadSet>) -> Result<()> {
+        self.check_batch(&batch)?;
+        let keys = batch.operations.iter().map(|((_, key), operation)| (operation.keyspace.tree, key.as_slice()));
+        self.pages.prefetch(keys);
+        let mut writer = self.lock_writer()?;
+        self.make_space(&mut writer)?;
+        if let Some(reads) = reads
+            && reads.is_changed(self)?
+        {
+            self.conflicts.fetch_add(1, Ordering::Relaxed);
+            return Err(StoreError::Conflict);
+        }
+        // A keyspace may have been dropped since the check; its root may belong to something else by now.
+        self.check_batch(&batch)?;
+        let mut user_bytes = 0;
+        let ticket = self.apply(&mut writer, until, |group, seq| {
+            for ((_, key), operation) in &batch.operations {
+                let tree = operation.keyspace.tree;
+                let note = &mut |old| self.note_old(seq, tree, key, old);
+                user_bytes += key.len() as u64;
+                match &operation.value {
+                    Some(value) => {
+                        user_bytes += value.len() as u64;
+                        group.put(tree, key, value, note)?;
+                    }
+                    None => _ = group.remove(tree, key, note)?,
+                }
+            }
+            Ok(())
+        })?;
+        drop(writer);
+        self.wait(ticket, until)?;
+        self.user_bytes.fetch_add(user_bytes, Ordering::Relaxed);
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.disk.healthy()?;
+        if let Err(error) = self.queue.sync_to(self.log.appended_seq()) {
+            // Takes back what was not written.
+            drop(self.lock_writer());
+            return Err(error);
+        }
+        self.versions.purge(self.queue.visible());
+        Ok(())
+    }
+
+    // The log's space.
+
+    /// Keeps the log short: writes back pages that hold its tail.
+    fn make_space(&self, writer: &mut WriterState) -> Result<()> {
+        let (ring, used) = (self.log.ring_blocks(), self.log.used_blocks());
+        let share = |sixteenths: u64| ring * sixteenths / SIXTEENTHS;
+        let grown = used.saturating_sub(writer.used_before);
+        if used > share(FORCED_FROM) {
+            self.queue.sync_to(self.log.appended_seq())?;
+            if let Some(seq) = self.log.seq_behind(share(FORCED_TO)) {
+                self.pages.cache.write_older_than(seq)?;
+            }
+            self.move_tail(writer, 1)?;
+            if self.log.used_blocks() > share(FORCED_FROM) {
+                let why = "the log has no space, and the pages that need it cannot be written; close the store and \
+                           open it again";
+                return Err(StoreError::Invalid(why.to_owned()));
+            }
+        } else if used > share(PACED_FROM) {
+            if let Some(seq) = self.log.seq_behind(share(FORCED_TO)) {
+                for _ in 0..1 + grown / BLOCKS_PER_BATCH {
+                    if self.pages.cache.write_some_older_than(seq)? == 0 {
+                        break;
+                    }
+                }
+            }
+            self.move_tail(writer, share(TAIL_STEP).max(1))?;
+        }
+        writer.used_before = self.log.used_blocks();
+        Ok(())
+    }
+
+    /// Frees the log's blocks that no page needs, if there are at least `least`.
+    fn move_tail(&self, writer: &mut WriterState, least: u64) -> Result<()> {
+        let cache = &self.pages.cache;
+        cache.settle(&mut lock(&cache.write_back));
+        let oldest = lock(&cache.ledger).oldest();
+        let tail = self.log.block_of(oldest);
+        if tail < writer.superblock.tail + least {
+            return Ok(());
+        }
+        // The number of maps and the last sequence number are those of what was appended: it has to be durable.
+        self.queue.sync_to(self.log.appended_seq())?;
+        let mut superblock = writer.superblock;
+        superblock.generation += 1;
+        superblock.engine_word = writer.pages.maps;
+        self.log.describe(&mut superblock, tail);
+        superblock.write(&self.disk, writer.copy)?;
+        (writer.superblock, writer.copy) = (superblock, 1 - writer.copy);
+        self.log.free_to(tail);
+        Ok(())
+    }
+
+    /// Everything into the pages, and unused space back to the medium.
+    fn checkpoint(&self, writer: &mut WriterState) -> Result<()> {
+        let appended = self.log.appended_seq();
+        self.queue.sync_to(appended)?;
+        let cache = &self.pages.cache;
+        cache.write_older_than(appended)?;
+        self.move_tail(writer, 1)?;
+        cache.give_back(&mut lock(&cache.write_back))
+    }
+
+    fn close(&self) -> Result<()> {
+        let closed = self.lock_writer().and_then(|mut writer| {
+            let done = self.checkpoint(&mut writer);
+            self.is_closed.store(true, Ordering::Release);
+            done
+        });
+        self.is_closed.store(true, Ordering::Release);
+        closed
+    }
+
+    // Keyspaces, compaction, check.
+
+    /// Frees the pages of a dropped keyspace, a part at a time.
+    fn finish_drop(&self, tree: TreeId) -> Result<()> {
+        loop {
+            let mut is_empty = false;
+            self.run(Durability::Buffered, |group, seq| {
+                let leaf = self.pages.copy_leaf(tree, crate::tree::Target::At(b""))?;
+                let keys: Vec<_> = leaf.into_iter().flat_map(|leaf| leaf.records).map(|record| record.0).collect();
+                is_empty = keys.is_empty();
+                for key in keys.iter().take(DROPPED_TOGETHER) {
+                    group.remove(tree, key, &mut |_| Ok(()))?;
+                }
+                if is_empty {
+                    group.drop_root(tree)?;
+                    let key = catalog::dropped_key_of(tree);
+                    group.remove(CATALOG, &key, &mut |old| self.note_old(seq, CATALOG, &key, old))?;
+                }
+                Ok(())
+            })?;
+            if is_empty {
+                return self.sync();
+            }
+        }
+    }
+
+    /// Merges neighbours all along a tree, one commit a page.
+    fn compact(&self, tree: TreeId) -> Result<()> {
+        let mut key = Vec::new();
+        loop {
+            let mut is_merged = false;
+            self.run(Durability::Buffered, |group, _| {
+                is_merged = group.compact_at(tree, &key)?;
+                Ok(())
+            })?;
+            if is_merged {
+                continue;
+            }
+            match self.pages.leaf_end(tree, &key)? {
+                Some(end) => key = end,
+                None => return self.sync(),
+            }
+        }
+    }
+
+    fn check(self: &Arc<Self>) -> Result<Check> {
+        let writer = self.lock_writer()?;
+        self.queue.sync_to(self.log.appended_seq())?;
+        let mut checker = Checker::new(&self.pages);
+        for copy in Superblock::damaged_copies(&self.disk)? {
+            let place = format!("{}: superblock {copy}", self.disk.name());
+            let what = "it is damaged; the other copy is good, and the next opening writes both";
+            checker.findings.add(StoreError::corrupt(place, what).to_string());
+        }
+        checker.tree(CATALOG);
+        let keys_before = checker.findings.keys;
+        let snapshot = SnapshotInner::open(self);
+        let mut keyspaces = 0;
+        let listed = catalog::list(&snapshot).and_then(|found| Ok((found, catalog::list_dropped(&snapshot)?)));
+        match listed {
+            Ok((found, dropped)) => {
+                keyspaces = found.len() as u64;
+                found.into_iter().map(|found| found.1).chain(dropped).for_each(|tree| checker.tree(tree));
+                checker.maps(writer.pages.maps);
+            }
+            Err(error) => checker.findings.add(error.to_string()),
+        }
+        let findings = checker.findings;
+        let (keys, pages) = (findings.keys - keys_before, findings.pages);
+        Ok(Check { keyspaces, keys, pages, damage: findings.damage, unlisted: findings.unlisted })
+    }
+
+    fn stats(&self) -> Stats {
+        let cache = &self.pages.cache;
+        let (cached, dirty) = cache.counts();
+        let pages = lock(&self.writer).pages.pages;
+        let back = lock(&cache.write_back);
+        Stats {
+            user_bytes: ByteSize(self.user_bytes.load(Ordering::Relaxed)),
+            commits: self.commits.load(Ordering::Relaxed),
+            conflicts: self.conflicts.load(Ordering::Relaxed),
+            io: self.disk.stats(),
+            delta_writes: back.delta_writes,
+            image_writes: back.image_writes,
+            delta_threshold: back.threshold(),
+            pages,
+            page_bytes: ByteSize(self.geometry.page_bytes),
+            cached_pages: cached as u64,
+            dirty_pages: dirty as u64,
+            log_used: ByteSize(self.log.used_blocks() * BLOCK),
+            snapshot_bytes: self.versions.bytes(),
+            device: self.disk.counters(),
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if !self.is_closed.load(Ordering::Acquire) {
+            // Errors have nobody to go to; what was synced is in the log.
+            let _ = self.close();
+        }
+    }
+}

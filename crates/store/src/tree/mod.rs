@@ -1,0 +1,268 @@
+//! The B⁻-tree: a B+-tree whose pages have two fixed slots and two delta blocks each, with a redo log.
+//!
+//! ```text
+//!   get, scan ─▶ descent (one latch at a time, fences) ─▶ Cache ─▶ frame ─┐
+//!   batch ─▶ Group: change(page) = log record + the same change in the frame ─▶ log ─▶ commit queue
+//!                                                                        └─▶ write-back: delta or image ─▶ Disk
+//! ```
+//!
+//! | file | content |
+//! |---|---|
+//! | `mod.rs` | descent and reads |
+//! | `group.rs` | a batch's changes: put, remove, split, merge, allocate, free |
+//! | `overflow.rs` | values in chains of pages |
+//! | `record.rs` | log records |
+//! | `page.rs`, `image.rs` | a page in memory, and on the medium |
+//! | `frame.rs`, `cache.rs`, `ledger.rs`, `write_back.rs` | frames, loading and redo, what the log is needed for, writing |
+//! | `undo.rs` | a batch that failed is taken back |
+//! | `check.rs` | everything is read and compared |
+//!
+//! **Readers during writes.** There is one writer at a time. It changes one page at a time under that page's latch, so
+//! a reader sees each page whole. It may come to a page by a reference that is out of date. A page that belongs to the
+//! tree and whose fences contain the key is the right one however it was reached: the writer makes a new page before it
+//! cuts the old one, and it copies a page's keys to a neighbour before it frees the page. A page that does not serve the
+//! key sends the reader back to the root. Freed pages are known as such in memory, so no old image of one is read.
+//! Levels fall on the way down, so no cycle of references can trap a reader.
+//!
+//! What a reader may see is decided above, by sequence numbers: a batch's old values are in the version store before the
+//! first page changes.
+
+pub(crate) mod cache;
+mod check;
+mod frame;
+mod group;
+mod image;
+mod ledger;
+mod overflow;
+mod page;
+mod record;
+mod undo;
+mod write_back;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use self::cache::Cache;
+use self::frame::Frame;
+pub(crate) use self::group::{Group, Writer, take_back};
+use self::image::PageId;
+pub(crate) use self::image::PageLayout;
+use self::overflow::Reference;
+use self::page::{Kind, PageRef, Stored};
+pub(crate) use self::page::key_max;
+pub(crate) use self::undo::GroupUndo;
+use crate::error::Result;
+use crate::value::Value;
+
+pub(crate) use self::check::Checker;
+
+/// A tree: its number, which its pages have, and its root, which never moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct TreeId {
+    pub number: u32,
+    pub root: PageId,
+}
+
+/// The tree of keyspaces.
+pub(crate) const CATALOG: TreeId = TreeId { number: 0, root: 1 };
+
+/// Which leaf is looked for.
+#[derive(Clone, Copy)]
+pub(crate) enum Target<'a> {
+    /// That of a key.
+    At(&'a [u8]),
+    /// That of the keys just below a bound, or of the last keys.
+    Below(Option<&'a [u8]>),
+}
+
+impl Target<'_> {
+    fn is_served(self, page: PageRef<'_>, tree: u32) -> bool {
+        match self {
+            Self::At(key) => page.serves(tree, key),
+            Self::Below(bound) => page.serves_below(tree, bound),
+        }
+    }
+
+    fn child(self, page: PageRef<'_>) -> usize {
+        match self {
+            Self::At(key) => page.child_index(key),
+            Self::Below(bound) => page.child_index_below(bound),
+        }
+    }
+}
+
+/// The pages of all trees of a store.
+pub(crate) struct Pages {
+    pub cache: Cache,
+    /// Odd while the writer changes several pages that belong together.
+    structure: AtomicU64,
+    /// Distinguishes values in overflow pages.
+    stamp: AtomicU64,
+}
+
+/// Where a descent ended.
+enum Step<R> {
+    Wrong,
+    Down(PageId, u8),
+    Here(R),
+}
+
+/// A leaf's records, copied.
+pub(crate) struct LeafCopy {
+    pub records: Vec<(Vec<u8>, Item)>,
+    pub low: Vec<u8>,
+    pub high: Option<Vec<u8>>,
+}
+
+/// A value that was copied from a leaf.
+#[derive(Clone)]
+pub(crate) enum Item {
+    Value(Value),
+    Reference(Reference),
+}
+
+/// Descents of one lookup that may fail although the structure rests: then a page's references are wrong.
+const FAILED_DESCENTS_MAX: u32 = 3;
+
+impl Pages {
+    /// `epoch` makes the stamps of this opening different from those of all others.
+    pub(crate) fn new(cache: Cache, epoch: u64) -> Self {
+        Self { cache, structure: AtomicU64::new(0), stamp: AtomicU64::new(epoch << 40) }
+    }
+
+    /// Changes of several pages begin or end.
+    pub(crate) fn restructure(&self) {
+        self.structure.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Finds a leaf and reads it; `None` if the tree does not exist any more.
+    fn find<R>(&self, tree: TreeId, target: Target<'_>, read: impl Fn(PageRef<'_>) -> R) -> Result<Option<R>> {
+        let mut failed = 0;
+        loop {
+            let before = self.structure.load(Ordering::Acquire);
+            match self.descend(tree, target, &read)? {
+                Ok(found) => return Ok(Some(found)),
+                Err(page) => {
+                    let rests = before.is_multiple_of(2) && self.structure.load(Ordering::Acquire) == before;
+                    if page == tree.root {
+                        return Ok(None);
+                    }
+                    failed = if rests { failed + 1 } else { 0 };
+                    if failed >= FAILED_DESCENTS_MAX {
+                        return Err(self.cache.damaged(page, "another page refers to it wrongly"));
+                    }
+                    std::thread::yield_now();
+                }
+            }
+        }
+    }
+
+    /// One descent; the page that does not serve the key, if there is one.
+    fn descend<R>(
+        &self,
+        tree: TreeId,
+        target: Target<'_>,
+        read: &impl Fn(PageRef<'_>) -> R,
+    ) -> Result<Result<R, PageId>> {
+        let (mut id, mut level) = (tree.root, None);
+        loop {
+            let frame = self.cache.get(id)?;
+            let step = frame.read(|page| {
+                let page = page.view();
+                if !target.is_served(page, tree.number) || level.is_some_and(|level| page.level() != level) {
+                    return Step::Wrong;
+                }
+                match page.kind() {
+                    Kind::Leaf => Step::Here(read(page)),
+                    _ => Step::Down(page.child(target.child(page)), page.level() - 1),
+                }
+            })?;
+            match step {
+                Step::Here(found) => return Ok(Ok(found)),
+                Step::Wrong => return Ok(Err(id)),
+                Step::Down(child, below) => (id, level) = (child, Some(below)),
+            }
+        }
+    }
+
+    /// A key's value in the newest state.
+    pub(crate) fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Value>> {
+        let mut last = None;
+        loop {
+            let found = self.find(tree, Target::At(key), |page| {
+                let index = page.find(key).ok()?;
+                Some(Item::of(page.value(index)))
+            })?;
+            match found.flatten() {
+                None => return Ok(None),
+                Some(Item::Value(value)) => return Ok(Some(value)),
+                Some(Item::Reference(reference)) => {
+                    if let Some(value) = self.read_chain(tree, reference)? {
+                        return Ok(Some(value));
+                    }
+                    // The value was replaced meanwhile, or else the same reference stays.
+                    if last.replace(reference) == Some(reference) {
+                        return Err(self.cache.damaged(reference.first, "it does not have the value that a key refers to"));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Copies a leaf; `None` if the tree does not exist any more.
+    pub(crate) fn copy_leaf(&self, tree: TreeId, target: Target<'_>) -> Result<Option<LeafCopy>> {
+        self.find(tree, target, |page| {
+            let bytes: Arc<[u8]> = page.0.into();
+            let item = |index: usize| match page.value(index) {
+                Stored::Inline(_) => Item::Value(Value::part(Arc::clone(&bytes), page.value_range(index))),
+                stored => Item::of(stored),
+            };
+            let records = (0..page.count()).map(|index| (page.key(index), item(index))).collect();
+            LeafCopy { records, low: page.low().to_vec(), high: page.high().map(<[u8]>::to_vec) }
+        })
+    }
+
+    /// Loads the leaves of keys, several at once, so that a batch does not wait for one after the other. Only a hint.
+    pub(crate) fn prefetch<'a>(&self, keys: impl Iterator<Item = (TreeId, &'a [u8])>) {
+        let most = self.cache.options.cache.0 as usize / self.cache.layout.page_bytes / 4;
+        let mut missing: Vec<PageId> = Vec::new();
+        for (tree, key) in keys {
+            if let Some(page) = self.missing_leaf(tree, key)
+                && missing.last() != Some(&page)
+            {
+                missing.push(page);
+            }
+            if missing.len() >= most {
+                break;
+            }
+        }
+        if missing.len() > 1 {
+            self.cache.prefetch(&missing);
+        }
+    }
+
+    /// The leaf of a key, if it is not in the cache while its parent is.
+    fn missing_leaf(&self, tree: TreeId, key: &[u8]) -> Option<PageId> {
+        let mut id = tree.root;
+        loop {
+            let Some(frame) = self.cache.cached(id) else { return Some(id) };
+            let child = frame.read(|page| {
+                let page = page.view();
+                (page.kind() == Kind::Inner && page.serves(tree.number, key)).then(|| page.child(page.child_index(key)))
+            });
+            id = child.ok().flatten()?;
+        }
+    }
+}
+
+impl Item {
+    fn of(stored: Stored<'_>) -> Self {
+        match stored {
+            Stored::Inline(bytes) => Self::Value(Value::copy_of(bytes)),
+            Stored::Overflow(bytes) => Self::Reference(Reference::decode(bytes)),
+        }
+    }
+}
+
+/// A frame and the index of the child that the path goes through.
+type PathStep = (Arc<Frame>, usize);
