@@ -6,7 +6,10 @@
 //! nothing that was never committed. Then the history goes on from there, recovery included, and is cut again.
 
 mod drive;
+mod failures;
 mod history;
+mod model;
+mod threads;
 
 use self::drive::{Bytes, Kept, Random, Record, locked};
 use self::history::{Content, History, content, create, open, options};
@@ -68,12 +71,18 @@ fn cut_in_a_row(
     Ok(())
 }
 
+/// The seed of one history that is to be run again, from `FLASHWISE_STORE_SEED`.
+fn replayed() -> Option<u64> {
+    let seed = std::env::var("FLASHWISE_STORE_SEED").ok()?;
+    u64::from_str_radix(seed.trim_start_matches("0x"), 16).ok()
+}
+
 /// Runs histories until there were `wanted` cuts: at every event of each, and in rows behind.
 fn cut_everywhere(seed: u64, wanted: usize, step: u64) -> Result<usize, Failure> {
     let mut cuts = 0;
     let mut random = Random(seed);
     while cuts < wanted {
-        let own_seed = random.next();
+        let own_seed = replayed().unwrap_or_else(|| random.next());
         let mut own = Random(own_seed);
         let options = options(&mut own);
         let (store, control) = create(&options);

@@ -9,7 +9,8 @@
 //! - **Sparse** (for drives that compress): a write pads its last block with zeros, and the next one starts with a fresh
 //!   block. A record goes to flash once.
 //! - **Packed**: writes share blocks. The unfinished block holds acknowledged groups and is never written over itself:
-//!   its versions go to two tail blocks in turn, and to the ring when it is full.
+//!   its versions go to the one of two tail blocks that does not have the last durable one, and to the ring when it is
+//!   full.
 //!
 //! The ring was written once when the store was created: on a file system the first write to a block of a file changes
 //! the file's own data as well, which costs more than the log saves.
@@ -49,7 +50,10 @@ struct State {
     /// Payload of the unfinished block, and its first start.
     part: Vec<u8>,
     part_first: u16,
+    /// The tail block that the next unfinished block goes to: the one without the last durable version.
     turn: bool,
+    /// Whether that tail block has a version that is not durable.
+    is_turn_used: bool,
     /// The block from which a restart would read, and the end of what is durable.
     tail: u64,
     durable: u64,
@@ -88,6 +92,7 @@ impl Log {
             part: Vec::new(),
             part_first: NO_START,
             turn: false,
+            is_turn_used: false,
             tail: superblock.tail,
             durable: scan.next,
             epoch: superblock.epoch,
@@ -186,6 +191,7 @@ impl Log {
         let mut state = self.state();
         state.synced_seq = state.synced_seq.max(written);
         state.durable = state.durable.max(next);
+        state.turn ^= std::mem::take(&mut state.is_turn_used);
         Ok(())
     }
 
@@ -260,7 +266,7 @@ impl Log {
             _ => NO_START,
         };
         state.next = taken.first_block + whole.div_ceil(PAYLOAD) as u64;
-        state.turn ^= unfinished > 0;
+        state.is_turn_used |= unfinished > 0;
         state.written_seq = taken.last_seq;
     }
 
@@ -309,11 +315,6 @@ impl Log {
     /// Number of the next block, for a superblock that names a new epoch. A packed log's unfinished block is closed.
     pub(crate) fn next_block(&self) -> u64 {
         self.state().next
-    }
-
-    /// Whether the log has an unfinished block with groups in it.
-    pub(crate) fn has_part(&self) -> bool {
-        !self.state().part.is_empty()
     }
 }
 
