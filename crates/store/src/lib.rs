@@ -69,6 +69,7 @@ mod keyspace;
 mod log;
 mod medium;
 mod options;
+mod reserve;
 mod scan;
 mod snapshot;
 mod stats;

@@ -103,9 +103,10 @@ impl Scan {
             span.low = leaf.low.max(span.low);
             self.rest.high = Some(span.low.clone());
         }
-        let records = leaf.records.into_iter().filter(|(key, _)| {
-            *key >= span.low && span.high.as_ref().is_none_or(|high| key < high)
-        });
+        let records = leaf
+            .records
+            .into_iter()
+            .filter(|(key, _)| *key >= span.low && span.high.as_ref().is_none_or(|high| key < high));
         self.overlay(records.collect(), &span)
     }
 

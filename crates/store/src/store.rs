@@ -153,6 +153,9 @@ impl Store {
         let geometry = new_geometry(options)?;
         let disk = Disk::new(medium);
         disk.ensure(PageLayout::new(&geometry).area(2))?;
+        let reserve = crate::reserve::blocks(&geometry);
+        let writes = reserve.into_iter().map(|(offset, block)| (offset, block, Cause::Superblock));
+        disk.write(writes.collect(), 16, "the reserve")?;
         // The first copy last: until it is whole, the device is no store, or the one that it was.
         Superblock::new(geometry).write(&disk, 0)?;
         Self::start(disk, options)
@@ -169,8 +172,11 @@ impl Store {
         let geometry = superblock.geometry;
         let layout = PageLayout::new(&geometry);
         if layout.area_bytes() > disk.max_transfer() {
-            let why = format!("it takes requests of up to {}, and a page needs {}", ByteSize(disk.max_transfer()),
-                ByteSize(layout.area_bytes()));
+            let why = format!(
+                "it takes requests of up to {}, and a page needs {}",
+                ByteSize(disk.max_transfer()),
+                ByteSize(layout.area_bytes())
+            );
             return Err(StoreError::NotAStore { place: disk.name(), why });
         }
         let mut found = scan(&disk, &superblock)?;
@@ -190,7 +196,7 @@ impl Store {
 
         let log = Arc::new(Log::new(Arc::clone(&disk), &superblock, &found));
         let queue = Arc::new(CommitQueue::new(Arc::clone(&log)));
-        let cache = Cache::new(Arc::clone(&disk), Arc::clone(&log), Arc::clone(&queue), layout, options.clone());
+        let cache = Cache::new(Arc::clone(&disk), Arc::clone(&log), Arc::clone(&queue), &geometry, options.clone());
         let maps = cache.recover(std::mem::take(&mut found.groups), superblock.engine_word)?;
         let pages = Pages::new(cache, superblock.epoch);
         let writer = WriterState {
@@ -408,6 +414,10 @@ fn create_file(path: &Path, geometry: &Geometry) -> Result<()> {
         file.write_all(&zeros[..length as usize]).map_err(failed)?;
         left -= length;
     }
+    file.seek(SeekFrom::Start(geometry.reserve_offset())).map_err(failed)?;
+    for (_, block) in crate::reserve::blocks(geometry) {
+        file.write_all(&block).map_err(failed)?;
+    }
     file.seek(SeekFrom::Start(0)).map_err(failed)?;
     file.write_all(&superblock).and_then(|()| file.write_all(&superblock)).map_err(failed)?;
     match output.publish() {
@@ -476,6 +486,9 @@ impl Shared {
         }
         if !is_hopeless {
             self.log.forget_after(self.log.written_seq());
+        }
+        if error.is_full() {
+            self.pages.cache.reserve.release();
         }
         let goes_on = !is_hopeless && self.start_epoch(writer).is_ok();
         if !goes_on {
@@ -577,6 +590,9 @@ impl Shared {
         let keys = batch.operations.iter().map(|((_, key), operation)| (operation.keyspace.tree, key.as_slice()));
         self.pages.prefetch(keys);
         let mut writer = self.lock_writer()?;
+        if batch.operations.values().any(|operation| operation.value.is_some()) {
+            self.restore_reserve(&mut writer)?;
+        }
         self.make_space(&mut writer)?;
         if let Some(reads) = reads
             && reads.is_changed(self)?
@@ -609,6 +625,17 @@ impl Shared {
         Ok(())
     }
 
+    /// After the medium was full: what deletes have freed becomes space, and the reserve is written again before
+    /// anything else may take it.
+    fn restore_reserve(&self, writer: &mut WriterState) -> Result<()> {
+        let reserve = &self.pages.cache.reserve;
+        if !reserve.is_released() || reserve.restore().is_ok() {
+            return Ok(());
+        }
+        self.checkpoint(writer)?;
+        reserve.restore()
+    }
+
     fn sync(&self) -> Result<()> {
         self.disk.healthy()?;
         if let Err(error) = self.queue.sync_to(self.log.appended_seq()) {
@@ -624,6 +651,7 @@ impl Shared {
 
     /// Keeps the log short: writes back pages that hold its tail.
     fn make_space(&self, writer: &mut WriterState) -> Result<()> {
+        self.pages.cache.write_new_pages()?;
         let (ring, used) = (self.log.ring_blocks(), self.log.used_blocks());
         let share = |sixteenths: u64| ring * sixteenths / SIXTEENTHS;
         let grown = used.saturating_sub(writer.used_before);
@@ -641,8 +669,11 @@ impl Shared {
         } else if used > share(PACED_FROM) {
             if let Some(seq) = self.log.seq_behind(share(FORCED_TO)) {
                 for _ in 0..1 + grown / BLOCKS_PER_BATCH {
-                    if self.pages.cache.write_some_older_than(seq)? == 0 {
-                        break;
+                    match self.pages.cache.write_some_older_than(seq) {
+                        Ok(0) => break,
+                        // There is space in the log still: a delete may make some on the medium.
+                        Err(error) if error.is_full() => break,
+                        done => _ = done?,
                     }
                 }
             }

@@ -24,6 +24,14 @@ const RING_AT: u64 = 4 * BLOCK;
 /// Pages start at a multiple of this: of every chunk and flash page that drives are known to have.
 const AREA_ALIGNMENT: u64 = 1 << 20;
 
+/// New pages that may wait for their first write. On a medium without space they need some that no old image gives back.
+pub(crate) const NEW_PAGES_MAX: u64 = 64;
+/// Bytes in front of the pages that hold space for a medium without any (`reserve.rs`): for the new pages, and for one
+/// page at a time that is written before its old image is given back.
+pub(crate) const fn reserve_bytes(page_bytes: u64) -> u64 {
+    NEW_PAGES_MAX * page_bytes + (64 << 10)
+}
+
 /// Bounds of the page size; that of a segment; those of the ring.
 pub(crate) const PAGE_MIN: u64 = 4096;
 pub(crate) const PAGE_MAX: u64 = 32 << 10;
@@ -54,9 +62,10 @@ pub(crate) struct Geometry {
 impl Geometry {
     /// The geometry of a new store.
     pub(crate) fn new(seed: u64, page: ByteSize, segment: ByteSize, log: ByteSize, is_packed: bool) -> Result<Self> {
-        let ring_blocks = log.0 / BLOCK;
+        let ring_blocks = (log.0 / BLOCK).min(RING_BLOCKS_MAX + 1);
         let alignment = if log.0 < AREA_ALIGNMENT { BLOCK } else { AREA_ALIGNMENT };
-        let area_start = (RING_AT + ring_blocks * BLOCK).next_multiple_of(alignment);
+        let area_start = (RING_AT + ring_blocks.saturating_mul(BLOCK) + reserve_bytes(page.0.min(PAGE_MAX)))
+            .next_multiple_of(alignment);
         let (page_bytes, segment_bytes) = (page.0, segment.0);
         let engine = ENGINE_B_TREE;
         let geometry = Self { engine, seed, page_bytes, segment_bytes, ring_blocks, is_packed, area_start };
@@ -84,11 +93,16 @@ impl Geometry {
             let (log, least) = (ByteSize(ring_blocks.saturating_mul(BLOCK)), ByteSize(least * BLOCK));
             return Err(format!("a log of {log}: choose {least} to 64 GiB"));
         }
-        let behind_ring = RING_AT + ring_blocks * BLOCK;
+        let behind_ring = RING_AT + ring_blocks * BLOCK + reserve_bytes(page_bytes);
         if area_start < behind_ring || !area_start.is_multiple_of(BLOCK) || area_start > behind_ring + AREA_ALIGNMENT {
             return Err(format!("pages that start at byte {area_start}, and a log that ends at {behind_ring}"));
         }
         Ok(())
+    }
+
+    /// Where the reserve is.
+    pub(crate) fn reserve_offset(&self) -> u64 {
+        self.area_start - reserve_bytes(self.page_bytes)
     }
 
     /// Where a log block of this number goes.
@@ -162,7 +176,9 @@ impl Superblock {
             ));
         }
         if engine != ENGINE_B_TREE {
-            return not_ours(format!("a store of engine {engine}, which this flashwise does not have; use a newer one"));
+            return not_ours(format!(
+                "a store of engine {engine}, which this flashwise does not have; use a newer one"
+            ));
         }
         let geometry = Geometry {
             engine,

@@ -43,7 +43,7 @@ fn one_fails(seed: u64, fail_at: u64, fails_on: bool) -> bool {
         let mut control = locked(&control);
         (control.requests, control.fail_at, control.fails_on) = (0, Some(fail_at), fails_on);
     }
-    go_on(&mut history, &store, &control, 25);
+    go_on(&mut history, &store, &control, 40);
     let is_reached = locked(&control).requests >= fail_at;
     locked(&control).fail_at = None;
     let is_poisoned = store.commit(Batch::new(), Durability::Buffered).is_err();
@@ -147,7 +147,7 @@ fn a_drive_without_physical_space_is_an_error_loses_nothing_and_works_again_afte
     let key = |n: u32| n.wrapping_mul(0x9e37_79b9).to_be_bytes();
     // The log comes around once, so that its blocks have their space.
     (0..40).for_each(|_| keyspace.put("x", "y").unwrap());
-    locked(&control).space_blocks = Some(400);
+    locked(&control).space_blocks = Some(500);
     let mut stored = 0;
     let error = loop {
         match keyspace.put(key(stored), vec![stored as u8; 400]) {
@@ -273,7 +273,8 @@ fn made_up(bytes: &Bytes, random: &mut Random, geometry: &Geometry) -> Bytes {
         let mut bytes = vec![0; 4096];
         made.read(block * 4096, &mut bytes);
         for _ in 0..1 + random.below(4) {
-            let at = random.below(if random.below(2) == 0 { 80 } else { 4096 }) as usize;
+            let area = if random.below(2) == 0 { 80 } else { 4096 };
+            let at = random.below(area) as usize;
             bytes[at] = random.next() as u8;
         }
         let offset = block * 4096;

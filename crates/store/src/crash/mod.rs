@@ -124,13 +124,8 @@ fn a_hundred_thousand_power_cuts_lose_no_durable_commit_and_none_by_half() {
 /// A test of power cuts that does not notice these would be worth nothing.
 #[test]
 fn each_planted_fault_is_noticed() {
-    let faults = [
-        Planted::FlushLeftOut,
-        Planted::BaseIgnored,
-        Planted::EpochKept,
-        Planted::GivenBackEarly,
-        Planted::OneDelta,
-    ];
+    let faults =
+        [Planted::FlushLeftOut, Planted::BaseIgnored, Planted::EpochKept, Planted::GivenBackEarly, Planted::OneDelta];
     for fault in faults {
         plant(Some(fault));
         let noticed = std::panic::catch_unwind(|| cut_everywhere(3, 20_000, 3));

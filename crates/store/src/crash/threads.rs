@@ -189,7 +189,8 @@ fn transfers_keep_their_sum_in_every_snapshot_and_none_is_lost() {
                 for entry in snapshot.range(&keyspace, "r"..).unwrap() {
                     let (key, value) = entry.unwrap();
                     assert!(last.as_ref() < Some(&key), "out of order");
-                    if key.ends_with(b"x") {
+                    // Those of the churn are shorter.
+                    if key.len() == 4 {
                         sum += number(Some(value));
                     }
                     last = Some(key);

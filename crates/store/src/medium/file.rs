@@ -9,9 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use flashwise_block::{
-    BlockError, ByteSize, DeviceCounters, DirectFile, FileDevice, IoBuffer, Operation, Request,
-};
+use flashwise_block::{BlockError, ByteSize, DeviceCounters, DirectFile, FileDevice, IoBuffer, Operation, Request};
 use rustix::fs::{FallocateFlags, FlockOperation};
 use rustix::io::Errno;
 

@@ -29,6 +29,8 @@ use crate::error::{Result, StoreError};
 use crate::log::{Group, Log};
 use crate::medium::Disk;
 use crate::options::StoreOptions;
+use crate::reserve::Reserve;
+use crate::superblock::Geometry;
 
 /// Frames of one part of the cache; each part has a lock of its own.
 const PART_FRAMES: usize = 1024;
@@ -71,7 +73,10 @@ pub(crate) struct Cache {
     pub layout: PageLayout,
     pub log: Arc<Log>,
     pub queue: Arc<CommitQueue<GroupUndo>>,
+    pub reserve: Reserve,
     pub ledger: Mutex<Ledger>,
+    /// Pages that have never been written.
+    pub new_pages: Mutex<FxHashSet<PageId>>,
     pub write_back: Mutex<WriteBack>,
     pub options: StoreOptions,
     parts: Vec<Mutex<Part>>,
@@ -99,9 +104,10 @@ impl Cache {
         disk: Arc<Disk>,
         log: Arc<Log>,
         queue: Arc<CommitQueue<GroupUndo>>,
-        layout: PageLayout,
+        geometry: &Geometry,
         options: StoreOptions,
     ) -> Self {
+        let (layout, reserve) = (PageLayout::new(geometry), Reserve::open(&disk, geometry));
         let frames = (options.cache.0 as usize / layout.page_bytes).max(FRAMES_MIN);
         let parts = (frames / PART_FRAMES).clamp(1, PARTS_MAX);
         let write_back = Mutex::new(WriteBack::new(&layout, &options));
@@ -110,7 +116,9 @@ impl Cache {
             layout,
             log,
             queue,
+            reserve,
             ledger: Mutex::default(),
+            new_pages: Mutex::default(),
             write_back,
             options,
             parts: (0..parts).map(|_| Mutex::default()).collect(),
@@ -257,11 +265,15 @@ impl Cache {
                     Sweep::Dirty(victims) => victims,
                 }
             };
-            if self.write_pages(&victims)? == 0 {
-                return Ok(false);
+            match self.write_pages(&victims) {
+                Ok(0) => break,
+                // Reads go on without space: the log's limit bounds the pages that stay dirty.
+                Err(error) if error.is_full() => break,
+                Err(error) => return Err(error),
+                Ok(_) => {}
             }
         }
-        Ok(true)
+        Ok(lock(self.part(page)).evict_clean())
     }
 
     /// Reads a page and applies what the log has of it.
@@ -338,7 +350,8 @@ impl Cache {
                 let segment_bytes = self.layout.segment_bytes;
                 let mut target =
                     PageMut { bytes: &mut page.bytes, changed: &mut page.changed, segment_bytes, undo: None };
-                let applied = record.ok_or("a record is impossible").and_then(|record| record.change.apply(&mut target));
+                let applied =
+                    record.ok_or("a record is impossible").and_then(|record| record.change.apply(&mut target));
                 applied.map_err(|what| self.damaged(id, what))?;
             }
             // A step that starts with a whole page needs no image.
@@ -484,6 +497,19 @@ impl Part {
         if let Some(moved) = self.frames.get(at) {
             self.index.insert(moved.id, at);
         }
+    }
+
+    /// Evicts a clean page, however recently it was used.
+    fn evict_clean(&mut self) -> bool {
+        let is_clean = |frame: &Arc<Frame>| {
+            Arc::strong_count(frame) == 1
+                && matches!(frame.try_share().as_deref(), Some(State::Ready(page)) if !page.dirty)
+        };
+        let clean = self.frames.iter().position(is_clean);
+        if let Some(at) = clean {
+            self.take(at);
+        }
+        clean.is_some()
     }
 
     /// Goes once or twice around. The first victim that is clean goes; a dirty one takes the next dirty ones with it.

@@ -19,7 +19,7 @@ use super::page::{
 };
 use super::record::{Change, Record, cut};
 use super::undo::{GroupUndo, Step};
-use super::{CATALOG, Item, PathStep, Pages, Target, TreeId};
+use super::{CATALOG, Item, Pages, PathStep, Target, TreeId};
 use crate::error::{Result, StoreError};
 use crate::value::Value;
 
@@ -296,6 +296,7 @@ impl<'a> Group<'a> {
             let frame = cache.create(id)?;
             // A reader that still looked for the page may have failed to load it, and takes it out of the cache.
             if let Ok(old) = frame.write(|page| std::mem::replace(page, new())) {
+                lock(&cache.new_pages).insert(id);
                 let old = Box::new(Page { dirty: false, ..old });
                 self.undo.steps.push(Step::Created { frame: Arc::clone(&frame), old });
                 return Ok(frame);
@@ -455,7 +456,8 @@ impl<'a> Group<'a> {
 
     fn merge_pair(&mut self, tree: TreeId, parent: &Arc<Frame>, left: PageId, right: PageId) -> Result<bool> {
         let (left, right) = (self.pages.cache.get(left)?, self.pages.cache.get(right)?);
-        let (left_image, right_image) = (left.read(|page| page.bytes.to_vec())?, right.read(|page| page.bytes.to_vec())?);
+        let (left_image, right_image) =
+            (left.read(|page| page.bytes.to_vec())?, right.read(|page| page.bytes.to_vec())?);
         let (first, second) = (PageRef(&left_image), PageRef(&right_image));
         let belongs = |page: PageRef<'_>| page.tree() == tree.number && page.level() == first.level();
         let are_neighbours = first.high() == Some(second.low()) && first.kind() == second.kind();

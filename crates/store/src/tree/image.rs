@@ -273,8 +273,7 @@ mod tests {
         put(&mut area, 4096 + 8192, &image);
         let mut changed = Segments::default();
         for (n, lsn) in [(0, 12u64), (1, 15)] {
-            let mut page =
-                PageMut { bytes: &mut image, changed: &mut changed, segment_bytes: 64, undo: None };
+            let mut page = PageMut { bytes: &mut image, changed: &mut changed, segment_bytes: 64, undo: None };
             page.put(&[n as u8], Stored::Inline(&[lsn as u8; 50])).unwrap();
             put(&mut area, 4096 + n * 4096, &layout.delta(3, lsn, base, &changed, &image));
         }

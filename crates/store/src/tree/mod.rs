@@ -48,8 +48,8 @@ pub(crate) use self::group::{Group, Writer, take_back};
 use self::image::PageId;
 pub(crate) use self::image::PageLayout;
 use self::overflow::Reference;
-use self::page::{Kind, PageRef, Stored};
 pub(crate) use self::page::key_max;
+use self::page::{Kind, PageRef, Stored};
 pub(crate) use self::undo::GroupUndo;
 use crate::error::Result;
 use crate::value::Value;
@@ -202,7 +202,9 @@ impl Pages {
                     }
                     // The value was replaced meanwhile, or else the same reference stays.
                     if last.replace(reference) == Some(reference) {
-                        return Err(self.cache.damaged(reference.first, "it does not have the value that a key refers to"));
+                        return Err(self
+                            .cache
+                            .damaged(reference.first, "it does not have the value that a key refers to"));
                     }
                 }
             }

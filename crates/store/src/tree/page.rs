@@ -189,7 +189,9 @@ impl<'a> PageRef<'a> {
             (Some(high), Some(bound)) => bound <= high,
             (Some(_), None) => false,
         };
-        is_node && reaches && bound.is_none_or(|bound| self.low() < bound || (bound.is_empty() && self.low().is_empty()))
+        is_node
+            && reaches
+            && bound.is_none_or(|bound| self.low() < bound || (bound.is_empty() && self.low().is_empty()))
     }
 
     fn record(self, index: usize) -> usize {
@@ -313,7 +315,8 @@ impl<'a> PageRef<'a> {
                 return Err("a record is out of bounds");
             }
             let value = self.value(index);
-            if value.is_overflow() && value.bytes().len() != REFERENCE || kind == Kind::Inner && value.bytes().len() != 8
+            if value.is_overflow() && value.bytes().len() != REFERENCE
+                || kind == Kind::Inner && value.bytes().len() != 8
             {
                 return Err("a reference is impossible");
             }
@@ -335,9 +338,7 @@ impl<'a> PageRef<'a> {
     pub(crate) fn content(self) -> (&'a [u8], &'a [u8]) {
         match self.kind() {
             Kind::Free => (&self.0[HEAD..BODY], &[]),
-            Kind::Leaf | Kind::Inner => {
-                (&self.0[HEAD..BODY + SLOT * self.count()], &self.0[self.heap()..self.end()])
-            }
+            Kind::Leaf | Kind::Inner => (&self.0[HEAD..BODY + SLOT * self.count()], &self.0[self.heap()..self.end()]),
             Kind::Overflow => {
                 let length = get_u32(self.0, OVERFLOW_LENGTH) as usize;
                 (&self.0[HEAD..OVERFLOW_DATA + length], &[])

@@ -153,8 +153,7 @@ pub(crate) fn cut(page: PageRef<'_>, high: &[u8]) -> Option<Vec<u8>> {
     if !page.serves(page.tree(), high) {
         return None;
     }
-    let shape =
-        Shape { kind: page.kind(), level: page.level(), tree: page.tree(), low: page.low(), high: Some(high) };
+    let shape = Shape { kind: page.kind(), level: page.level(), tree: page.tree(), low: page.low(), high: Some(high) };
     let mut builder = Builder::new(page.0.len(), shape)?;
     for index in 0..page.count() {
         let key = page.key(index);

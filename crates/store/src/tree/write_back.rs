@@ -23,10 +23,11 @@ use super::cache::{Cache, lock};
 use super::frame::{Frame, Page, State};
 use super::image::{PageId, PageLayout};
 use super::page::{Kind, Segments};
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 use crate::faults::{Planted, is_planted};
 use crate::medium::Cause;
 use crate::options::StoreOptions;
+use crate::superblock::NEW_PAGES_MAX;
 
 /// The threshold of a store that has not seen any update: the middle of the model's optimum, 1 to 1.5 KiB.
 const THRESHOLD_START: f64 = 1024.0;
@@ -50,6 +51,8 @@ pub(crate) struct WriteBack {
     /// Pages that are free, and the group that freed them.
     freed: FxHashMap<PageId, u64>,
     threshold: Threshold,
+    /// No deltas: the medium has no space, and a whole image gives more back than it takes.
+    writes_whole: bool,
     pub delta_writes: u64,
     pub image_writes: u64,
 }
@@ -104,6 +107,7 @@ impl WriteBack {
             give_back: FxHashMap::default(),
             freed: FxHashMap::default(),
             threshold: Threshold::new(layout, options.delta_threshold),
+            writes_whole: false,
             delta_writes: 0,
             image_writes: 0,
         }
@@ -144,12 +148,53 @@ impl Cache {
         if frames.iter().any(|frame| back.give_back.contains_key(&frame.id)) {
             self.give_back(&mut back)?;
         }
+        if self.reserve.is_released() {
+            return self.write_in_turn(&mut back, frames);
+        }
+        match self.write_together(&mut back, frames) {
+            Err(error) if error.is_full() => {
+                self.reserve.release();
+                self.write_in_turn(&mut back, frames)
+            }
+            done => done,
+        }
+    }
+
+    fn write_together(&self, back: &mut WriteBack, frames: &[Arc<Frame>]) -> Result<usize> {
         let synced = self.log.synced_seq();
         let mut copied = Vec::new();
         for frame in frames {
-            copied.extend(self.copy(&mut back, frame, synced));
+            copied.extend(self.copy(back, frame, synced));
         }
-        self.write_copied(&mut back, copied)
+        self.write_copied(back, copied)
+    }
+
+    /// On a medium without space: one page after the other, whole, and its old slot and deltas are given back before the
+    /// next. The reserve, which was given back, has the space for the first. It fails if not one page can be written.
+    fn write_in_turn(&self, back: &mut WriteBack, frames: &[Arc<Frame>]) -> Result<usize> {
+        self.give_back_durable(back)?;
+        let (mut written, mut failed) = (0, None);
+        for frame in frames {
+            back.writes_whole = true;
+            let done = self.write_together(back, std::slice::from_ref(frame));
+            back.writes_whole = false;
+            match done {
+                Ok(pages) => written += pages,
+                Err(other) if other.is_full() => failed = Some(other),
+                Err(other) => return Err(other),
+            }
+            self.give_back_durable(back)?;
+        }
+        match failed {
+            Some(error) if written == 0 => Err(error),
+            _ => Ok(written),
+        }
+    }
+
+    fn give_back_durable(&self, back: &mut WriteBack) -> Result<()> {
+        self.disk.flush()?;
+        self.settle(back);
+        self.give_back(back)
     }
 
     /// Copies a page, if it may be written.
@@ -165,7 +210,8 @@ impl Cache {
         let growth = segments.saturating_sub(page.written) * layout.segment_bytes;
         let used = page.view().content();
         back.threshold.note(growth, used.0.len() + used.1.len());
-        let fits = segments <= layout.delta_segments_max() && bytes as f64 <= back.threshold.bytes();
+        let is_short = segments <= layout.delta_segments_max() && bytes as f64 <= back.threshold.bytes();
+        let fits = is_short && !back.writes_whole;
         let (write, kind) = match page.slot {
             Some(_) if fits => {
                 let target = match page.delta {
@@ -219,6 +265,7 @@ impl Cache {
                 }
                 CopyKind::Image { slot, .. } => {
                     self.note(frame.id, *slot);
+                    lock(&self.new_pages).remove(&frame.id);
                     back.image_writes += 1;
                     Some(self.layout.unused(frame.id, *slot))
                 }
@@ -280,6 +327,33 @@ impl Cache {
             return Ok(());
         }
         self.disk.trim(&spans, GIVE_BACK_DEPTH)
+    }
+
+    /// Writes new pages when many of them wait for their first write: a medium that has no space when they are written
+    /// must not be left with more of them than the reserve holds.
+    pub(crate) fn write_new_pages(&self) -> Result<()> {
+        let waiting: Vec<PageId> = {
+            let new = lock(&self.new_pages);
+            if new.len() as u64 <= NEW_PAGES_MAX {
+                return Ok(());
+            }
+            let mut waiting: Vec<PageId> = new.iter().copied().collect();
+            waiting.sort_unstable();
+            waiting
+        };
+        for pages in waiting.chunks(self.options.write_concurrency.max(1)) {
+            let mut frames = Vec::with_capacity(pages.len());
+            for &page in pages {
+                let frame = self.get(page)?;
+                // A page that was freed, or written and replaced, waits for nothing.
+                if !frame.read(|page| page.dirty && page.slot.is_none() && page.view().kind() != Kind::Free)? {
+                    lock(&self.new_pages).remove(&page);
+                }
+                frames.push(frame);
+            }
+            self.write_pages(&frames)?;
+        }
+        Ok(())
     }
 
     /// Writes every page that has changes up to `seq`, and flushes: afterwards the log is not needed up to there.
