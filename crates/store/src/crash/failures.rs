@@ -300,7 +300,12 @@ fn made_up(bytes: &Bytes, random: &mut Random, geometry: &Geometry) -> Bytes {
 fn bear(bytes: Bytes, options: &StoreOptions) {
     let (store, control) = open(bytes, options);
     let Ok(store) = store else { return };
-    let _ = content(&store);
+    for name in store.keyspaces().unwrap_or_default() {
+        let Ok(Some(keyspace)) = store.find_keyspace(&name) else { continue };
+        // What is read need not make sense; forwards and backwards need not agree.
+        keyspace.iter().into_iter().for_each(|scan| scan.for_each(drop));
+        keyspace.iter().into_iter().for_each(|scan| scan.rev().for_each(drop));
+    }
     let _ = store.check();
     let mut history = History::new(1, Content::new());
     for _ in 0..6 {

@@ -402,12 +402,6 @@ impl Cache {
         self.parts.iter().flat_map(|part| lock(part).frames.clone()).collect()
     }
 
-    /// Pages that have records of the log which were not applied yet.
-    #[cfg(test)]
-    pub(crate) fn unapplied(&self) -> usize {
-        lock(&self.pending).len()
-    }
-
     /// Loads pages that are not in the cache, several at once; a failure is left to whoever wants the page.
     pub(crate) fn prefetch(&self, pages: &[PageId]) {
         let depth = self.options.read_concurrency.max(1);

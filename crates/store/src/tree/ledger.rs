@@ -80,10 +80,6 @@ impl Ledger {
         let is_waiting = |page: &PageId| self.entries.get(page).is_some_and(|entry| !entry.is_written);
         old.map(|entry| entry.1).filter(is_waiting).take(most).collect()
     }
-
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
-    }
 }
 
 #[cfg(test)]
@@ -108,6 +104,6 @@ mod tests {
         ledger.durable(2);
         assert_eq!(ledger.oldest(), Some(7), "a write that failed is not durable");
         ledger.remove(2);
-        assert_eq!((ledger.oldest(), ledger.len()), (Some(9), 1));
+        assert_eq!((ledger.oldest(), ledger.entries.len()), (Some(9), 1));
     }
 }

@@ -325,6 +325,9 @@ impl<'a> PageRef<'a> {
             }
             used += self.record_length(index);
         }
+        if !self.is_within_fences() {
+            return Err("its keys are beyond its fences");
+        }
         if used + self.garbage() != self.fences() - self.heap() {
             return Err("its free space is impossible");
         }
@@ -332,6 +335,17 @@ impl<'a> PageRef<'a> {
             return Err("it has no child");
         }
         Ok(())
+    }
+
+    /// Whether the first and the last key are between the fences, of which the prefix is a part.
+    fn is_within_fences(self) -> bool {
+        let length = self.u16(PREFIX);
+        let (low, high) = (self.low(), self.high());
+        let Some(last) = self.count().checked_sub(1) else { return true };
+        let is_low = self.rest(0) >= &low[length..] && (self.kind() == Kind::Leaf || self.rest(0) == &low[length..]);
+        let is_high =
+            high.is_none_or(|high| high.get(..length) == Some(&low[..length]) && self.rest(last) < &high[length..]);
+        is_low && is_high
     }
 
     /// The content without the free space in the middle: what a log record of the whole page has.

@@ -23,7 +23,7 @@ use super::cache::{Cache, lock};
 use super::frame::{Frame, Page, State};
 use super::image::{PageId, PageLayout};
 use super::page::{Kind, Segments};
-use crate::error::{Result, StoreError};
+use crate::error::Result;
 use crate::faults::{Planted, is_planted};
 use crate::medium::Cause;
 use crate::options::StoreOptions;
