@@ -235,5 +235,5 @@ fn the_store_is_a_sorted_map_whatever_is_done_with_it() {
 #[test]
 #[ignore = "minutes: the same, with many more seeds"]
 fn the_store_is_a_sorted_map_whatever_is_done_with_it_for_long() {
-    many(100..400, 2000);
+    many(100..130, 2000);
 }
