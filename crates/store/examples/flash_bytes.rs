@@ -5,9 +5,10 @@
 //!   examples/compressing.toml --keys 1000000 --batch 1000 --updates 1000000
 //! ```
 //!
-//! Options: `--keys N`, `--value BYTES` (128), `--batch N` (keys a commit), `--updates N`, `--cache-share F` (cache ÷ keys
-//! and values, 0.22), `--threshold BYTES` (fixed T; adaptive without), `--segment BYTES`, `--page BYTES`, `--log BYTES`,
-//! `--packed`, `--seed N`. Deduplication is off, and the write buffer has 3 MiB. Half of a value's bytes are zeros.
+//! Options: `--keys N`, `--value BYTES` (128), `--batch N` (keys a commit), `--updates N`, `--cache-share F` (cache ÷
+//! keys and values, 0.22), `--threshold BYTES` (fixed T; adaptive without), `--segment BYTES`, `--page BYTES`, `--log
+//! BYTES`, `--packed`, `--seed N`. Deduplication is off, and the write buffer has 3 MiB. Half of a value's bytes are
+//! zeros.
 
 use std::error::Error;
 use std::time::Instant;

@@ -12,8 +12,8 @@ pub(crate) struct Operation {
     pub value: Option<Vec<u8>>,
 }
 
-/// Puts and deletes in any keyspaces of one store, which are committed together: all of them or none. Of several changes
-/// of one key the last one counts.
+/// Puts and deletes in any keyspaces of one store, which are committed together: all of them or none. Of several
+/// changes of one key the last one counts.
 ///
 /// A batch is in memory until it is committed.
 #[derive(Clone, Debug, Default)]

@@ -4,8 +4,8 @@
 //!   append (under the writer's lock) ─▶ pending ─▶ leader: log.write, log.flush ─▶ visible, in order ─▶ commit returns
 //! ```
 //!
-//! The first waiter leads: it writes what all have appended, while later commits gather behind it. A batch is visible to
-//! readers when it has reached its durability level and all batches before it have.
+//! The first waiter leads: it writes what all have appended, while later commits gather behind it. A batch is visible
+//! to readers when it has reached its durability level and all batches before it have.
 //!
 //! **Failures.** A failed flush poisons the store: what is durable is unknown. After a failed *write* (a drive without
 //! space) the batches that were not written are taken back in memory, in reverse order, and their commits fail; the log

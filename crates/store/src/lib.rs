@@ -42,12 +42,12 @@
 //! # }
 //! ```
 //!
-//! **Not here.** A store is open in one process at a time. Pages have one size. The page area does not shrink; the space
-//! of free pages goes back to the medium by discards. There is no background thread: commits pay for write-back, a batch
-//! of pages at a time.
+//! **Not here.** A store is open in one process at a time. Pages have one size. The page area does not shrink; the
+//! space of free pages goes back to the medium by discards. There is no background thread: commits pay for write-back,
+//! a batch of pages at a time.
 //!
-//! **Limits.** Pages of 4 to 32 KiB; keys of 496, 1008, 2032 or 4080 bytes by page size; a batch takes up to a quarter of
-//! the log (16 MiB of 64 MiB), and so does a value.
+//! **Limits.** Pages of 4 to 32 KiB; keys of 496, 1008, 2032 or 4080 bytes by page size; a batch takes up to a quarter
+//! of the log (16 MiB of 64 MiB), and so does a value.
 //!
 //! The format on the medium: `docs/formats/store.md`. Source: Y. Qiao, X. Chen, N. Zheng, J. Li, Y. Liu, T. Zhang,
 //! *Closing the B+-tree vs. LSM-tree Write Amplification Gap on Modern Storage Hardware with Built-in Transparent

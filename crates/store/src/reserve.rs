@@ -1,4 +1,4 @@
-//! Space that the store holds on the medium for the day on which there is none.
+//! Space on the medium that the store holds for the day on which the medium is full.
 //!
 //! On a medium without space (a thin-provisioned drive, a full file system) even a delete needs some: for the log, and
 //! for the new image of a page before the old one is given back. So 64 KiB in front of the pages hold bytes that no
@@ -48,8 +48,8 @@ pub(crate) fn blocks(geometry: &Geometry) -> Vec<(u64, IoBuffer)> {
 }
 
 impl Reserve {
-    /// The reserve as it is on the medium; one that cannot be read counts as given back. It is given back as a whole, so
-    /// its ends show whether it is there.
+    /// The reserve as it is on the medium; one that cannot be read counts as given back. It is given back as a whole,
+    /// so its ends show whether it is there.
     pub(crate) fn open(disk: &Arc<Disk>, geometry: &Geometry) -> Self {
         let (offset, seed, bytes) = (geometry.reserve_offset(), geometry.seed, reserve_bytes(geometry.page_bytes));
         let ends = [0, bytes / BLOCK - 1];

@@ -321,9 +321,9 @@ impl Store {
     /// Commits a batch: all of it or nothing.
     ///
     /// # Errors
-    /// [`StoreError::KeyTooLong`], [`StoreError::BatchTooLarge`], [`StoreError::Full`]; when the medium fails. After any
-    /// of these the store is as before, and goes on. [`StoreError::Poisoned`] after a failed flush: what is durable is
-    /// unknown until the store is opened again.
+    /// [`StoreError::KeyTooLong`], [`StoreError::BatchTooLarge`], [`StoreError::Full`]; when the medium fails. After
+    /// any of these the store is as before, and goes on. [`StoreError::Poisoned`] after a failed flush: what is durable
+    /// is unknown until the store is opened again.
     pub fn commit(&self, batch: Batch, until: Durability) -> Result<()> {
         self.shared.commit(batch, until, None)
     }
@@ -397,8 +397,8 @@ fn new_geometry(options: &StoreOptions) -> Result<Geometry> {
     Geometry::new(identity, options.page, options.segment, options.log, is_packed)
 }
 
-/// Writes an empty store: superblocks, and a log whose blocks were written once. The file has its name when all of it is
-/// on the medium.
+/// Writes an empty store: superblocks, and a log whose blocks were written once. The file has its name when all of it
+/// is on the medium.
 fn create_file(path: &Path, geometry: &Geometry) -> Result<()> {
     let failed = |error: std::io::Error| StoreError::Io {
         what: "creating the store".to_owned(),

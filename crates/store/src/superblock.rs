@@ -24,7 +24,8 @@ const RING_AT: u64 = 4 * BLOCK;
 /// Pages start at a multiple of this: of every chunk and flash page that drives are known to have.
 const AREA_ALIGNMENT: u64 = 1 << 20;
 
-/// New pages that may wait for their first write. On a medium without space they need some that no old image gives back.
+/// New pages that may wait for their first write. On a medium without space they need some that no old image gives
+/// back.
 pub(crate) const NEW_PAGES_MAX: u64 = 64;
 /// Bytes in front of the pages that hold space for a medium without any (`reserve.rs`): for the new pages, and for one
 /// page at a time that is written before its old image is given back.

@@ -5,7 +5,8 @@
 //! batch. So it behaves as if it had run as a whole at the moment of its commit. A transaction that only reads behaves
 //! as if it had run at its snapshot.
 //!
-//! Source: H. T. Kung, J. T. Robinson, *On Optimistic Methods for Concurrency Control*, TODS 1981 (backward validation).
+//! Source: H. T. Kung, J. T. Robinson, *On Optimistic Methods for Concurrency Control*, TODS 1981 (backward
+//! validation).
 
 use std::fmt;
 use std::iter::Peekable;

@@ -5,8 +5,8 @@
 //! such entry has what the reader must see. If the tree's value was new, the entry was there before; if it was old, an
 //! entry says the same.
 //!
-//! Entries go when the batch is visible and no snapshot before it is open. Transactions use the same entries: a key that
-//! a batch after their snapshot has replaced is a conflict.
+//! Entries go when the batch is visible and no snapshot before it is open. Transactions use the same entries: a key
+//! that a batch after their snapshot has replaced is a conflict.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;

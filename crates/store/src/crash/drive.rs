@@ -261,7 +261,7 @@ impl Record {
         self.events.len()
     }
 
-    /// What is on the drive after a cut at which `cut` events were done; cuts are asked for in ascending order.
+    /// What is on the drive after a cut at which `cut` events were done; cuts come in ascending order.
     pub(crate) fn image(&mut self, cut: usize, kept: Kept, random: &mut Random) -> Bytes {
         let last_flush = self.events[self.flushed..cut].iter().rposition(|event| matches!(event, Event::Flush));
         if let Some(behind) = last_flush {

@@ -1,9 +1,10 @@
 //! Power cuts, failing requests, full drives, flipped bits and hostile bytes.
 //!
-//! A history of commits and upkeep runs once on a drive that records every change. A cut is possible after each of them:
-//! the drive then has what was flushed, and of the rest any part, torn at 512 bytes or 4 KiB. The store must open, be
-//! sound, and hold a state of the history: with every commit that was acknowledged as durable, no commit by half, and
-//! nothing that was never committed. Then the history goes on from there, recovery included, and is cut again.
+//! A history of commits and upkeep runs once on a drive that records every change. A cut is possible after each of
+//! them: the drive then has what was flushed, and of the rest any part, torn at 512 bytes or 4 KiB. The store must
+//! open, be sound, and hold a state of the history: with every commit that was acknowledged as durable, no commit by
+//! half, and nothing that was never committed. Then the history goes on from there, recovery included, and is cut
+//! again.
 
 mod drive;
 mod failures;

@@ -6,8 +6,8 @@
 //!   open ─▶ scan: from the superblock's tail to the first block that does not follow ─▶ groups
 //! ```
 //!
-//! - **Sparse** (for drives that compress): a write pads its last block with zeros, and the next one starts with a fresh
-//!   block. A record goes to flash once.
+//! - **Sparse** (for drives that compress): a write pads its last block with zeros, and the next one starts with a
+//!   fresh block. A record goes to flash once.
 //! - **Packed**: writes share blocks. The unfinished block holds acknowledged groups and is never written over itself:
 //!   its versions go to the one of two tail blocks that does not have the last durable one, and to the ring when it is
 //!   full.
@@ -158,8 +158,8 @@ impl Log {
         self.state().synced_seq
     }
 
-    /// Drops the groups that wait for a write, and everything that was not written: the next group gets the number after
-    /// `last_seq`.
+    /// Drops the groups that wait for a write, and everything that was not written: the next group gets the number
+    /// after `last_seq`.
     pub(crate) fn forget_after(&self, last_seq: u64) {
         let mut state = self.state();
         (state.buffer, state.starts) = (Vec::new(), Vec::new());

@@ -1,8 +1,8 @@
 //! The page cache: frames found by page, loaded with what the log still has of them, replaced by CLOCK.
 //!
-//! The buffer pool of `flashwise-bufferpool` writes a page to *its* place; here a page has two slots and two deltas, may
-//! not go out before its log, and starts with records of the log that were not applied before a crash. So the cache is
-//! the store's own, and takes from there how a dirty victim takes the next ones with it (ACE).
+//! The buffer pool of `flashwise-bufferpool` writes a page to *its* place; here a page has two slots and two deltas,
+//! may not go out before its log, and starts with records of the log that were not applied before a crash. So the cache
+//! is the store's own, and takes from there how a dirty victim takes the next ones with it (ACE).
 //!
 //! **Latches.** A frame's latch is held for one page's search or change, never for two pages and never during I/O, with
 //! one exception: who loads a page holds its latch, and whoever wants the page waits for it. Replacement and write-back

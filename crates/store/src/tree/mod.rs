@@ -20,12 +20,12 @@
 //! **Readers during writes.** There is one writer at a time. It changes one page at a time under that page's latch, so
 //! a reader sees each page whole. It may come to a page by a reference that is out of date. A page that belongs to the
 //! tree and whose fences contain the key is the right one however it was reached: the writer makes a new page before it
-//! cuts the old one, and it copies a page's keys to a neighbour before it frees the page. A page that does not serve the
-//! key sends the reader back to the root. Freed pages are known as such in memory, so no old image of one is read.
+//! cuts the old one, and it copies a page's keys to a neighbour before it frees the page. A page that does not serve
+//! the key sends the reader back to the root. Freed pages are known as such in memory, so no old image of one is read.
 //! Levels fall on the way down, so no cycle of references can trap a reader.
 //!
-//! What a reader may see is decided above, by sequence numbers: a batch's old values are in the version store before the
-//! first page changes.
+//! What a reader may see is decided above, by sequence numbers: a batch's old values are in the version store before
+//! the first page changes.
 
 pub(crate) mod cache;
 mod check;

@@ -16,7 +16,8 @@
 //! page have the common prefix of both fences, which no record repeats. A reader that was led to the wrong page finds
 //! out by the fences.
 //!
-//! Source: R. Bayer, K. Unterauer, *Prefix B-trees*, TODS 1977; G. Graefe, *Write-optimized B-trees*, VLDB 2004 (fences).
+//! Source: R. Bayer, K. Unterauer, *Prefix B-trees*, TODS 1977; G. Graefe, *Write-optimized B-trees*, VLDB 2004
+//! (fences).
 
 use std::ops::Range;
 

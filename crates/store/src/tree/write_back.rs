@@ -5,12 +5,12 @@
 //!                                                                              └─▶ unused slots ─▶ given back, many at once
 //! ```
 //!
-//! **No flush of its own.** A written page waits for a flush that somebody needs anyway, a commit's. Until then its page
-//! is not written again: there would be no whole version left of the one before.
+//! **No flush of its own.** A written page waits for a flush that somebody needs anyway, a commit's. Until then its
+//! page is not written again: there would be no whole version left of the one before.
 //!
-//! **The threshold T.** With `s` bytes of segments changed per write, a page of `F` bytes is written whole after `T / s`
-//! deltas of `T / 2` bytes on average. The cost of a write is `T / 2 + F · s / T`, least at `T = √(2 · F · s)`. Both are
-//! averages of what the store has written; deltas and images compress alike.
+//! **The threshold T.** With `s` bytes of segments changed per write, a page of `F` bytes is written whole after `T /
+//! s` deltas of `T / 2` bytes on average. The cost of a write is `T / 2 + F · s / T`, least at `T = √(2 · F · s)`. Both
+//! are averages of what the store has written; deltas and images compress alike.
 //!
 //! Source: Qiao et al., FAST 2022, localised modification logging; the formula and the adaptation are ours.
 
@@ -169,8 +169,9 @@ impl Cache {
         self.write_copied(back, copied)
     }
 
-    /// On a medium without space: one page after the other, whole, and its old slot and deltas are given back before the
-    /// next. The reserve, which was given back, has the space for the first. It fails if not one page can be written.
+    /// On a medium without space: one page after the other, whole, and its old slot and deltas are given back before
+    /// the next. The reserve, which was given back, has the space for the first. It fails if not one page can be
+    /// written.
     fn write_in_turn(&self, back: &mut WriteBack, frames: &[Arc<Frame>]) -> Result<usize> {
         self.give_back_durable(back)?;
         let (mut written, mut failed) = (0, None);
@@ -278,8 +279,8 @@ impl Cache {
         Ok(pages.len())
     }
 
-    /// The page stays dirty, and the medium has what it had, but for the block that was being written: that one holds no
-    /// version that counts.
+    /// The page stays dirty, and the medium has what it had, but for the block that was being written: that one holds
+    /// no version that counts.
     fn copy_failed(&self, frame: &Frame, kind: &CopyKind) {
         let _ = frame.write(|page| {
             page.dirty = true;
