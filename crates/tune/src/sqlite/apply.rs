@@ -105,7 +105,7 @@ fn lay_out(database: &Path, wanted: &Settings, new: &Path) -> Result<(), TuneErr
 
 /// Opens the new file as it will be opened, gives it its journal mode and checks it.
 fn finish(laid_out: &Path, wanted: &Settings) -> Result<(), TuneError> {
-    let vfs = Vfs::register("flashwise-tune", Backend::Directory, VfsOptions { record: false, ..wanted.vfs })?;
+    let vfs = Vfs::register("flashwise-fit", Backend::Directory, VfsOptions { record: false, ..wanted.vfs })?;
     let failed =
         |e: rusqlite::Error| TuneError::Sql { context: "the database laid out".into(), message: e.to_string() };
     let db = Connection::open_with_flags_and_vfs(laid_out, OpenFlags::default(), vfs.name())

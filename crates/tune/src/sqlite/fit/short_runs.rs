@@ -66,7 +66,7 @@ fn short_runs_rank_configurations_as_full_ones_do() {
 }
 
 #[test]
-#[ignore = "half a minute; the same with the default workload"]
+#[ignore = "minutes: loads the default workload for every combination, twice"]
 fn short_runs_of_the_default_workload_rank_configurations_as_full_ones_do() {
     let (correlation, place) = compared(KeyValueWorkload::QUICK);
     println!("rank correlation {correlation:.3}; the best in full runs has place {place} in short ones");
