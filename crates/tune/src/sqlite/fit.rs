@@ -35,9 +35,9 @@ const SIMULATED_BUDGET: Duration = Duration::from_secs(120);
 const REAL_BUDGET: Duration = Duration::from_secs(600);
 /// The share of the budget that a full run may take. Nine runs confirm, about as many race, and the rest screens.
 const FULL_RUN_SHARE: u32 = 30;
-/// The share of a full run that a short one does. At a fifth, the ranks of the built-in workload's combinations correlate
-/// with those of full runs by 0.94 where it is scaled down to a fiftieth, and by 0.82 in its own size, where the best of
-/// the full runs has the ninth place of 24 in short ones: the race, which takes eight, can miss it
+/// The share of a full run that a short one does. At a fifth, the ranks of the built-in workload's combinations
+/// correlate with those of full runs by 0.94 where it is scaled down to a fiftieth, and by 0.82 in its own size. There
+/// the best of the full runs has the ninth place of 24 in short ones: the race, which takes eight, can miss it
 /// (`cargo test -p flashwise-tune --lib short_runs -- --include-ignored --nocapture`).
 const SHORT_SHARE: u32 = 5;
 /// The fewest statements of a short run.
