@@ -124,6 +124,7 @@ pub fn record(database: &Path, before: DatabaseBefore, command: &TracedCommand) 
     check_regular(database).map_err(file)?;
     let recorded = database.canonicalize().map_err(file)?;
     let [recorder, events] = [RECORDER_NAME, "events"].map(|name| before.folder().join(name));
+    check_preloadable(&recorder)?;
     own_file(&recorder, RECORDER)?;
     own_file(&events, &[])?;
     let status = command.run_alone(&environment(&recorder, &events, &recorded))?;
@@ -133,6 +134,17 @@ pub fn record(database: &Path, before: DatabaseBefore, command: &TracedCommand) 
         sql::script(&bytes, &name).map_err(|nothing| TuneError::Missing(explain(&nothing, &name, database)))?;
     recorded.is_full = bytes.len() as u64 >= EVENTS_MAX;
     Ok(Recording { text: text.into(), recorded, command: name, before: Arc::new(before), status })
+}
+
+/// Refuses a path that `LD_PRELOAD` cannot name: spaces and colons separate libraries there.
+fn check_preloadable(recorder: &Path) -> Result<(), TuneError> {
+    let text = recorder.to_string_lossy();
+    if !text.contains([' ', ':', '\t', '\n']) {
+        return Ok(());
+    }
+    let message = "a library in it cannot be preloaded, because of a space or colon in its name; name another folder for \
+                   temporary files with TMPDIR";
+    Err(TuneError::File { path: recorder.parent().unwrap_or(recorder).to_owned(), message: message.to_owned() })
 }
 
 /// A file in the folder of the run.
@@ -193,5 +205,19 @@ fn explain(nothing: &Nothing, command: &str, database: &Path) -> String {
             "{command}: it had more than {} connections to {database} at once; record a part of it",
             super::script::SESSIONS_MAX
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_cannot_be_named_to_the_linker_is_refused() {
+        assert!(check_preloadable(Path::new("/tmp/a/flashwise_recorder.so")).is_ok());
+        for folder in ["/tmp/my files", "/tmp/a:b"] {
+            let error = check_preloadable(&Path::new(folder).join(RECORDER_NAME)).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{folder}: a library in it")) && error.ends_with("TMPDIR"), "{error}");
+        }
     }
 }
