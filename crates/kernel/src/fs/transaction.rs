@@ -16,7 +16,7 @@ use crate::fs::inode::Ino;
 pub(crate) struct Touched {
     /// First byte → (length, bitmap of the 128-byte chunks that changed).
     pub(crate) buffers: BTreeMap<u64, (u64, u128)>,
-    /// Buffers that were made anew: their old content is not read.
+    /// Buffers that are new: their old content is not read.
     pub(crate) fresh: BTreeSet<u64>,
     /// Metadata blocks that were freed: ext4 notes that they are not to be replayed.
     pub(crate) revoked: u32,

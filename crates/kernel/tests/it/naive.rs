@@ -271,7 +271,7 @@ proptest! {
     }
 }
 
-/// XFS gives a page a place before it is dirty: the page before it is written back for its memory, and gets room for
+/// XFS gives a page a place before it is dirty: the page before it is written back for its memory, and gets space for
 /// more behind the end of the file.
 #[test]
 fn a_page_that_gets_its_place_before_it_is_dirty_keeps_no_reservation() {
