@@ -1,5 +1,13 @@
 //! What virtual time costs: processor time of a run through the kernel's model, beside that of the drive alone with the
-//! same requests at the same times. `cargo run --release -p flashwise-kernel --example virtual_time`
+//! same requests at the same times.
+//!
+//! ```text
+//! cargo run --release -p flashwise-kernel --example virtual_time
+//!                           by the clock: the fastest of five runs
+//! valgrind --tool=callgrind --toggle-collect='*measured_drive*' --toggle-collect='*measured_kernel*' \
+//!     target/release/examples/virtual_time drive|kernel PART OF A WORKLOAD'S NAME
+//!                           in instructions, which other work on the machine does not change
+//! ```
 
 #![allow(clippy::expect_used, reason = "a call that fails ends the run")]
 
@@ -127,48 +135,82 @@ fn fastest(mut one: impl FnMut() -> Duration) -> Duration {
     (0..ROUNDS).map(|_| one()).min().unwrap_or_default()
 }
 
+fn play(drive: &mut SimulatedSsd, calls: &[DriveCall]) {
+    for call in calls {
+        match call {
+            DriveCall::Submit { operation, offset, length, fua } => {
+                let mut request = match operation {
+                    Operation::Read => Request::read(*offset, *length),
+                    Operation::Write => Request::write(*offset, *length),
+                    Operation::Trim => Request::trim(*offset, *length),
+                    Operation::WriteZeroes => Request::write_zeroes(*offset, *length),
+                    Operation::Flush => Request::flush(),
+                };
+                request.fua = *fua;
+                drive.submit(request).expect("submit");
+            }
+            DriveCall::Wait => drop(drive.wait().expect("wait")),
+            DriveCall::Poll => drop(drive.poll().expect("poll")),
+            DriveCall::Pause(time) => drive.pause(*time).expect("pause"),
+        }
+    }
+}
+
+/// The drive's calls, before the workload and of it.
+fn recorded(workload: fn(&mut Machine, FileHandle)) -> (Vec<DriveCall>, Vec<DriveCall>) {
+    let (mut kernel, file) = prepared(true);
+    let before = kernel.device().calls.as_ref().map_or(0, Vec::len);
+    workload(&mut kernel, file);
+    let mut calls = kernel.into_device().calls.unwrap_or_default();
+    let during = calls.split_off(before);
+    (calls, during)
+}
+
+#[inline(never)]
+fn measured_drive(drive: &mut SimulatedSsd, calls: &[DriveCall]) -> Duration {
+    let began = Instant::now();
+    play(drive, calls);
+    began.elapsed()
+}
+
+#[inline(never)]
+fn measured_kernel(kernel: &mut Machine, file: FileHandle, workload: fn(&mut Machine, FileHandle)) -> Duration {
+    let began = Instant::now();
+    workload(kernel, file);
+    began.elapsed()
+}
+
+fn drive_alone(before: &[DriveCall], during: &[DriveCall]) -> Duration {
+    let mut drive = drive();
+    play(&mut drive, before);
+    measured_drive(&mut drive, during)
+}
+
+fn through_kernel(workload: fn(&mut Machine, FileHandle)) -> Duration {
+    let (mut kernel, file) = prepared(false);
+    measured_kernel(&mut kernel, file, workload)
+}
+
 fn main() {
+    let mut arguments = std::env::args().skip(1);
+    if let Some(what) = arguments.next() {
+        let part = arguments.next().expect("a part of a workload's name");
+        let (_, workload) = WORKLOADS.into_iter().find(|(name, _)| name.contains(&part)).expect("no such workload");
+        match what.as_str() {
+            "drive" => {
+                let (before, during) = recorded(workload);
+                drive_alone(&before, &during);
+            }
+            _ => _ = through_kernel(workload),
+        }
+        return;
+    }
     println!("{:<38}{:>10}{:>14}{:>14}{:>8}", "", "requests", "drive, µs", "kernel, µs", "ratio");
     for (name, workload) in WORKLOADS {
-        let (mut kernel, file) = prepared(true);
-        let prefix = kernel.device().calls.as_ref().map_or(0, Vec::len);
-        workload(&mut kernel, file);
-        let calls = kernel.into_device().calls.unwrap_or_default();
-        let (before, during) = calls.split_at(prefix);
+        let (before, during) = recorded(workload);
         let requests = during.iter().filter(|call| matches!(call, DriveCall::Submit { .. })).count();
-        let play = |drive: &mut SimulatedSsd, calls: &[DriveCall]| {
-            for call in calls {
-                match call {
-                    DriveCall::Submit { operation, offset, length, fua } => {
-                        let mut request = match operation {
-                            Operation::Read => Request::read(*offset, *length),
-                            Operation::Write => Request::write(*offset, *length),
-                            Operation::Trim => Request::trim(*offset, *length),
-                            Operation::WriteZeroes => Request::write_zeroes(*offset, *length),
-                            Operation::Flush => Request::flush(),
-                        };
-                        request.fua = *fua;
-                        drive.submit(request).expect("submit");
-                    }
-                    DriveCall::Wait => drop(drive.wait().expect("wait")),
-                    DriveCall::Poll => drop(drive.poll().expect("poll")),
-                    DriveCall::Pause(time) => drive.pause(*time).expect("pause"),
-                }
-            }
-        };
-        let alone = fastest(|| {
-            let mut drive = drive();
-            play(&mut drive, before);
-            let began = Instant::now();
-            play(&mut drive, during);
-            began.elapsed()
-        });
-        let through = fastest(|| {
-            let (mut kernel, file) = prepared(false);
-            let began = Instant::now();
-            workload(&mut kernel, file);
-            began.elapsed()
-        });
+        let alone = fastest(|| drive_alone(&before, &during));
+        let through = fastest(|| through_kernel(workload));
         let each = |time: Duration| time.as_secs_f64() * 1e6 / requests.max(1) as f64;
         let ratio = through.as_secs_f64() / alone.as_secs_f64();
         println!("{name:<38}{requests:>10}{:>14.2}{:>14.2}{ratio:>8.2}", each(alone), each(through));
