@@ -49,33 +49,49 @@ pub(crate) struct Part {
     pub(crate) bytes: u64,
 }
 
-/// The pieces of a request, in the order of the drive's bytes; most have one.
+/// The pieces of a request, in the order of the drive's bytes. Most have one, so the others are kept apart: a request is
+/// moved several times.
 #[derive(Debug)]
 pub(crate) struct Parts {
     first: Part,
-    more: VecDeque<Part>,
+    more: Option<Box<VecDeque<Part>>>,
 }
 
 impl Parts {
     fn one(part: Part) -> Self {
-        Self { first: part, more: VecDeque::new() }
+        Self { first: part, more: None }
     }
 
     fn push_back(&mut self, part: Part) {
-        self.more.push_back(part);
+        self.more.get_or_insert_default().push_back(part);
     }
 
     fn push_front(&mut self, part: Part) {
-        self.more.push_front(std::mem::replace(&mut self.first, part));
+        let second = std::mem::replace(&mut self.first, part);
+        self.more.get_or_insert_default().push_front(second);
     }
 }
 
 impl IntoIterator for Parts {
     type Item = Part;
-    type IntoIter = std::iter::Chain<std::iter::Once<Part>, std::collections::vec_deque::IntoIter<Part>>;
+    type IntoIter = PartsIter;
 
     fn into_iter(self) -> Self::IntoIter {
-        std::iter::once(self.first).chain(self.more)
+        PartsIter { first: Some(self.first), more: self.more }
+    }
+}
+
+/// The pieces one after another.
+pub(crate) struct PartsIter {
+    first: Option<Part>,
+    more: Option<Box<VecDeque<Part>>>,
+}
+
+impl Iterator for PartsIter {
+    type Item = Part;
+
+    fn next(&mut self) -> Option<Part> {
+        self.first.take().or_else(|| self.more.as_mut()?.pop_front())
     }
 }
 
@@ -214,6 +230,11 @@ impl<D: BlockDevice> Queue<D> {
 
     /// Sends what is plugged, as a task does before it sleeps.
     fn flush_plug(&mut self) -> Result<(), BlockError> {
+        match self.plug.len() {
+            0 => return Ok(()),
+            1 => return self.plug.pop().map_or(Ok(()), |pending| self.dispatch(pending)),
+            _ => {}
+        }
         let mut plug = std::mem::take(&mut self.plug);
         let sent = plug.drain(..).try_for_each(|pending| self.dispatch(pending));
         // It keeps its memory.

@@ -13,7 +13,7 @@ use flashwise_block::{BlockDevice, Nanos, Operation};
 
 use crate::block::{Bio, Purpose};
 use crate::error::Result;
-use crate::fs::transaction::Touched;
+use crate::fs::transaction::{Touched, TouchedBuffer};
 use crate::kernel::Kernel;
 
 /// Which metadata is in memory, by its first byte on the drive.
@@ -69,7 +69,7 @@ impl Buffers {
 impl<D: BlockDevice> Kernel<D> {
     /// Buffers are about to change, or needed: those that are not in memory are read, one after another.
     pub(crate) fn read_buffers(&mut self, touched: &Touched) -> Result<()> {
-        for (&offset, &(bytes, _)) in &touched.buffers {
+        for &TouchedBuffer { offset, bytes, .. } in &touched.buffers {
             if self.buffers.get(offset, touched.fresh.contains(&offset)) {
                 self.counters.buffers_read += 1;
                 let ticket = self.new_ticket();
@@ -82,9 +82,9 @@ impl<D: BlockDevice> Kernel<D> {
 
     /// As [`Self::read_buffers`] where nothing may be waited for: their owners are in memory, so they are too.
     pub(crate) fn hold_buffers(&mut self, touched: &Touched) {
-        touched.buffers.keys().for_each(|&offset| {
-            self.buffers.get(offset, true);
-        });
+        for buffer in &touched.buffers {
+            self.buffers.get(buffer.offset, true);
+        }
     }
 
     /// Writes metadata that has been dirty since `until` to its place. With `wait`, until it is there.

@@ -103,7 +103,7 @@ impl Journal {
     pub(crate) fn holds(&self, offset: u64) -> bool {
         let running = self.running.iter();
         let committing = self.committing.iter().map(|commit| &commit.transaction);
-        running.chain(committing).any(|transaction| transaction.touched.buffers.contains_key(&offset))
+        running.chain(committing).any(|transaction| transaction.buffers.contains_key(&offset))
     }
 
     /// Space that will be free once everything is committed.
@@ -240,7 +240,7 @@ impl<D: BlockDevice> Kernel<D> {
         self.journal.committed = transaction.tid;
         self.counters.commits += 1;
         let now = self.now();
-        for (&offset, &(bytes, _)) in &transaction.touched.buffers {
+        for (&offset, &(bytes, _)) in &transaction.buffers {
             self.buffers.mark_dirty(offset, bytes, now);
         }
         for &ino in transaction.inodes.keys() {

@@ -57,6 +57,7 @@ impl From<ByteSize> for WriteFrom<'_> {
 }
 
 impl ReadInto<'_> {
+    #[inline]
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
@@ -65,6 +66,7 @@ impl ReadInto<'_> {
     }
 
     /// Puts bytes, or zeros, at a place.
+    #[inline]
     pub(crate) fn fill(&mut self, at: usize, length: usize, source: Option<&[u8]>) {
         let Self::Bytes(bytes) = self else { return };
         let Some(target) = bytes.get_mut(at..at + length) else { return };
@@ -84,6 +86,7 @@ impl WriteFrom<'_> {
     }
 
     /// Copies the bytes from a place on.
+    #[inline]
     pub(crate) fn copy(&self, at: usize, target: &mut [u8]) {
         match self {
             Self::Bytes(bytes) => target.copy_from_slice(&bytes[at..at + target.len()]),

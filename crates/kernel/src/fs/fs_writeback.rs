@@ -75,10 +75,12 @@ impl Flusher {
         }
     }
 
+    #[inline]
     pub(crate) fn next_wake(&self) -> Nanos {
         self.next_wake
     }
 
+    #[inline]
     pub(crate) fn has_work(&self) -> bool {
         !self.work.is_empty()
     }
@@ -441,7 +443,7 @@ impl<D: BlockDevice> Kernel<D> {
             touched.revoked += 1;
             self.buffers.forget(block * PAGE);
             let transaction = self.journal.transaction(now);
-            transaction.touched.buffers.remove(&(block * PAGE));
+            transaction.buffers.remove(&(block * PAGE));
             transaction.freed.push((block, 1));
         }
     }

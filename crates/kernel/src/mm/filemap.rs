@@ -56,6 +56,9 @@ impl<D: BlockDevice> Kernel<D> {
     pub(crate) fn read_window(&mut self, ino: Ino, window: Window, needed: Option<u64>) -> Result<()> {
         let Some(inode) = self.inodes.get(&ino) else { return Ok(()) };
         let limit = inode.size.div_ceil(PAGE);
+        if window.pages == 1 && needed == Some(window.start) && window.start < limit {
+            return self.read_page(ino, window.start, window.marker == needed);
+        }
         let mut end = window.start.saturating_add(window.pages).min(limit);
         let mut order = window.order;
         let mut index = window.start;
@@ -115,6 +118,26 @@ impl<D: BlockDevice> Kernel<D> {
         }
         self.queue.unplug()?;
         Ok(())
+    }
+
+    /// Reads one page that is not cached and is needed: what a window of one page comes to, which most of a random
+    /// reader's are.
+    fn read_page(&mut self, ino: Ino, index: u64, marked: bool) -> Result<()> {
+        if !self.cache.reclaim(1) {
+            self.wait_for_memory()?;
+        }
+        let marker = if marked { flag::READAHEAD } else { 0 };
+        let extent = self.inodes.get(&ino).and_then(|inode| inode.extents.at(index)).filter(|extent| !extent.unwritten);
+        let Some(extent) = extent else {
+            self.cache.add(ino, index, 0, flag::UPTODATE | marker);
+            return Ok(());
+        };
+        let id = self.cache.add(ino, index, 0, flag::LOCKED | marker);
+        self.cache.folio_mut(id).pending = 1;
+        self.counters.pages_read += 1;
+        let offset = (extent.physical + index - extent.logical) * PAGE;
+        let purpose = Purpose::ReadPages { ino, index, pages: 1 };
+        Ok(self.queue.submit(Bio::new(Operation::Read, offset, PAGE, purpose))?)
     }
 
     fn any_cached(&self, ino: Ino, index: u64, pages: u64) -> bool {

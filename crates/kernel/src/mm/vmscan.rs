@@ -60,10 +60,12 @@ pub(crate) struct Folio {
 }
 
 impl Folio {
+    #[inline]
     pub(crate) fn pages(&self) -> u64 {
         1 << self.order
     }
 
+    #[inline]
     pub(crate) fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
@@ -164,18 +166,22 @@ impl PageCache {
         }
     }
 
+    #[inline]
     pub(crate) fn capacity(&self) -> u64 {
         self.capacity
     }
 
+    #[inline]
     pub(crate) fn pages(&self) -> u64 {
         self.pages
     }
 
+    #[inline]
     pub(crate) fn dirty(&self) -> u64 {
         self.dirty
     }
 
+    #[inline]
     pub(crate) fn under_writeback(&self) -> u64 {
         self.writeback
     }
@@ -186,18 +192,22 @@ impl PageCache {
         (self.lists[1].pages, self.lists[0].pages)
     }
 
+    #[inline]
     pub(crate) fn pages_of(&self, ino: Ino) -> Option<&XArray> {
         self.mappings.get(&ino).map(|mapping| &mapping.pages)
     }
 
+    #[inline]
     pub(crate) fn find(&self, ino: Ino, index: u64) -> Option<FolioId> {
         self.pages_of(ino)?.folio(index)
     }
 
+    #[inline]
     pub(crate) fn folio(&self, id: FolioId) -> &Folio {
         &self.folios[id as usize]
     }
 
+    #[inline]
     pub(crate) fn folio_mut(&mut self, id: FolioId) -> &mut Folio {
         &mut self.folios[id as usize]
     }
@@ -247,10 +257,9 @@ impl PageCache {
         let pages = &mut self.mappings.entry(ino).or_default().pages;
         let mut shadow = None;
         for index in index..index + (1 << order) {
-            if let Entry::Shadow(age) = pages.get(index) {
+            if let Entry::Shadow(age) = pages.replace(index, Entry::Folio(id)) {
                 shadow = Some(age);
             }
-            pages.set(index, Entry::Folio(id));
         }
         if let Some(evicted_at) = shadow {
             self.refaults += 1;
@@ -266,6 +275,7 @@ impl PageCache {
     }
 
     /// `folio_mark_accessed`
+    #[inline]
     pub(crate) fn mark_accessed(&mut self, id: FolioId) {
         let folio = &mut self.folios[id as usize];
         if !folio.has(flag::REFERENCED) {
@@ -280,6 +290,7 @@ impl PageCache {
     }
 
     /// Whether none of a folio's pages is dirty or being written.
+    #[inline]
     pub(crate) fn is_clean(&self, id: FolioId) -> bool {
         let folio = self.folio(id);
         let Some(pages) = self.pages_of(folio.ino) else { return true };
@@ -288,6 +299,7 @@ impl PageCache {
     }
 
     /// Sets or takes away a page's mark.
+    #[inline]
     pub(crate) fn mark(&mut self, ino: Ino, index: u64, mark: Mark, on: bool) {
         let Some(mapping) = self.mappings.get_mut(&ino) else { return };
         if mapping.pages.mark(mark, index, on) {

@@ -1,9 +1,9 @@
 //! The pages of one file by their index, with the marks that writing back looks for.
 //!
 //! Linux 6.18: `lib/xarray.c`, `include/linux/xarray.h`: nodes of 64 slots with a bitmap for each mark; a slot holds a
-//! folio or a shadow entry of one that was evicted (`mm/workingset.c`). Here the nodes are found by a hash of their
-//! number instead of through a tree; the numbers of those that exist, and of those with a mark, are kept in order
-//! beside them, as a tree's upper nodes have the marks of all below.
+//! folio or a shadow entry of one that was evicted (`mm/workingset.c`). Here the nodes are found in a table by their
+//! number instead of through a tree, or by a hash where a file has few of them; the numbers of those that exist, and of
+//! those with a mark, are kept in order beside them, as a tree's upper nodes have the marks of all below.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -40,9 +40,20 @@ struct Node {
 }
 
 impl Node {
+    #[inline]
     fn has_folio(&self, slot: u64) -> bool {
         let value = self.slots[slot as usize];
         value != 0 && value & SHADOW == 0
+    }
+}
+
+/// What a slot holds.
+#[inline]
+fn entry_of(slot: u32) -> Entry {
+    match slot {
+        0 => Entry::Empty,
+        shadow if shadow & SHADOW != 0 => Entry::Shadow(shadow & !SHADOW),
+        folio => Entry::Folio(folio - 1),
     }
 }
 
@@ -79,10 +90,70 @@ impl Numbers {
     }
 }
 
+/// Nodes by their number.
+#[derive(Debug, Default)]
+struct Nodes {
+    /// Of the first pages.
+    table: Vec<Option<Box<Node>>>,
+    /// Others.
+    far: HashMap<u64, Box<Node>, FxBuildHasher>,
+    count: u64,
+}
+
+impl Nodes {
+    /// The table has this many places in any case: 4 KiB, the pages of the first 128 MiB of a file.
+    const PLACES: u64 = 512;
+    /// Further ones only where one in so many is used, so that a page far behind the others costs no memory.
+    const PLACES_PER_NODE: u64 = 16;
+
+    #[inline]
+    fn get(&self, number: u64) -> Option<&Node> {
+        match self.table.get(number as usize) {
+            Some(Some(node)) => Some(node),
+            _ if self.far.is_empty() => None,
+            _ => self.far.get(&number).map(Box::as_ref),
+        }
+    }
+
+    #[inline]
+    fn get_mut(&mut self, number: u64) -> Option<&mut Node> {
+        match self.table.get_mut(number as usize) {
+            Some(Some(node)) => Some(node),
+            _ if self.far.is_empty() => None,
+            _ => self.far.get_mut(&number).map(Box::as_mut),
+        }
+    }
+
+    /// Makes a node that does not exist yet.
+    fn insert(&mut self, number: u64) {
+        let node = Box::new(Node { slots: [0; SLOTS as usize], used: 0, marks: [0; 2] });
+        self.count += 1;
+        if number < Self::PLACES.max(self.count.saturating_mul(Self::PLACES_PER_NODE)) {
+            let at = number as usize;
+            if self.table.len() <= at {
+                self.table.resize_with(at + 1, || None);
+            }
+            self.table[at] = Some(node);
+        } else {
+            self.far.insert(number, node);
+        }
+    }
+
+    fn remove(&mut self, number: u64) {
+        let node = self.table.get_mut(number as usize).and_then(Option::take);
+        if node.or_else(|| self.far.remove(&number)).is_some() {
+            self.count -= 1;
+        }
+        if self.count == 0 {
+            self.table = Vec::new();
+        }
+    }
+}
+
 /// One file's pages.
 #[derive(Debug, Default)]
 pub(crate) struct XArray {
-    nodes: HashMap<u64, Box<Node>, FxBuildHasher>,
+    nodes: Nodes,
     numbers: BTreeSet<u64>,
     /// Numbers of the nodes that have a mark.
     with_mark: [Numbers; 2],
@@ -90,45 +161,49 @@ pub(crate) struct XArray {
 }
 
 impl XArray {
+    #[inline]
     pub(crate) fn get(&self, index: u64) -> Entry {
-        let Some(node) = self.nodes.get(&(index / SLOTS)) else { return Entry::Empty };
-        match node.slots[(index % SLOTS) as usize] {
-            0 => Entry::Empty,
-            shadow if shadow & SHADOW != 0 => Entry::Shadow(shadow & !SHADOW),
-            folio => Entry::Folio(folio - 1),
-        }
+        let Some(node) = self.nodes.get(index / SLOTS) else { return Entry::Empty };
+        entry_of(node.slots[(index % SLOTS) as usize])
     }
 
+    #[inline]
     pub(crate) fn folio(&self, index: u64) -> Option<FolioId> {
         if let Entry::Folio(folio) = self.get(index) { Some(folio) } else { None }
     }
 
     /// Puts an entry at an index; marks stay what they are.
     pub(crate) fn set(&mut self, index: u64, entry: Entry) {
+        self.replace(index, entry);
+    }
+
+    /// The same, and gives the entry before.
+    pub(crate) fn replace(&mut self, index: u64, entry: Entry) -> Entry {
         let value = match entry {
             Entry::Empty => 0,
             Entry::Folio(folio) => folio + 1,
             Entry::Shadow(counter) => SHADOW | counter & !SHADOW,
         };
-        if value == 0 && !self.nodes.contains_key(&(index / SLOTS)) {
-            return;
+        if self.nodes.get(index / SLOTS).is_none() {
+            if value == 0 {
+                return Entry::Empty;
+            }
+            self.numbers.insert(index / SLOTS);
+            self.nodes.insert(index / SLOTS);
         }
-        let numbers = &mut self.numbers;
-        let node = self.nodes.entry(index / SLOTS).or_insert_with(|| {
-            numbers.insert(index / SLOTS);
-            Box::new(Node { slots: [0; SLOTS as usize], used: 0, marks: [0; 2] })
-        });
+        let Some(node) = self.nodes.get_mut(index / SLOTS) else { return Entry::Empty };
         let slot = &mut node.slots[(index % SLOTS) as usize];
         node.used = node.used + u32::from(value != 0) - u32::from(*slot != 0);
-        *slot = value;
+        let before = std::mem::replace(slot, value);
         if node.used == 0 {
             let marks = node.marks;
             self.forget_node(index / SLOTS, marks);
         }
+        entry_of(before)
     }
 
     fn forget_node(&mut self, number: u64, marks: [u64; 2]) {
-        self.nodes.remove(&number);
+        self.nodes.remove(number);
         self.numbers.remove(&number);
         for (numbers, marks) in self.with_mark.iter_mut().zip(marks) {
             if marks != 0 {
@@ -138,8 +213,9 @@ impl XArray {
     }
 
     /// Sets or takes away a mark; whether that changed anything.
+    #[inline]
     pub(crate) fn mark(&mut self, mark: Mark, index: u64, on: bool) -> bool {
-        let Some(node) = self.nodes.get_mut(&(index / SLOTS)) else { return false };
+        let Some(node) = self.nodes.get_mut(index / SLOTS) else { return false };
         let bit = 1 << (index % SLOTS);
         let marks = &mut node.marks[mark as usize];
         let changes = (*marks & bit != 0) != on;
@@ -156,23 +232,26 @@ impl XArray {
         changes
     }
 
+    #[inline]
     pub(crate) fn is_marked(&self, mark: Mark, index: u64) -> bool {
-        self.nodes.get(&(index / SLOTS)).is_some_and(|node| node.marks[mark as usize] >> (index % SLOTS) & 1 != 0)
+        self.nodes.get(index / SLOTS).is_some_and(|node| node.marks[mark as usize] >> (index % SLOTS) & 1 != 0)
     }
 
     /// How many pages have a mark.
+    #[inline]
     pub(crate) fn marked(&self, mark: Mark) -> u64 {
         self.marked[mark as usize]
     }
 
     /// The first page at or behind `from` that has a mark.
+    #[inline]
     pub(crate) fn next_marked(&self, mark: Mark, from: u64) -> Option<u64> {
         if self.marked[mark as usize] == 0 {
             return None;
         }
         for number in self.with_mark[mark as usize].from(from / SLOTS) {
             let skip = if number == from / SLOTS { from % SLOTS } else { 0 };
-            let marks = self.nodes.get(&number).map_or(0, |node| node.marks[mark as usize] >> skip << skip);
+            let marks = self.nodes.get(number).map_or(0, |node| node.marks[mark as usize] >> skip << skip);
             if marks != 0 {
                 return Some(number * SLOTS + u64::from(marks.trailing_zeros()));
             }
@@ -183,7 +262,7 @@ impl XArray {
     /// The first index at or behind `from` that holds a folio.
     pub(crate) fn next_folio(&self, from: u64) -> Option<(u64, FolioId)> {
         for &number in self.numbers.range(from / SLOTS..) {
-            let Some(node) = self.nodes.get(&number) else { continue };
+            let Some(node) = self.nodes.get(number) else { continue };
             let skip = if number == from / SLOTS { from % SLOTS } else { 0 };
             let slots = node.slots.iter().enumerate().skip(skip as usize);
             for (slot, &value) in slots {
@@ -198,8 +277,8 @@ impl XArray {
     /// `page_cache_next_miss`: the first index from `from` on without a folio; `from + most` where there is none. It is
     /// too large by as much as `from` lies behind the start of its folio, as Linux's is.
     pub(crate) fn next_miss(&self, from: u64, most: u64) -> u64 {
-        let mut node = self.nodes.get(&(from / SLOTS));
-        let mut slot = head_slot(node.map(Box::as_ref), from);
+        let mut node = self.nodes.get(from / SLOTS);
+        let mut slot = head_slot(node, from);
         for index in from..from.saturating_add(most) {
             if !node.is_some_and(|node| node.has_folio(slot)) {
                 return index;
@@ -207,7 +286,7 @@ impl XArray {
             slot += 1;
             if slot == SLOTS {
                 slot = (index + 1) % SLOTS;
-                node = self.nodes.get(&((index + 1) / SLOTS));
+                node = self.nodes.get((index + 1) / SLOTS);
             }
         }
         from.saturating_add(most)
@@ -217,8 +296,8 @@ impl XArray {
     /// `None` where the file is cached from its beginning.
     pub(crate) fn prev_miss(&self, from: u64, most: u64) -> Option<u64> {
         let mut number = from / SLOTS;
-        let mut node = self.nodes.get(&number);
-        let mut slot = head_slot(node.map(Box::as_ref), from);
+        let mut node = self.nodes.get(number);
+        let mut slot = head_slot(node, from);
         let mut index = from;
         for _ in 0..most {
             if !node.is_some_and(|node| node.has_folio(slot)) {
@@ -232,7 +311,7 @@ impl XArray {
                 return Some(index);
             } else {
                 number -= 1;
-                node = self.nodes.get(&number);
+                node = self.nodes.get(number);
                 slot = index % SLOTS;
             }
         }
@@ -243,7 +322,7 @@ impl XArray {
     pub(crate) fn forget_shadows(&mut self, from: u64) {
         let behind: Vec<u64> = self.numbers.range(from / SLOTS..).copied().collect();
         for number in behind {
-            let Some(node) = self.nodes.get_mut(&number) else { continue };
+            let Some(node) = self.nodes.get_mut(number) else { continue };
             let skip = if number == from / SLOTS { from % SLOTS } else { 0 };
             for value in node.slots.iter_mut().skip(skip as usize).filter(|value| **value & SHADOW != 0) {
                 *value = 0;
@@ -309,6 +388,26 @@ mod tests {
         pages.set(5, Entry::Folio(1));
         pages.set(5, Entry::Empty);
         pages.set(5, Entry::Empty);
-        assert!(pages.nodes.is_empty());
+        assert_eq!((pages.nodes.count, pages.nodes.table.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_page_far_behind_the_others_costs_no_table() {
+        let mut pages = XArray::default();
+        let far = 1 << 40;
+        for (folio, index) in [far, 3, far + 64, Nodes::PLACES * SLOTS, 5000].into_iter().enumerate() {
+            pages.set(index, Entry::Folio(folio as u32));
+        }
+        assert!(pages.nodes.table.len() as u64 <= Nodes::PLACES && pages.nodes.far.len() == 3);
+        // A file that fills up has its later nodes in the table, and finds those that came before.
+        (0..2000).for_each(|number| pages.set(number * SLOTS, Entry::Folio(7)));
+        assert_eq!(pages.nodes.table.len(), 2000);
+        assert_eq!([far, far + 64, 5000].map(|index| pages.folio(index)), [Some(0), Some(2), Some(4)]);
+        assert_eq!(pages.next_folio(Nodes::PLACES * SLOTS), Some((Nodes::PLACES * SLOTS, 7)));
+        for index in [far, far + 64] {
+            pages.set(index, Entry::Empty);
+            assert_eq!(pages.folio(index), None);
+        }
+        assert_eq!(pages.next_folio(2000 * SLOTS), None);
     }
 }

@@ -322,8 +322,8 @@ impl Layout for Ext4 {
     /// `jbd2_journal_commit_transaction`: revoke blocks, then for each 254 blocks a descriptor before them; the commit
     /// block goes behind a flush.
     fn log_write(&mut self, transaction: &Transaction) -> LogWrite {
-        let metadata = transaction.touched.buffers.len() as u64;
-        let revoke = u64::from(transaction.touched.revoked).div_ceil(REVOKES);
+        let metadata = transaction.buffers.len() as u64;
+        let revoke = u64::from(transaction.revoked).div_ceil(REVOKES);
         let body = revoke + metadata.div_ceil(TAGS) + metadata;
         let (start, length) = self.journal;
         let checkpoint_first = self.used + body + 1 > (length - 1) * 3 / 4;
@@ -390,7 +390,7 @@ mod tests {
         assert_eq!(ext4.goal_of(2576 * 8192 + 13), 84_443_136);
         let mut touched = Touched::default();
         ext4.touch_block_bitmaps(122_096_134, 1, &mut touched);
-        let blocks: Vec<u64> = touched.buffers.keys().map(|byte| byte / PAGE).collect();
+        let blocks: Vec<u64> = touched.buffers.iter().map(|buffer| buffer.offset / PAGE).collect();
         assert_eq!(blocks, [59, 121_634_830]);
     }
 
@@ -415,7 +415,9 @@ mod tests {
     fn the_journal_goes_round_and_asks_for_a_checkpoint_before_it_is_full() {
         let mut ext4 = Ext4::new(64 << 20, 1).unwrap();
         let mut transaction = Transaction::new(1, flashwise_block::Nanos(0));
-        (0..300).for_each(|block| transaction.touched.block(block));
+        let mut touched = Touched::default();
+        (0..300).for_each(|block| touched.block(block));
+        transaction.add(&touched);
         let mut asked = 0;
         for _ in 0..20 {
             let write = ext4.log_write(&transaction);

@@ -108,7 +108,7 @@ impl Log {
         short_form: u64,
         clusters: &BTreeMap<Ino, u64>,
     ) -> LogWrite {
-        let mut buffers = transaction.touched.buffers.clone();
+        let mut buffers = transaction.buffers.clone();
         for (offset, (_, mask)) in &mut buffers {
             let all = self.chunks.entry(*offset).or_insert(0);
             *all |= *mask;
@@ -142,6 +142,7 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fs::transaction::Touched;
     use flashwise_block::Nanos;
 
     /// Lengths that were captured: an overwrite with `fsync` logs two sectors, an append that allocates three.
@@ -152,9 +153,11 @@ mod tests {
         transaction.inodes.insert(5, None);
         assert_eq!(log.write(&transaction, 0, &BTreeMap::new()).record, (0, 2 * 512));
         transaction.inodes.insert(5, Some(2));
+        let mut touched = Touched::default();
         for (offset, bytes) in [(512, 512), (4096, 4096), (8192, 4096)] {
-            transaction.touched.buffer(offset, bytes, 56, 8);
+            touched.buffer(offset, bytes, 56, 8);
         }
+        transaction.add(&touched);
         assert_eq!(log.write(&transaction, 0, &BTreeMap::new()).record, (1024, 3 * 512));
     }
 
