@@ -49,8 +49,8 @@ pub(crate) struct Part {
     pub(crate) bytes: u64,
 }
 
-/// The pieces of a request, in the order of the drive's bytes. Most have one, so the others are kept apart: a request is
-/// moved several times.
+/// The pieces of a request, in the order of the drive's bytes. Most have one, so the others are kept apart: a request
+/// is moved several times.
 #[derive(Debug)]
 pub(crate) struct Parts {
     first: Part,
