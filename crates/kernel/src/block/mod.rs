@@ -49,12 +49,11 @@ pub(crate) struct Part {
     pub(crate) bytes: u64,
 }
 
-/// The pieces of a request, in the order of the drive's bytes. Most have one, so the others are kept apart: a request
-/// is moved several times.
+/// The pieces of a request, in the order of the drive's bytes; most have one.
 #[derive(Debug)]
 pub(crate) struct Parts {
     first: Part,
-    more: Option<Box<VecDeque<Part>>>,
+    more: Option<VecDeque<Part>>,
 }
 
 impl Parts {
@@ -84,7 +83,7 @@ impl IntoIterator for Parts {
 /// The pieces one after another.
 pub(crate) struct PartsIter {
     first: Option<Part>,
-    more: Option<Box<VecDeque<Part>>>,
+    more: Option<VecDeque<Part>>,
 }
 
 impl Iterator for PartsIter {

@@ -126,13 +126,15 @@ fn check_name(name: &str) -> Result<()> {
 
 impl<D: BlockDevice> Kernel<D> {
     pub(crate) fn handle(&self, file: FileHandle) -> Result<&OpenFile> {
-        let handle = self.handles.get(file.0 as usize).and_then(Option::as_ref);
-        handle.ok_or_else(|| KernelError::BadHandle(file.0))
+        // Each call comes here several times: the error is made where it is needed alone.
+        let Some(Some(handle)) = self.handles.get(file.0 as usize) else { return Err(KernelError::BadHandle(file.0)) };
+        Ok(handle)
     }
 
     pub(crate) fn handle_mut(&mut self, file: FileHandle) -> Result<&mut OpenFile> {
-        let handle = self.handles.get_mut(file.0 as usize).and_then(Option::as_mut);
-        handle.ok_or_else(|| KernelError::BadHandle(file.0))
+        let handle = self.handles.get_mut(file.0 as usize);
+        let Some(Some(handle)) = handle else { return Err(KernelError::BadHandle(file.0)) };
+        Ok(handle)
     }
 
     pub(crate) fn reading(&self, file: FileHandle) -> Result<&OpenFile> {
@@ -220,7 +222,7 @@ impl<D: BlockDevice> Kernel<D> {
     pub fn close(&mut self, file: FileHandle) -> Result<()> {
         self.enter(Nanos(0))?;
         let handle = self.handles.get_mut(file.0 as usize).and_then(Option::take);
-        let OpenFile { ino, options, .. } = handle.ok_or_else(|| KernelError::BadHandle(file.0))?;
+        let OpenFile { ino, options, .. } = handle.ok_or(KernelError::BadHandle(file.0))?;
         self.free_handles.push(file.0);
         let Some(inode) = self.inodes.get_mut(&ino) else { return Ok(()) };
         inode.open -= 1;
