@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockWriteGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::frame::{Frame, Page, State};
-use super::image::{PageId, PageLayout};
+use super::image::{PageId, PageLayout, Valid};
 use super::ledger::Ledger;
 use super::page::{Kind, PageMut};
 use super::record::{Change, Record};
@@ -42,6 +42,7 @@ const FRAMES_MIN: usize = 16;
 const KNOWN: u8 = 1;
 const SLOT_B: u8 = 2;
 const FREE: u8 = 4;
+const DELTAS: u8 = 8;
 
 #[derive(Default)]
 struct Part {
@@ -301,10 +302,10 @@ impl Cache {
         let mut page = if is_replaced {
             Page::new(self.layout.page_bytes, self.layout.segments())
         } else {
-            let slot = slot_of(known);
-            let span = self.layout.span(id, slot);
+            let known = valid(known);
+            let span = self.layout.span(id, known);
             let bytes = self.disk.read(&[span], 1, &format!("page {id}"))?;
-            self.parse(id, &bytes[0], slot, redo)?
+            self.parse(id, &bytes[0], known, redo)?
         };
         if let Some(redo) = redo {
             self.redo(id, &mut page, redo)?;
@@ -316,8 +317,8 @@ impl Cache {
     }
 
     /// The page in the bytes of its area.
-    fn parse(&self, id: PageId, bytes: &[u8], slot: Option<u8>, redo: Option<&[Redo]>) -> Result<Page> {
-        let loaded = self.layout.load(id, bytes, slot);
+    fn parse(&self, id: PageId, bytes: &[u8], known: Valid, redo: Option<&[Redo]>) -> Result<Page> {
+        let loaded = self.layout.load(id, bytes, known);
         let Some(state) = loaded.state else {
             let what = match (loaded.is_blank, loaded.claimed) {
                 (true, _) => "it was never written, or its bytes were lost",
@@ -330,8 +331,8 @@ impl Cache {
         if loaded.claimed.is_some_and(|claimed| claimed > state.lsn.max(covered)) {
             return Err(self.damaged(id, "its newest state fails its checksum, and the log does not have it"));
         }
-        if slot.is_none() {
-            self.note(id, state.slot);
+        if known == Valid::Unknown {
+            self.note(id, state.slot, state.delta.is_some());
         }
         Ok(Page::loaded(state))
     }
@@ -378,10 +379,11 @@ impl Cache {
         known.table[at] = bits;
     }
 
-    /// Which slot of a page is valid, unless the page was freed meanwhile.
-    pub(crate) fn note(&self, page: PageId, slot: u8) {
+    /// Which slot of a page is valid and whether it has deltas, unless the page was freed meanwhile.
+    pub(crate) fn note(&self, page: PageId, slot: u8, has_deltas: bool) {
         if self.known(page) & FREE == 0 {
-            self.set_known(page, KNOWN | if slot == 1 { SLOT_B } else { 0 });
+            let slot = if slot == 1 { SLOT_B } else { 0 };
+            self.set_known(page, KNOWN | slot | if has_deltas { DELTAS } else { 0 });
         }
     }
 
@@ -444,14 +446,14 @@ impl Cache {
         }
         let is_plain = |page: PageId| self.known(page) & FREE == 0 && !lock(&self.pending).contains_key(&page);
         let (plain, others): (Vec<_>, Vec<_>) = latched.into_iter().partition(|(page, _)| is_plain(*page));
-        let slots: Vec<_> = plain.iter().map(|(page, _)| slot_of(self.known(*page))).collect();
-        let spans = plain.iter().zip(&slots).map(|((page, _), slot)| self.layout.span(*page, *slot));
+        let known: Vec<_> = plain.iter().map(|(page, _)| valid(self.known(*page))).collect();
+        let spans = plain.iter().zip(&known).map(|((page, _), known)| self.layout.span(*page, *known));
         let spans: Vec<_> = spans.collect();
         let read = self.disk.read(&spans, self.options.read_concurrency, "pages");
         self.loads.fetch_add(spans.len() as u64, Ordering::Relaxed);
         for (n, (page, state)) in plain.into_iter().enumerate() {
             let loaded = match &read {
-                Ok(buffers) => self.parse(page, &buffers[n], slots[n], None),
+                Ok(buffers) => self.parse(page, &buffers[n], known[n], None),
                 Err(error) => Err(error.clone()),
             };
             self.ready(page, state, loaded);
@@ -473,9 +475,14 @@ impl Cache {
     }
 }
 
-/// The valid slot, where it is known.
-fn slot_of(known: u8) -> Option<u8> {
-    (known & KNOWN != 0).then_some(u8::from(known & SLOT_B != 0))
+/// What the bits mean for a read.
+fn valid(known: u8) -> Valid {
+    let slot = u8::from(known & SLOT_B != 0);
+    match (known & KNOWN != 0, known & DELTAS != 0) {
+        (false, _) => Valid::Unknown,
+        (true, false) => Valid::Image(slot),
+        (true, true) => Valid::Deltas(slot),
+    }
 }
 
 enum Sweep {

@@ -81,13 +81,14 @@ impl PageLayout {
         (self.area(page) + if slot == 0 { self.page_bytes as u64 } else { 0 }, length)
     }
 
-    /// Where the bytes are that must be read to load a page: all of its area, or the part of the valid slot.
-    pub(crate) fn span(&self, page: PageId, slot: Option<u8>) -> (u64, usize) {
+    /// Where the bytes are that must be read to load a page: one request.
+    pub(crate) fn span(&self, page: PageId, known: Valid) -> (u64, usize) {
         let part = self.page_bytes + 2 * DELTA;
-        match slot {
-            None => (self.area(page), self.area_bytes() as usize),
-            Some(0) => (self.area(page), part),
-            Some(_) => (self.delta_offset(page, 0), part),
+        match known {
+            Valid::Unknown => (self.area(page), self.area_bytes() as usize),
+            Valid::Image(slot) => (self.slot_offset(page, slot), self.page_bytes),
+            Valid::Deltas(0) => (self.area(page), part),
+            Valid::Deltas(_) => (self.delta_offset(page, 0), part),
         }
     }
 
@@ -180,24 +181,24 @@ impl PageLayout {
     }
 
     /// The newest state in the bytes of [`PageLayout::span`].
-    pub(crate) fn load(&self, page: PageId, bytes: &[u8], slot: Option<u8>) -> Loaded {
-        let deltas_at = if slot == Some(1) { 0 } else { self.page_bytes };
-        let slots = match slot {
-            None => vec![(0, 0), (1, self.page_bytes + 2 * DELTA)],
-            Some(0) => vec![(0, 0)],
-            Some(_) => vec![(1, 2 * DELTA)],
+    pub(crate) fn load(&self, page: PageId, bytes: &[u8], known: Valid) -> Loaded {
+        let (slots, deltas_at, deltas) = match known {
+            Valid::Unknown => (vec![(0, 0), (1, self.page_bytes + 2 * DELTA)], self.page_bytes, 2),
+            Valid::Image(slot) => (vec![(slot, 0)], 0, 0),
+            Valid::Deltas(0) => (vec![(0, 0)], self.page_bytes, 2),
+            Valid::Deltas(_) => (vec![(1, 2 * DELTA)], 0, 2),
         };
         let delta = |n: usize| &bytes[deltas_at + n * DELTA..deltas_at + (n + 1) * DELTA];
         let image = |at: usize| &bytes[at..at + self.page_bytes];
         let claims = slots.iter().filter_map(|&(_, at)| self.claim(page, image(at), 24));
-        let claims = claims.chain((0..2).filter_map(|n| self.claim(page, delta(n), 32)));
+        let claims = claims.chain((0..deltas).filter_map(|n| self.claim(page, delta(n), 32)));
         let claimed = claims.max();
 
         let mut best: Option<(u64, u8, usize, Option<usize>)> = None;
         for &(slot, at) in slots.iter().filter(|&&(_, at)| self.is_image(page, image(at))) {
             let (lsn, base) = (get_u64(image(at), 16), get_u64(image(at), 0));
             let belongs = |n: &usize| get_u64(delta(*n), 24) == base || is_planted(Planted::BaseIgnored);
-            let own = (0..2).filter(belongs).filter_map(|n| Some((self.delta_lsn(page, delta(n))?, n)));
+            let own = (0..deltas).filter(belongs).filter_map(|n| Some((self.delta_lsn(page, delta(n))?, n)));
             let newest = own.filter(|own| own.0 >= lsn).max();
             let state = (newest.map_or(lsn, |own| own.0), slot, at, newest.map(|own| own.1));
             if best.is_none_or(|best| best.0 < state.0) {
@@ -222,6 +223,17 @@ impl PageLayout {
         });
         Loaded { state, claimed, is_blank }
     }
+}
+
+/// What is known of a page's area before it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Valid {
+    /// Nothing: the page was not in the cache since the store was opened.
+    Unknown,
+    /// This slot is valid, and has no delta.
+    Image(u8),
+    /// This slot is valid, and has deltas.
+    Deltas(u8),
 }
 
 /// What was found in a page's area.
@@ -283,11 +295,11 @@ mod tests {
     #[test]
     fn the_newest_delta_lies_over_its_image() {
         let (area, image) = area();
-        let state = layout().load(3, &area, None).state.unwrap();
+        let state = layout().load(3, &area, Valid::Unknown).state.unwrap();
         assert_eq!((state.lsn, state.slot, state.delta), (15, 1, Some(1)));
         assert_eq!(state.bytes[HEAD..4096 - FOOT], image[HEAD..4096 - FOOT]);
         let half = &area[4096..];
-        let state = layout().load(3, half, Some(1)).state.unwrap();
+        let state = layout().load(3, half, Valid::Deltas(1)).state.unwrap();
         assert_eq!((state.lsn, state.slot, state.delta), (15, 1, Some(1)));
     }
 
@@ -298,10 +310,10 @@ mod tests {
         layout().seal(3, 13, &mut newer);
         put(&mut area, 0, &newer);
         // The delta of LSN 15 belongs to slot B, which is still there.
-        assert_eq!(layout().load(3, &area, None).state.unwrap().lsn, 15);
+        assert_eq!(layout().load(3, &area, Valid::Unknown).state.unwrap().lsn, 15);
         layout().seal(3, 20, &mut newer);
         put(&mut area, 0, &newer);
-        let state = layout().load(3, &area, None).state.unwrap();
+        let state = layout().load(3, &area, Valid::Unknown).state.unwrap();
         assert_eq!((state.lsn, state.slot, state.delta), (20, 0, None));
     }
 
@@ -314,7 +326,7 @@ mod tests {
                 continue;
             }
             area[bit / 8] ^= 1 << (bit % 8);
-            let loaded = layout.load(3, &area, None);
+            let loaded = layout.load(3, &area, Valid::Unknown);
             let is_right = loaded
                 .state
                 .as_ref()

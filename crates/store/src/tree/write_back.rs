@@ -260,12 +260,18 @@ impl Cache {
         for (frame, kind) in &pages {
             let unused = match kind {
                 CopyKind::Delta(target) => {
-                    let _ = frame.write(|page| page.delta = Some(*target));
+                    let slot = frame.write(|page| {
+                        page.delta = Some(*target);
+                        page.slot
+                    });
+                    if let Ok(Some(slot)) = slot {
+                        self.note(frame.id, slot, true);
+                    }
                     back.delta_writes += 1;
                     None
                 }
                 CopyKind::Image { slot, .. } => {
-                    self.note(frame.id, *slot);
+                    self.note(frame.id, *slot, false);
                     lock(&self.new_pages).remove(&frame.id);
                     back.image_writes += 1;
                     Some(self.layout.unused(frame.id, *slot))

@@ -1,0 +1,158 @@
+//! A store in a file, as a program uses it.
+
+#![allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own")]
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+use flashwise_block::ByteSize;
+use flashwise_store::{Batch, Durability, LogForm, Store, StoreError, StoreOptions};
+
+fn options() -> StoreOptions {
+    StoreOptions { log: ByteSize::mib(4), cache: ByteSize::mib(1), ..StoreOptions::default() }
+}
+
+fn key(n: u32) -> [u8; 4] {
+    n.wrapping_mul(0x9e37_79b9).to_be_bytes()
+}
+
+#[test]
+fn a_file_grows_and_has_everything_when_it_is_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, log_form) in [("sparse", LogForm::Sparse), ("packed", LogForm::Packed)] {
+        let path = folder.path().join(name);
+        let options = StoreOptions { log_form, ..options() };
+        let store = Store::open(&path, &options).unwrap();
+        let keyspace = store.keyspace("k").unwrap();
+        for part in 0..20 {
+            let mut batch = Batch::new();
+            (0..500).for_each(|n| batch.put(&keyspace, key(part * 500 + n), [part as u8; 300]));
+            store.commit(batch, Durability::Flushed).unwrap();
+        }
+        keyspace.put("long", vec![7; 200_000]).unwrap();
+        let stats = store.stats();
+        assert!(stats.pages > 500 && stats.io.give_backs > 0, "{stats:?}");
+        drop(keyspace);
+        store.close().unwrap();
+
+        let store = Store::open(&path, &StoreOptions { create: false, ..options }).unwrap();
+        let keyspace = store.find_keyspace("k").unwrap().unwrap();
+        assert_eq!(keyspace.iter().unwrap().count(), 10_001);
+        assert!((0..10_000).all(|n| keyspace.get(key(n)).unwrap().unwrap() == [(n / 500) as u8; 300]));
+        assert_eq!(keyspace.get("long").unwrap().unwrap(), vec![7; 200_000]);
+        let check = store.check().unwrap();
+        assert!(check.is_sound() && check.keys == 10_001, "{check:?}");
+    }
+}
+
+#[test]
+fn a_store_is_open_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let store = Store::open(&path, &options()).unwrap();
+    assert!(matches!(Store::open(&path, &options()), Err(StoreError::InUse { .. })));
+    drop(store);
+    Store::open(&path, &options()).unwrap();
+    let missing = folder.path().join("missing");
+    assert!(Store::open(&missing, &StoreOptions { create: false, ..options() }).is_err());
+    assert!(!missing.exists());
+}
+
+#[test]
+fn a_dropped_keyspace_is_gone_for_all_and_its_space_is_used_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path().join("s"), &options()).unwrap();
+    let mut most = 0;
+    for round in 0..4 {
+        let keyspace = store.keyspace("k").unwrap();
+        assert!(keyspace.is_empty().unwrap(), "round {round}");
+        let mut batch = Batch::new();
+        (0..800).for_each(|n| batch.put(&keyspace, key(n), [round; 200]));
+        store.commit(batch, Durability::Synced).unwrap();
+        if round == 0 {
+            most = store.stats().pages;
+        }
+        assert!(store.stats().pages <= most);
+        assert!(store.drop_keyspace("k").unwrap() && !store.drop_keyspace("k").unwrap());
+        assert!(matches!(keyspace.get(key(1)), Err(StoreError::NoKeyspace { .. })));
+        assert!(matches!(keyspace.put(key(1), "x"), Err(StoreError::NoKeyspace { .. })));
+        assert!(keyspace.iter().is_err());
+    }
+    assert!(store.keyspaces().unwrap().is_empty());
+    assert!(store.check().unwrap().is_sound());
+}
+
+#[test]
+fn arguments_that_make_no_sense_are_refused_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path().join("s"), &options()).unwrap();
+    let keyspace = store.keyspace("k").unwrap();
+    assert!(keyspace.put(vec![1; 1008], "x").is_ok());
+    let error = keyspace.put(vec![1; 1009], "x").unwrap_err();
+    assert!(matches!(error, StoreError::KeyTooLong { length: 1009, max: 1008, .. }), "{error}");
+    let error = keyspace.put("k", vec![1; 2 << 20]).unwrap_err();
+    assert!(matches!(error, StoreError::BatchTooLarge { .. }), "{error}");
+    assert!(store.keyspace("").is_err() && store.keyspace(&"n".repeat(129)).is_err());
+    let other = Store::open(folder.path().join("t"), &options()).unwrap();
+    let mut batch = Batch::new();
+    batch.put(&keyspace, "k", "v");
+    let error = other.commit(batch, Durability::Synced).unwrap_err();
+    assert!(error.to_string().contains("another store"), "{error}");
+    assert!(Store::open(folder.path().join("u"), &StoreOptions { page: ByteSize(5000), ..options() }).is_err());
+    assert!(!folder.path().join("u").exists());
+}
+
+const CHILD: &str = "FLASHWISE_STORE_CHILD";
+
+/// What the killed process does: it commits until it is killed, and prints each number that was acknowledged.
+#[test]
+fn a_child_that_commits_until_it_is_killed() {
+    let Some(path) = std::env::var_os(CHILD) else { return };
+    let store = Store::open(path, &options()).unwrap();
+    let keyspace = store.keyspace("k").unwrap();
+    for n in 0u32.. {
+        let mut batch = Batch::new();
+        (0..5).for_each(|part| batch.put(&keyspace, [key(n).as_slice(), &[part]].concat(), vec![n as u8; 200]));
+        store.commit(batch, Durability::Flushed).unwrap();
+        use std::io::Write;
+        writeln!(std::io::stdout(), "acknowledged {n}").unwrap();
+    }
+}
+
+#[test]
+fn a_process_that_is_killed_loses_no_commit_that_was_flushed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    for commits in [1, 40, 400] {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["a_child_that_commits_until_it_is_killed", "--exact", "--nocapture", "--test-threads=1"])
+            .env(CHILD, &path)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut text = Vec::new();
+        let mut out = child.stdout.take().unwrap();
+        while text.split(|&byte| byte == b'\n').filter(|line| line.starts_with(b"acknowledged")).count() < commits {
+            let mut piece = [0; 512];
+            let read = out.read(&mut piece).unwrap();
+            assert!(read > 0, "the child ended");
+            text.extend_from_slice(&piece[..read]);
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        out.read_to_end(&mut text).unwrap();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let whole = &text[..text.rfind('\n').unwrap_or(0)];
+        let acknowledged = whole.lines().filter_map(|line| line.strip_prefix("acknowledged ")).count() as u32;
+        let store = Store::open(&path, &options()).unwrap();
+        let keyspace = store.keyspace("k").unwrap();
+        for n in 0..acknowledged {
+            for part in 0..5u8 {
+                let value = keyspace.get([key(n).as_slice(), &[part]].concat()).unwrap();
+                assert_eq!(value.unwrap(), vec![n as u8; 200], "commit {n} of {acknowledged}");
+            }
+        }
+        assert_eq!(keyspace.iter().unwrap().count() % 5, 0, "no commit by half");
+        assert!(store.check().unwrap().is_sound());
+    }
+}
