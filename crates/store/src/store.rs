@@ -26,7 +26,7 @@ use crate::stats::Stats;
 use crate::superblock::{Geometry, Superblock};
 use crate::transaction::{ReadSet, Transaction};
 use crate::tree::cache::{Cache, lock};
-use crate::tree::{CATALOG, Checker, Group, GroupUndo, PageLayout, Pages, TreeId, Writer, key_max, take_back};
+use crate::tree::{CATALOG, Checker, Group, GroupUndo, PageLayout, Pages, Target, TreeId, Writer, key_max, take_back};
 use crate::value::Value;
 use crate::versions::Versions;
 
@@ -729,23 +729,35 @@ impl Shared {
     /// Frees the pages of a dropped keyspace, a part at a time.
     fn finish_drop(&self, tree: TreeId) -> Result<()> {
         loop {
-            let mut is_empty = false;
+            let keys = self.first_keys(tree)?;
+            let mut is_gone = false;
             self.run(Durability::Buffered, |group, seq| {
-                let leaf = self.pages.copy_leaf(tree, crate::tree::Target::At(b""))?;
-                let keys: Vec<_> = leaf.into_iter().flat_map(|leaf| leaf.records).map(|record| record.0).collect();
-                is_empty = keys.is_empty();
                 for key in keys.iter().take(DROPPED_TOGETHER) {
                     group.remove(tree, key, &mut |_| Ok(()))?;
                 }
-                if is_empty {
+                // Leaves without keys merge, until the root is the only one.
+                if keys.is_empty() && !group.compact_at(tree, b"")? {
                     group.drop_root(tree)?;
                     let key = catalog::dropped_key_of(tree);
                     group.remove(CATALOG, &key, &mut |old| self.note_old(seq, CATALOG, &key, old))?;
+                    is_gone = true;
                 }
                 Ok(())
             })?;
-            if is_empty {
+            if is_gone {
                 return self.sync();
+            }
+        }
+    }
+
+    /// The keys of the first leaf that has some.
+    fn first_keys(&self, tree: TreeId) -> Result<Vec<Vec<u8>>> {
+        let mut low = Vec::new();
+        loop {
+            let Some(leaf) = self.pages.copy_leaf(tree, Target::At(&low))? else { return Ok(Vec::new()) };
+            match leaf.high {
+                Some(high) if leaf.records.is_empty() => low = high,
+                _ => return Ok(leaf.records.into_iter().map(|record| record.0).collect()),
             }
         }
     }

@@ -137,10 +137,14 @@ impl<'a> Group<'a> {
         Ok(true)
     }
 
-    /// Merges the leaf of a key with a neighbour where both are emptier than `used_share` of a page each allows.
+    /// Merges the leaf of a key, and underfull pages above it, with neighbours, as far as the result is not too full;
+    /// whether anything was merged.
     pub(crate) fn compact_at(&mut self, tree: TreeId, key: &[u8]) -> Result<bool> {
         let path = self.path(tree, key)?;
-        self.merge_with_neighbour(tree, &path)
+        if self.merge_with_neighbour(tree, &path)? {
+            return Ok(true);
+        }
+        self.merge(tree, &path)
     }
 
     fn page_bytes(&self) -> usize {
@@ -417,18 +421,21 @@ impl<'a> Group<'a> {
 
     // Merges.
 
-    /// Merges pages from the leaf upwards while they are underfull.
-    fn merge(&mut self, tree: TreeId, path: &[PathStep]) -> Result<()> {
+    /// Merges pages from the leaf upwards while they are underfull; whether any was merged.
+    fn merge(&mut self, tree: TreeId, path: &[PathStep]) -> Result<bool> {
+        let mut is_merged = false;
         for depth in (1..path.len()).rev() {
             let is_underfull = path[depth].0.read(|page| {
                 let page = page.view();
                 page.used() < page.space() / UNDERFULL_SHARE
             })?;
-            if !is_underfull || !self.merge_with_neighbour(tree, &path[..=depth])? {
+            if !is_underfull {
                 break;
             }
+            // A page without neighbours below its parent gets some when the parent merges.
+            is_merged |= self.merge_with_neighbour(tree, &path[..=depth])?;
         }
-        self.lower_root(tree)
+        Ok(self.lower_root(tree)? || is_merged)
     }
 
     /// Merges the last page of a path with its right or left neighbour below the same parent.
@@ -479,15 +486,16 @@ impl<'a> Group<'a> {
         Ok(true)
     }
 
-    /// While the root has a single child, it takes the child's place.
-    fn lower_root(&mut self, tree: TreeId) -> Result<()> {
+    /// While the root has a single child, it takes the child's place; whether it had.
+    fn lower_root(&mut self, tree: TreeId) -> Result<bool> {
+        let mut is_lowered = false;
         loop {
             let root = self.pages.cache.get(tree.root)?;
             let only = root.read(|page| {
                 let page = page.view();
                 (page.kind() == Kind::Inner && page.count() == 1).then(|| page.child(0))
             })?;
-            let Some(child) = only else { return Ok(()) };
+            let Some(child) = only else { return Ok(is_lowered) };
             let child = self.pages.cache.get(child)?;
             let image = child.read(|page| page.bytes.to_vec())?;
             let page = PageRef(&image);
@@ -499,6 +507,7 @@ impl<'a> Group<'a> {
             let lowered = self.format(&root, &image).and_then(|()| self.free(&child));
             self.pages.restructure();
             lowered?;
+            is_lowered = true;
         }
     }
 }
@@ -573,7 +582,9 @@ fn join(page_bytes: usize, shape: Shape<'_>, pages: [PageRef<'_>; 2]) -> Option<
     }
     let image = builder.finish();
     let merged = PageRef(&image);
-    (merged.free() >= merged.space() / MERGED_FREE_SHARE).then_some(image)
+    // An empty page always goes.
+    let has_empty = pages.iter().any(|page| page.count() == 0);
+    (has_empty || merged.free() >= merged.space() / MERGED_FREE_SHARE).then_some(image)
 }
 
 impl Pages {
