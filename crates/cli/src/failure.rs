@@ -98,6 +98,12 @@ impl From<SqliteError> for Failure {
     }
 }
 
+impl From<flashwise_store::StoreError> for Failure {
+    fn from(error: flashwise_store::StoreError) -> Self {
+        Self::error(error)
+    }
+}
+
 impl From<flashwise_report::ReportError> for Failure {
     fn from(error: flashwise_report::ReportError) -> Self {
         match error {

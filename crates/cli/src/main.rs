@@ -109,6 +109,7 @@ fn run(arguments: Arguments, output: &Output) -> Result<ExitCode, Failure> {
         Verb::Pool(options) => verbs::pool::run(&options, output),
         Verb::Study(options) => verbs::study::run(&options, output),
         Verb::Sqlite(action) => verbs::sqlite::run(&action, output),
+        Verb::Store(action) => verbs::store::run(&action, output),
         Verb::Device(action) => verbs::device::run(&action, output),
         Verb::Trace(action) => verbs::trace::run(&action, output),
         Verb::Kernel(action) => verbs::kernel::run(&action, output),

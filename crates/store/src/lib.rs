@@ -65,6 +65,7 @@ mod commit;
 mod crash;
 mod error;
 mod faults;
+mod info;
 mod keyspace;
 mod log;
 mod medium;
@@ -82,6 +83,7 @@ mod versions;
 
 pub use batch::Batch;
 pub use error::{Result, StoreError};
+pub use info::StoreInfo;
 pub use keyspace::Keyspace;
 pub use options::{Durability, LogForm, StoreOptions};
 pub use scan::Scan;

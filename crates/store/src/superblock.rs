@@ -12,7 +12,7 @@ use crate::medium::{BLOCK, Cause, Disk};
 
 const MAGIC: &[u8; 8] = b"flwstore";
 /// The only version so far.
-const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 /// Where the checksum is; it covers the bytes before.
 const CHECKSUM_AT: usize = 4088;
 /// The checksum of a superblock, which names the store's identity, is seeded with a constant.
@@ -213,30 +213,35 @@ impl Superblock {
     /// Reads both copies; returns the newer one and which it is.
     pub(crate) fn read(disk: &Disk) -> Result<(Self, usize)> {
         let copies = disk.read(&[(0, BLOCK as usize), (BLOCK, BLOCK as usize)], 2, "the superblock")?;
-        let place = disk.name();
-        let found = [Self::decode(&copies[0], &place)?, Self::decode(&copies[1], &place)?];
-        let newer = match found {
-            [Some(first), Some(second)] => usize::from(second.generation > first.generation),
-            [Some(_), None] => 0,
-            [None, Some(_)] => 1,
+        Self::newer([&copies[0], &copies[1]], &disk.name())
+    }
+
+    /// The newer of two copies, and which it is.
+    pub(crate) fn newer(copies: [&[u8]; 2], place: &str) -> Result<(Self, usize)> {
+        let found = [Self::decode(copies[0], place)?, Self::decode(copies[1], place)?];
+        match found {
+            [Some(first), Some(second)] if second.generation > first.generation => Ok((second, 1)),
+            [Some(first), _] => Ok((first, 0)),
+            [None, Some(second)] => Ok((second, 1)),
             [None, None] if copies.iter().any(|copy| copy.starts_with(MAGIC)) => {
-                return Err(StoreError::corrupt(format!("{place}: superblock"), "both copies fail their checksums"));
+                Err(StoreError::corrupt(format!("{place}: superblock"), "both copies fail their checksums"))
             }
             [None, None] => {
                 let why = "it does not start with a superblock of a flashwise store; it is left as it is".to_owned();
-                return Err(StoreError::NotAStore { place, why });
+                Err(StoreError::NotAStore { place: place.to_owned(), why })
             }
-        };
-        match found[newer] {
-            Some(superblock) => Ok((superblock, newer)),
-            None => Err(StoreError::corrupt(format!("{place}: superblock"), "it cannot be read")),
         }
+    }
+
+    /// Whether a copy is undamaged.
+    pub(crate) fn is_good(copy: &[u8]) -> bool {
+        matches!(Self::decode(copy, ""), Ok(Some(_)))
     }
 
     /// Which copies are damaged, for a check.
     pub(crate) fn damaged_copies(disk: &Disk) -> Result<Vec<usize>> {
         let copies = disk.read(&[(0, BLOCK as usize), (BLOCK, BLOCK as usize)], 2, "the superblock")?;
-        let is_damaged = |n: &usize| !matches!(Self::decode(&copies[*n], ""), Ok(Some(_)));
+        let is_damaged = |n: &usize| !Self::is_good(&copies[*n]);
         Ok((0..2).filter(is_damaged).collect())
     }
 

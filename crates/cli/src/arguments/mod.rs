@@ -23,6 +23,7 @@ mod pool;
 mod raw_device;
 mod simulate;
 mod sqlite;
+mod store;
 mod study;
 mod sweep;
 mod trace;
@@ -41,6 +42,7 @@ pub use pool::{PoolArguments, PrefetchName};
 pub use raw_device::RawDevice;
 pub use simulate::{PreconditionName, RateProcess, Rw, SimulateArguments};
 pub use sqlite::SqliteAction;
+pub use store::StoreAction;
 pub use study::StudyArguments;
 pub use sweep::SweepArguments;
 pub use trace::{ReplayArguments, TpccArguments, TraceAction, TraceReading};
@@ -113,6 +115,9 @@ pub enum Verb {
     /// Inspect and convert database files of the flashwise VFS
     #[command(subcommand, after_help = SQLITE_EXAMPLES)]
     Sqlite(SqliteAction),
+    /// Inspect, check, dump and try out flashwise's key-value stores
+    #[command(subcommand, after_help = STORE_EXAMPLES)]
+    Store(StoreAction),
     /// List, show, check and import simulated drives
     #[command(subcommand, after_help = DEVICE_EXAMPLES)]
     Device(DeviceAction),
@@ -137,6 +142,12 @@ Examples:
   flashwise sqlite import app.db app.fw.db --profile ssd.toml
   flashwise sqlite info app.fw.db
   flashwise sqlite export app.fw.db copy.db";
+
+const STORE_EXAMPLES: &str = "\
+Examples:
+  flashwise store info app.store
+  flashwise store check app.store
+  flashwise store dump app.store app.dump";
 
 const DEVICE_EXAMPLES: &str = "\
 Examples:

@@ -16,6 +16,7 @@ pub mod pool;
 pub mod simulate;
 mod simulate_file;
 pub mod sqlite;
+pub mod store;
 pub mod study;
 pub mod sweep;
 pub mod trace;
@@ -57,6 +58,15 @@ impl From<SsdError> for Failure {
     fn from(error: SsdError) -> Self {
         flashwise_tune::TuneError::from(error).into()
     }
+}
+
+/// A document with its schema in front.
+fn with_schema(schema: &str, document: serde_json::Value) -> serde_json::Value {
+    let mut whole = serde_json::json!({ "schema": schema, "schema_version": 1 });
+    if let (Some(whole), serde_json::Value::Object(fields)) = (whole.as_object_mut(), document) {
+        whole.extend(fields);
+    }
+    whole
 }
 
 /// Reads a profile.

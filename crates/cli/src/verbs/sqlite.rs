@@ -12,6 +12,7 @@ use crate::arguments::SqliteAction;
 use crate::failure::Failure;
 use crate::files::create_from;
 use crate::output::Output;
+use crate::verbs::with_schema;
 
 /// Runs `info`, `export` or `import`.
 pub fn run(action: &SqliteAction, output: &Output) -> Result<ExitCode, Failure> {
@@ -89,15 +90,6 @@ fn options_of(profile: Option<&Path>, techniques: Option<&str>) -> Result<VfsOpt
         return Err(Failure::error(format!("{who} no layout of its own; use the plain file unmodified")));
     }
     Ok(options)
-}
-
-/// A document with its schema in front.
-fn with_schema(schema: &str, document: serde_json::Value) -> serde_json::Value {
-    let mut whole = serde_json::json!({ "schema": schema, "schema_version": 1 });
-    if let (Some(whole), serde_json::Value::Object(fields)) = (whole.as_object_mut(), document) {
-        whole.extend(fields);
-    }
-    whole
 }
 
 /// How many pages start at hot locations of the drive.
