@@ -68,7 +68,7 @@ fn check(file: &Path, output: &Output) -> Result<ExitCode, Failure> {
 
 fn verdict(file: &Path, check: &Check) -> String {
     let Check { keyspaces, keys, pages, damage, unlisted } = check;
-    let counts = format!("{keyspaces} keyspaces, {keys} keys, {pages} pages");
+    let counts = format!("keyspaces {keyspaces}, keys {keys}, pages in use {pages}");
     if check.is_sound() {
         return format!("{}: sound; {counts}\n", file.display());
     }
