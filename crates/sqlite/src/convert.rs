@@ -10,22 +10,23 @@ use std::path::{Path, PathBuf};
 
 use flashwise_block::input::open_regular;
 use flashwise_block::output::{Access, OutputFile};
-use flashwise_block::{ByteSize, Extent, ExtentMap, file_extents};
+use flashwise_block::{ByteSize, Extent, ExtentMap, file_extents, start_write_back};
 use libsqlite3_sys as sqlite;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 use serde::Serialize;
 
 use crate::SqliteError;
+use crate::apart::at_once;
 use crate::batch;
-use crate::bytes::{HEADER_BYTES, Span, page_size_of};
+use crate::bytes::{HEADER_BYTES, page_size_of};
 use crate::companion;
 use crate::directory::COMPANIONS;
 use crate::drive::DriveStore;
 use crate::error::{Failure, checked_end, display, with_suffix};
 use crate::handle::Handle;
 use crate::held_back::RUN_LIMIT;
-use crate::layout::{Detected, Header, HeaderError, Layout, VERSION, cut, detect};
+use crate::layout::{Detected, Header, HeaderError, Layout, VERSION, detect};
 use crate::log_layout::LogLayout;
 use crate::options::VfsOptions;
 use crate::store::{Cut, Store};
@@ -147,16 +148,17 @@ impl Store for HostStore {
     }
 
     fn write(&mut self, offset: u64, data: &[u8], how: Cut) -> Result<(), Failure> {
-        let spans = match how {
-            Cut::Whole => vec![Span { start: offset, length: data.len() as u64 }],
-            Cut::Chunks(chunks) => cut(offset, data.len() as u64, chunks, u64::MAX),
-        };
-        for span in spans {
+        let spans = at_once(offset, data.len() as u64, how);
+        for span in &spans {
             let at = (span.start - offset) as usize;
             let piece = &data[at..at + span.length as usize];
             self.file
                 .write_all_at(piece, span.start)
                 .map_err(|error| self.failed(sqlite::SQLITE_IOERR_WRITE, "writing", &error))?;
+            if spans.len() > 1 {
+                // It makes nothing durable, so a failure loses nothing: the sync writes the rest.
+                let _ = start_write_back(&self.file, ByteSize(span.start), ByteSize(span.length));
+            }
         }
         Ok(())
     }

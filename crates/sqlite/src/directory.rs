@@ -20,15 +20,15 @@ use flashwise_block::{ByteSize, DeviceCounters, Nanos, Operation, RegisteredFile
 use flashwise_trace::{FileRole, IoRecord};
 use libsqlite3_sys as sqlite;
 
+use crate::apart::Apart;
 use crate::batch::BatchPlace;
 use crate::batch_file::BatchFile;
 use crate::bytes::Span;
 use crate::companion;
 use crate::error::Failure;
-use crate::ffi::{FileName, LONGEST, ParentFile, ParentVfs};
+use crate::ffi::{FileName, ParentFile, ParentVfs};
 use crate::file::FileStore;
 use crate::handle::Handle;
-use crate::layout::cut;
 use crate::ledger::Ledger;
 use crate::log::open_log;
 use crate::log_layout::LogLayout;
@@ -282,6 +282,7 @@ impl Directory {
             syncs: None,
             direct,
             unsynced_batches,
+            apart: Apart::default(),
             pause,
         }
     }
@@ -432,6 +433,7 @@ pub(crate) struct DirectoryStore {
     direct: Direct,
     /// Batches since the last sync. Without syncs, a writer waits for the page cache and not for the drive.
     unsynced_batches: u32,
+    apart: Apart,
     pause: Pause,
 }
 
@@ -490,6 +492,20 @@ impl DirectoryStore {
             Direct::Open(file) => Some(file),
             Direct::Unused | Direct::Impossible => None,
         }
+    }
+
+    /// Starts write-back of what must reach the drive in pieces; returns whether there was any.
+    fn start_apart(&mut self) -> bool {
+        let pieces = self.apart.pieces();
+        if pieces.is_empty() {
+            return false;
+        }
+        let pieces: Vec<_> = pieces.iter().map(|piece| (ByteSize(piece.start), ByteSize(piece.length))).collect();
+        if let Some(file) = self.direct() {
+            // It makes nothing durable, so a failure loses nothing: the sync writes the rest.
+            let _ = file.start_write_back_apart(&pieces);
+        }
+        true
     }
 
     /// How much of a span the file has.
@@ -635,26 +651,19 @@ impl Store for DirectoryStore {
             syncs.before_write();
         }
         let directory = Arc::clone(&self.directory);
-        let mut write = |start: u64, bytes: &[u8]| {
-            directory.timed(Operation::Write, self.role, start, bytes.len() as u64, || {
-                let code = self.parent.write(start, bytes);
-                self.result(code, "writing")
-            })
-        };
-        match how {
-            Cut::Whole => write(offset, data)?,
-            Cut::Chunks(chunks) => {
-                cut(offset, data.len() as u64, chunks, LONGEST as u64).into_iter().try_for_each(|span| {
-                    let at = (span.start - offset) as usize;
-                    write(span.start, &data[at..at + span.length as usize])
-                })?;
-            }
-        }
+        directory.timed(Operation::Write, self.role, offset, data.len() as u64, || {
+            let code = self.parent.write(offset, data);
+            self.result(code, "writing")
+        })?;
+        self.apart.note(offset, data.len() as u64, how);
         self.extend_log(offset + data.len() as u64);
         Ok(())
     }
 
     fn begin(&mut self, batch: Span) {
+        if self.start_apart() {
+            return;
+        }
         self.unsynced_batches = self.unsynced_batches.saturating_add(1);
         let waits_for_drive = self.role == FileRole::Database && self.unsynced_batches <= MOST_UNSYNCED;
         if waits_for_drive && let Some(file) = self.direct() {
@@ -701,6 +710,12 @@ impl Store for DirectoryStore {
         self.unsynced_batches = 0;
         if let Direct::Open(file) = &mut self.direct {
             file.cancel_write_back();
+        }
+        if self.start_apart()
+            && let Some(file) = self.direct()
+        {
+            // The sync would join what is still dirty.
+            let _ = file.await_write_back_apart();
         }
         directory.timed(Operation::Flush, self.role, 0, 0, || self.sync_file(flags))
     }

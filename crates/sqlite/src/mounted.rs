@@ -4,8 +4,8 @@
 //! Each call of SQLite's becomes the calls that its own VFS for Unix makes (SQLite's `os_unix.c`): `pread` and `pwrite`
 //! of a page, `fdatasync` for a sync, a sync of the directory behind the first sync of a journal or log that it
 //! created, `fcntl` for locks, a file for the index of a log. The techniques make the calls that they make
-//! in a directory: pieces of at most [`LONGEST`] bytes, `sync_file_range` to start write-back, reads in the background
-//! to read ahead, `fallocate` to punch holes.
+//! in a directory: `sync_file_range` to start write-back, reads in the background to read ahead, `fallocate` to punch
+//! holes.
 //!
 //! A VFS without any parameter stands for SQLite's own: nothing of ours is between a program and its files. With one,
 //! an application opens its databases through this VFS, which extends their logs ahead as it does on a real ext4 or XFS
@@ -27,11 +27,11 @@ use flashwise_trace::{FileRole, IoRecord};
 use libsqlite3_sys as sqlite;
 
 use crate::SqliteError;
+use crate::apart::Apart;
 use crate::bytes::Span;
 use crate::convert::border;
 use crate::error::Failure;
-use crate::ffi::{LONGEST, thread_cpu_ns};
-use crate::layout::cut;
+use crate::ffi::thread_cpu_ns;
 use crate::ledger::Ledger;
 use crate::locks::HandleId;
 use crate::medium::{Deletion, FileRef, Medium, OpenMode};
@@ -74,6 +74,13 @@ struct MountedFile {
     shared_memory: Option<(FileHandle, u64)>,
     /// Batches since the last sync. Without syncs, a writer waits for the page cache and not for the drive.
     unsynced_batches: u32,
+    apart: Apart,
+}
+
+/// Starts write-back of a span.
+fn start_write_back(kernel: &mut Kernel<Recorder>, file: FileHandle, span: Span) -> flashwise_kernel::Result<()> {
+    let how = SyncRange { write: true, ..SyncRange::default() };
+    kernel.sync_file_range(file, ByteSize(span.start), ByteSize(span.length), how)
 }
 
 /// The processor's time that the program takes.
@@ -137,6 +144,15 @@ impl MountedFiles {
             next_id: 0,
             program: mounted.measures_program.then(Program::new),
         })
+    }
+
+    /// Starts write-back of pieces of a file, each by itself.
+    fn start_apart(&mut self, file: FileRef<'_>, pieces: &[Span]) {
+        let Ok(handle) = self.handle(file) else { return };
+        // It makes nothing durable, so a failure loses nothing: the sync writes the rest.
+        let _ = self.call(Operation::Write, file.role, |kernel| {
+            pieces.iter().try_for_each(|&piece| start_write_back(kernel, handle, piece))
+        });
     }
 
     /// Makes calls of the kernel: what the program computed before comes first, what reached the drive is recorded.
@@ -297,6 +313,7 @@ impl Medium for MountedFiles {
             directory_sync_due: matches!(mode.role, FileRole::Journal | FileRole::WriteAheadLog),
             shared_memory: None,
             unsynced_batches: MOST_UNSYNCED,
+            apart: Apart::default(),
         });
         if file.role != mode.role {
             (file.role, file.owned) = (mode.role, None);
@@ -375,16 +392,11 @@ impl Medium for MountedFiles {
             return Ok(());
         }
         let handle = self.handle(file)?;
-        let pieces = match how {
-            Cut::Whole => vec![Span { start: offset, length: data.len() as u64 }],
-            Cut::Chunks(chunks) => cut(offset, data.len() as u64, chunks, LONGEST as u64),
-        };
-        self.call(Operation::Write, file.role, |kernel| {
-            pieces.iter().try_for_each(|piece| {
-                let at = (piece.start - offset) as usize;
-                kernel.pwrite(handle, ByteSize(piece.start), &data[at..at + piece.length as usize]).map(drop)
-            })
-        })
+        self.call(Operation::Write, file.role, |kernel| kernel.pwrite(handle, ByteSize(offset), data).map(drop))?;
+        if let Some(found) = self.files.get_mut(&file.id) {
+            found.apart.note(offset, data.len() as u64, how);
+        }
+        Ok(())
     }
 
     fn write_all(&mut self, file: FileRef<'_>, runs: &[(u64, Vec<u8>)], how: Cut) -> Result<(), Failure> {
@@ -393,16 +405,18 @@ impl Medium for MountedFiles {
 
     fn start_write_back(&mut self, file: FileRef<'_>, batch: Span) {
         let Some(found) = self.files.get_mut(&file.id) else { return };
+        let pieces = found.apart.pieces();
+        if !pieces.is_empty() {
+            return self.start_apart(file, &pieces);
+        }
+        let Some(found) = self.files.get_mut(&file.id) else { return };
         found.unsynced_batches = found.unsynced_batches.saturating_add(1);
         if !file.is_database() || found.unsynced_batches > MOST_UNSYNCED {
             return;
         }
         let Ok(handle) = self.handle(file) else { return };
-        let how = SyncRange { write: true, ..SyncRange::default() };
         // It makes nothing durable, so a failure loses nothing: the sync writes the rest.
-        let _ = self.call(Operation::Write, file.role, |kernel| {
-            kernel.sync_file_range(handle, ByteSize(batch.start), ByteSize(batch.length), how)
-        });
+        let _ = self.call(Operation::Write, file.role, |kernel| start_write_back(kernel, handle, batch));
     }
 
     fn discard(&mut self, file: FileRef<'_>, span: Span) -> Result<(), Failure> {
@@ -423,6 +437,8 @@ impl Medium for MountedFiles {
             found.unsynced_batches = 0;
             std::mem::take(&mut found.directory_sync_due)
         });
+        let pieces = self.files.get_mut(&file.id).map(|found| found.apart.pieces()).unwrap_or_default();
+        self.start_apart(file, &pieces);
         self.call(Operation::Flush, file.role, |kernel| {
             kernel.fdatasync(handle)?;
             if syncs_directory { kernel.sync_directory() } else { Ok(()) }
@@ -508,6 +524,7 @@ impl Medium for MountedFiles {
                 directory_sync_due: false,
                 shared_memory: None,
                 unsynced_batches: MOST_UNSYNCED,
+                apart: Apart::default(),
             };
             self.files.insert(id, found);
         }

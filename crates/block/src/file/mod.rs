@@ -60,6 +60,7 @@ mod scratch;
 mod statfs;
 mod statx;
 mod threads;
+mod write_back;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -76,6 +77,7 @@ pub use self::registered::RegisteredFile;
 use self::ring::Ring;
 pub use self::scratch::ScratchFile;
 use self::threads::Threads;
+pub use self::write_back::start_write_back;
 use crate::raw::{RawDrive, WriteConsent};
 use crate::{
     BlockDevice, BlockError, ByteSize, Clock, Completion, DeviceCounters, DeviceInfo, ExtentMap, IoBuffer, Nanos,

@@ -25,14 +25,18 @@ use io_uring::{IoUring, Probe, opcode, squeue};
 
 use crate::{BlockError, ByteSize};
 
-/// Most reads ahead in flight. Of other requests, one is in flight at a time, besides one write-back.
+/// Most reads ahead in flight.
 const MOST_AHEAD: u32 = 64;
-/// The queue of completions is twice as long, so that it never overflows.
-const DEPTH: u32 = MOST_AHEAD + 2;
+/// Most write-backs of single spans that are being started.
+const MOST_APART: u32 = 32;
+/// Of other requests, one is in flight at a time, besides one gathered write-back. The queue of completions is twice as
+/// long, so that it never overflows.
+const DEPTH: u32 = MOST_AHEAD + MOST_APART + 2;
 const SLOT: u32 = 0;
-/// User data of the completion of a read ahead, and of a write-back; other completions have 0.
+/// User data of the completion of a read ahead, and of write-backs; other completions have 0.
 const AHEAD: u64 = 1;
 const WRITE_BACK: u64 = 2;
+const APART: u64 = 3;
 /// Longest read ahead.
 const LONGEST_AHEAD: usize = 64 << 10;
 /// How long the end waits for requests in flight.
@@ -59,6 +63,8 @@ pub struct RegisteredFile {
     /// Whether a write-back is being started, and the spans that still need one.
     is_writing_back: bool,
     to_write_back: Option<Range<u64>>,
+    /// Write-backs of single spans that are being started.
+    apart: u32,
     /// Where all of them read to, once there was one. The kernel alone touches it.
     unseen: Vec<u8>,
 }
@@ -82,8 +88,8 @@ impl RegisteredFile {
             return Err(failed(io::Error::from_raw_os_error(libc::EOPNOTSUPP)));
         }
         ring.submitter().register_files_sparse(SLOT + 1).map_err(failed)?;
-        let (is_writing_back, to_write_back, unseen) = (false, None, Vec::new());
-        let mut file = Self { ring, name, broken: false, ahead: 0, is_writing_back, to_write_back, unseen };
+        let (is_writing_back, to_write_back, apart, unseen) = (false, None, 0, Vec::new());
+        let mut file = Self { ring, name, broken: false, ahead: 0, is_writing_back, to_write_back, apart, unseen };
         // A read-only file can be read ahead.
         file.enter(path, libc::O_RDWR).or_else(|_| file.enter(path, libc::O_RDONLY))?;
         Ok(file)
@@ -130,17 +136,64 @@ impl RegisteredFile {
             self.to_write_back = Some(all);
             return Ok(());
         }
+        self.queue_write_back(all, WRITE_BACK)?;
+        self.is_writing_back = true;
+        self.submit()
+    }
+
+    fn queue_write_back(&mut self, span: Range<u64>, user_data: u64) -> Result<(), BlockError> {
         // Write-back of a longer span is started in part; the length is a 32-bit number.
-        let length = u32::try_from(all.end - all.start).unwrap_or(u32::MAX);
+        let length = u32::try_from(span.end - span.start).unwrap_or(u32::MAX);
         let entry = opcode::SyncFileRange::new(Fixed(SLOT), length)
-            .offset(all.start)
+            .offset(span.start)
             .flags(libc::SYNC_FILE_RANGE_WRITE)
             .build();
         // SAFETY: the request points to no memory.
-        let pushed = unsafe { self.ring.submission().push(&entry.user_data(WRITE_BACK)) };
-        pushed.map_err(|_| self.failed("queue a request", libc::EBUSY))?;
-        self.is_writing_back = true;
+        let pushed = unsafe { self.ring.submission().push(&entry.user_data(user_data)) };
+        pushed.map_err(|_| self.failed("queue a request", libc::EBUSY))
+    }
+
+    /// Starts write-back of spans of the page cache, each by itself, without waiting for it: the kernel, which joins
+    /// adjacent dirty pages, makes no request of two spans. At most 32 are being started at a time; beyond them it
+    /// waits.
+    ///
+    /// # Errors
+    /// [`BlockError::Os`] if the kernel does not accept a request. The result of an accepted request is ignored.
+    pub fn start_write_back_apart(&mut self, spans: &[(ByteSize, ByteSize)]) -> Result<(), BlockError> {
+        for &(offset, length) in spans {
+            self.await_apart(MOST_APART - 1)?;
+            let start = offset.bytes();
+            self.queue_write_back(start..start.saturating_add(length.bytes()), APART)?;
+            self.apart += 1;
+        }
         self.submit()
+    }
+
+    /// Waits until the kernel has started every write-back of a single span, so that a sync finds none of them dirty.
+    ///
+    /// # Errors
+    /// [`BlockError::Os`] if the kernel accepts no requests any more.
+    pub fn await_write_back_apart(&mut self) -> Result<(), BlockError> {
+        self.await_apart(0)
+    }
+
+    /// Waits until at most so many are being started.
+    fn await_apart(&mut self, most: u32) -> Result<(), BlockError> {
+        if self.broken {
+            return Err(self.failed("use its ring again", libc::EIO));
+        }
+        self.reap();
+        while self.apart > most {
+            match self.ring.submit_and_wait(1).map_err(|error| error.raw_os_error()) {
+                Ok(_) | Err(Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => {}
+                Err(error) => {
+                    self.broken = true;
+                    return Err(self.failed("wait for the kernel", error.unwrap_or(libc::EIO)));
+                }
+            }
+            self.reap();
+        }
+        Ok(())
     }
 
     /// Gathered spans need no write-back any more: they were synced.
@@ -199,6 +252,7 @@ impl RegisteredFile {
             match entry.user_data() {
                 AHEAD => self.ahead = self.ahead.saturating_sub(1),
                 WRITE_BACK => self.is_writing_back = false,
+                APART => self.apart = self.apart.saturating_sub(1),
                 _ => result = Some(entry.result()),
             }
         }
@@ -308,6 +362,24 @@ mod tests {
         file.to_write_back = Some(0..4096);
         file.cancel_write_back();
         assert_eq!(file.to_write_back, None);
+    }
+
+    #[test]
+    fn spans_are_written_back_one_by_one_however_many_there_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        fs::write(&path, vec![1; 200 * 4096]).unwrap();
+        let mut file = RegisteredFile::open(&path).unwrap();
+        let spans: Vec<_> = (0..200).map(|page| (ByteSize(page * 4096), ByteSize(4096))).collect();
+        file.start_write_back_apart(&spans).unwrap();
+        assert!(file.apart <= MOST_APART, "{}", file.apart);
+        file.await_write_back_apart().unwrap();
+        assert_eq!(file.apart, 0);
+        // A failed one is no error, and others follow it.
+        file.start_write_back_apart(&[(ByteSize(u64::MAX), ByteSize(1)), (ByteSize(0), ByteSize(4096))]).unwrap();
+        file.await_write_back_apart().unwrap();
+        file.punch(ByteSize(0), ByteSize(4096)).unwrap();
+        assert_eq!(fs::read(&path).unwrap()[4095..4097], [0, 1]);
     }
 
     /// How many bytes of a file the page cache has.

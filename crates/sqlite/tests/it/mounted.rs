@@ -302,3 +302,30 @@ fn files_of_the_vfs_own_take_no_name_of_a_users() {
     assert!(reserved.and_then(|db| db.execute_batch("CREATE TABLE t (v)")).is_err());
     assert!(vfs.last_error().unwrap().contains("reserved"), "{:?}", vfs.last_error());
 }
+
+/// A page at a hot location reaches the drive in two requests, one up to the chunk's end and one from there, although
+/// both halves are in the page cache; otherwise the location would not be hot any more.
+#[test]
+fn pages_at_hot_locations_reach_the_drive_in_the_pieces_that_keep_them_hot() {
+    const CHUNK: u64 = 65536;
+    for file_system in BOTH {
+        let options = VfsOptions { layout: HOT, ..VfsOptions::PLAIN };
+        let (vfs, control) = mounted(config(file_system, ByteSize::mib(256)), options, 400);
+        let db = open("a.db", vfs.name());
+        db.execute_batch(
+            "PRAGMA page_size = 65536; PRAGMA synchronous = full;
+             CREATE TABLE t (k INTEGER PRIMARY KEY, v);
+             WITH RECURSIVE n(k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM n WHERE k < 5000)
+             INSERT INTO t SELECT k, randomblob(1000) FROM n;",
+        )
+        .unwrap();
+        control.lock().unwrap().log.clear();
+        db.execute_batch("UPDATE t SET v = randomblob(1000) WHERE k % 500 = 0").unwrap();
+        let log = &control.lock().unwrap().log;
+        let long = log.iter().filter(|seen| seen.operation == Operation::Write && seen.length >= CHUNK / 2);
+        // Ten leaves and the page of the change counter, two pieces each; the journal's copies are not at places of
+        // chunks, and end where they end.
+        let halves = long.filter(|seen| seen.length == CHUNK / 2).count();
+        assert!((20..=22).contains(&halves), "{file_system:?}: {halves} halves in {log:#?}");
+    }
+}
