@@ -1,8 +1,8 @@
 //! Writes that must reach the drive in pieces, through a page cache that joins them.
 //!
 //! A drive with hot locations cuts a request into chunks from the request's own start ([`crate::layout`]), so pages at
-//! hot locations are written up to the end of a chunk, and then from there. In a file system both writes end up as dirty
-//! pages, and a sync makes one request of them. Therefore the spans are kept until the sync, which first starts
+//! hot locations must be written up to the end of a chunk, and then from there. In a file system a write ends up as
+//! dirty pages, and a sync makes one request of them. Therefore the spans are kept until the sync, which first starts
 //! write-back of each piece by itself:
 //!
 //! ```text
@@ -18,8 +18,8 @@ use crate::bytes::Span;
 use crate::layout::{Chunks, cut};
 use crate::store::Cut;
 
-/// Longest piece: with pages scattered in memory, an NVMe drive's 127 segments end a request at 508 KiB, and this is the
-/// largest power of two below.
+/// Longest piece: with pages scattered in memory, an NVMe drive's 127 segments end a request at 508 KiB, and this is
+/// the largest power of two below.
 const LONGEST: u64 = 256 << 10;
 /// Most spans that are kept: 1 GiB of pages of 64 KiB, in about 1 MiB of memory. What is written beyond them until the
 /// sync is left to the kernel.

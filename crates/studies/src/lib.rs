@@ -36,12 +36,14 @@ mod verdict;
 
 use std::path::PathBuf;
 
+use flashwise_block::ByteSize;
 use flashwise_report::study::{STUDY_SCHEMA, STUDY_SCHEMA_VERSION, StudyClaim, StudyDocument, StudySection};
+use flashwise_tune::{Host, ProgramTime, TuneError};
 
 pub use error::StudyError;
 
 /// How a study is run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct StudyOptions {
     /// The small version: the same questions, fewer points and repetitions.
     pub quick: bool,
@@ -49,6 +51,32 @@ pub struct StudyOptions {
     pub seed: u64,
     /// The program `flashwise`, which a study runs that attaches drives; the others do without.
     pub program: Option<PathBuf>,
+    /// Where a study that runs SQLite on a simulated drive has its databases.
+    pub host: Host,
+}
+
+/// The file system under SQLite's files unless another is named.
+pub const DEFAULT_FILE_SYSTEM: &str = "ext4";
+/// Memory of the machine on which a study runs SQLite. The same on every machine, so that results are.
+const MEMORY: ByteSize = ByteSize::gib(4);
+
+impl StudyOptions {
+    /// A study whose databases are on [`DEFAULT_FILE_SYSTEM`].
+    ///
+    /// # Errors
+    /// When there is no such file system.
+    pub fn new(quick: bool, seed: u64) -> Result<Self, StudyError> {
+        let host = Self::machine(DEFAULT_FILE_SYSTEM)?;
+        Ok(Self { quick, seed, program: None, host })
+    }
+
+    /// The simulated machine with that file system; `none` is the bare drive.
+    ///
+    /// # Errors
+    /// When there is no such file system.
+    pub fn machine(file_system: &str) -> Result<Host, TuneError> {
+        Host::named(file_system, MEMORY, ProgramTime::Modelled)
+    }
 }
 
 /// Told how far a study is: what it does, and how much of it is done, 0 to 1. It may be called by several threads.

@@ -68,7 +68,7 @@ impl Host {
     }
 
     /// The place for a database's files on a drive.
-    pub(crate) fn backend(&self, device: Box<dyn BlockDevice + Send>) -> Backend {
+    pub fn backend(&self, device: Box<dyn BlockDevice + Send>) -> Backend {
         match self {
             Self::Bare => Backend::Drive(device),
             Self::Linux { kernel, program } => Backend::FileSystem(Box::new(FileSystem {

@@ -8,8 +8,8 @@ use std::os::fd::AsRawFd;
 
 use crate::ByteSize;
 
-/// Starts write-back of a span of a file. Nothing is durable by that; a later sync has less to do, and the kernel, which
-/// joins adjacent dirty pages, makes no request of pages inside and outside of the span.
+/// Starts write-back of a span of a file. Nothing is durable by that; a later sync has less to do, and the kernel,
+/// which joins adjacent dirty pages, makes no request of pages inside and outside of the span.
 ///
 /// # Errors
 /// When the file is no regular file, or the span is beyond what a file may have.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use flashwise_studies::DEFAULT_FILE_SYSTEM;
 
 /// Options of `study`.
 #[derive(Debug, Args)]
@@ -13,6 +14,7 @@ Examples:
   flashwise study --list
   flashwise study ace --quick
   flashwise study ace --html ace.html
+  flashwise study sqlite --quick --file-system none
   flashwise study --all -o json > studies.json")]
 pub struct StudyArguments {
     /// Name of the study, see --list
@@ -27,6 +29,10 @@ pub struct StudyArguments {
     /// Run fewer points and repetitions: less than a minute, except fillfactor and mariadb
     #[arg(long)]
     pub quick: bool,
+    /// File system of SQLite's databases in the studies sqlite and transparent-compression: ext4, xfs, or none for the
+    /// bare drive
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_FILE_SYSTEM)]
+    pub file_system: String,
     /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
     pub seed: u64,

@@ -52,7 +52,8 @@ pub fn run(options: &StudyArguments, output: &Output) -> Result<ExitCode, Failur
     }
     let page = options.html.as_deref().map(|path| Wanted::prepare(path, OwnFile::Page)).transpose()?;
     let program = std::env::current_exe().ok();
-    let how = StudyOptions { quick: options.quick, seed: options.seed, program };
+    let host = StudyOptions::machine(&options.file_system)?;
+    let how = StudyOptions { quick: options.quick, seed: options.seed, program, host };
     let bar = shared_bar();
     let progress = |what: &str, done: f64| bar.show(what, done);
     let mut studies: Vec<StudyDocument> = Vec::new();

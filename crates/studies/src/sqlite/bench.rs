@@ -2,9 +2,9 @@
 //! what the checkpoints cost is told apart.
 //!
 //! ```text
-//!   keys in random order ─▶ SQLite, WAL ─▶ VFS: layout, depth ─▶ drive in virtual time ─▶ counters, clock
-//!                                │                                                        │
-//!                      commit ── or ── checkpoint, after as many frames as given    Part of each
+//!   keys in random order ─▶ SQLite, WAL ─▶ VFS: layout, depth ─▶ host ─▶ drive in virtual time ─▶ counters, clock
+//!                                │                                                                │
+//!                      commit ── or ── checkpoint, after as many frames as given            Part of each
 //! ```
 //!
 //! SQLite's own automatic checkpoint runs within a commit. Here it is switched off and the same is done from outside,
@@ -17,8 +17,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use flashwise_block::{DeviceCounters, Nanos};
 use flashwise_report::study::Measured;
-use flashwise_sqlite::{Backend, LogLayout, Vfs, VfsOptions};
+use flashwise_sqlite::{LogLayout, LogSyncs, Vfs, VfsOptions};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+use flashwise_tune::Host;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -39,6 +40,8 @@ const VALUE_BYTES: usize = 100;
 #[derive(Clone, Debug)]
 pub(super) struct Setting {
     pub(super) drive: DeviceConfig,
+    /// What stands between the database and the drive.
+    pub(super) host: Host,
     /// Whether the drive is in the steady state of its garbage collection; otherwise nothing was ever written.
     pub(super) is_worn_in: bool,
     pub(super) page: u32,
@@ -164,9 +167,11 @@ pub(super) fn run(setting: &Setting, seed: u64) -> Result<Run, StudyError> {
     if setting.is_worn_in {
         flashwise_sim::enter_steady_state(&mut ssd, seed)?;
     }
-    let options = VfsOptions { log: setting.log, write_back_depth: setting.depth, ..VfsOptions::PLAIN };
+    // Logs are extended ahead in every variant, so that the layout or the depth is all that differs.
+    let log_syncs = LogSyncs::Extend;
+    let options = VfsOptions { log: setting.log, write_back_depth: setting.depth, log_syncs, ..VfsOptions::PLAIN };
     let name = format!("flashwise-study-{}", REGISTRATIONS.fetch_add(1, Ordering::Relaxed));
-    let vfs = Vfs::register(&name, Backend::Drive(Box::new(ssd)), options)?;
+    let vfs = Vfs::register(&name, setting.host.backend(Box::new(ssd)), options)?;
     let outcome = measure(&vfs, setting, seed);
     outcome.map_err(|error| match (error, vfs.last_error()) {
         // SQLite passes on a code only; the words are the VFS's.

@@ -30,12 +30,12 @@ fn hot_locations(m: &Measurements) -> StudyClaim {
             "{} with 1, 500, 5,000 and 50,000 inserts per transaction, scaled.",
             gains.iter().map(|&gain| percent(gain)).collect::<Vec<_>>().join(", ")
         ),
-        verdict: verdict(gains.iter().all(near), gains.iter().all(|gain| gain.low > 0.0)),
+        verdict: verdict(gains.iter().all(near), gains.iter().any(|gain| gain.low > 0.0)),
         because: format!(
-            "Only drive time counts: {cold:.0} µs per SELECT without and {hot:.0} µs with it. With {:.0} µs more in \
-             both cases (SQLite, kernel, copying 64 KiB), it would be the published gain. Compared with SQLite's \
-             default 4 KiB pages it is {}.",
+            "With one insert per transaction a SELECT takes {cold:.0} µs without and {hot:.0} µs with it; with {:.0} µs \
+             more in both cases it would be the published gain. {}Compared with SQLite's default 4 KiB pages it is {}.",
             m.hot.time_beside(),
+            m.hot.what_is_lost(),
             format!("{:+.0} %", m.hot.against_default()).replace('-', "−")
         ),
     }
@@ -97,9 +97,6 @@ fn write_back(m: &Measurements) -> StudyClaim {
         claim: format!("Concurrent write-back: k_w = {K_W:.0} pages are written in the time of one (ACE's argument)."),
         measured: format!("Speedup of a checkpoint: {}. Inserts a second, {}.", words.join("; "), listed(&more)),
         verdict: verdict(times.iter().all(near), times.iter().any(|(_, value)| value.low > 1.0)),
-        because: "Two effects combine: adjacent pages become one request, and requests overlap. Only the host's \
-                  commands overlap, not the transfer into the drive's buffer, and once the buffer is full the flash's \
-                  own rate decides. Commits still wait for the flush of the log."
-            .to_owned(),
+        because: m.checkpoints.because().to_owned(),
     }
 }

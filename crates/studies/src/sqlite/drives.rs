@@ -36,7 +36,7 @@ pub(super) fn variants() -> Result<Vec<Variant>, StudyError> {
         Ok::<_, StudyError>(Variant { name, config, is_worn_in })
     };
     Ok(vec![
-        changed("as it is", false, |_| {})?,
+        changed("unmodified", false, |_| {})?,
         changed("buffer survives a power cut", false, survives)?,
         changed("programs single pages", false, one_page_a_program)?,
         changed("pages of 16 KiB", false, |drive| {

@@ -1,9 +1,9 @@
 //! SQLite fitted to a drive: what is claimed of each technique, and what it brings on simulated drives.
 //!
 //! ```text
-//!   real SQLite ─▶ VFS: one technique, or none ─▶ drive in virtual time ─▶ time, host bytes, flash bytes
-//!                                                    ▲
-//!                        the text's, as presets; others that differ from it in one thing
+//!   real SQLite ─▶ VFS: one technique, or none ─▶ file system, or none ─▶ drive in virtual time ─▶ time, bytes
+//!                                                                           ▲
+//!                                               the text's, as presets; others that differ from it in one thing
 //! ```
 //!
 //! - `hot`: use-hot-locations, by `flashwise fit`;
@@ -29,6 +29,7 @@ mod small_pages;
 
 use flashwise_sqlite::LogLayout;
 use flashwise_ssd::DeviceConfig;
+use flashwise_tune::Host;
 
 use crate::{Findings, Progress, StudyError, StudyOptions};
 pub(crate) use drives::{one_page_a_program, survives};
@@ -54,13 +55,23 @@ pub(crate) struct LogCost {
 /// Runs SQLite on a new drive, one insert a transaction.
 pub(crate) fn log_cost(
     drive: DeviceConfig,
+    host: &Host,
     page: u32,
     log: LogLayout,
     inserts: u32,
     seed: u64,
 ) -> Result<LogCost, StudyError> {
-    let setting =
-        bench::Setting { drive, is_worn_in: false, page, log, depth: 1, rows: 0, inserts, per_transaction: 1 };
+    let setting = bench::Setting {
+        drive,
+        host: host.clone(),
+        is_worn_in: false,
+        page,
+        log,
+        depth: 1,
+        rows: 0,
+        inserts,
+        per_transaction: 1,
+    };
     let run = bench::run(&setting, seed)?;
     let [host_bytes, flash_bytes] = [run.log.host, run.log.flash].map(|bytes| bytes / run.commits);
     Ok(LogCost { host_bytes, flash_bytes, per_second: compare::rate(&run) })
@@ -84,8 +95,16 @@ pub(crate) fn run(options: &StudyOptions, progress: Progress<'_>) -> Result<Find
         "The paper's prototype of the aligned log neither syncs the headers of its frames nor recovers from them. \
          Here they are synced with each commit, and a log survives a power cut."
             .to_owned(),
-        "Times are drive time: SQLite's CPU time, system calls and the file system's writes are not included."
-            .to_owned(),
+        match &options.host {
+            Host::Bare => "Databases are on the bare drive: SQLite's CPU time, system calls and the file system's \
+                           writes are not included."
+                .to_owned(),
+            host => format!(
+                "Databases are on {}, in the model of Linux; times include {}.",
+                host.describe(),
+                host.describe_program()
+            ),
+        },
         "MariaDB's binary log is in the study mariadb. No drive here compresses: the study transparent-compression \
          covers the sparse log on one that does."
             .to_owned(),

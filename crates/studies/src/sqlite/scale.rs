@@ -3,6 +3,7 @@
 use flashwise_block::grouped;
 use flashwise_sqlite::LogLayout;
 use flashwise_ssd::DeviceConfig;
+use flashwise_tune::Host;
 
 use super::bench::Setting;
 use crate::StudyOptions;
@@ -12,6 +13,8 @@ const TEXT_INSERTS: u32 = 50_000;
 
 /// The size of the runs on logs and checkpoints.
 pub(super) struct Scale {
+    /// Where databases are.
+    host: Host,
     /// Inserts of a run as the text has it.
     inserts: u32,
     /// Inserts of a run in which one thing is varied.
@@ -24,9 +27,10 @@ pub(super) struct Scale {
 
 impl Scale {
     pub(super) fn of(options: &StudyOptions) -> Self {
+        let host = options.host.clone();
         match options.quick {
-            true => Self { inserts: 1_500, varied: 1_500, seeds: 3, rows: 20_000 },
-            false => Self { inserts: TEXT_INSERTS, varied: TEXT_INSERTS / 10, seeds: 3, rows: 200_000 },
+            true => Self { host, inserts: 1_500, varied: 1_500, seeds: 3, rows: 20_000 },
+            false => Self { host, inserts: TEXT_INSERTS, varied: TEXT_INSERTS / 10, seeds: 3, rows: 200_000 },
         }
     }
 
@@ -40,6 +44,7 @@ impl Scale {
     pub(super) fn setting(&self, drive: DeviceConfig, page: u32) -> Setting {
         Setting {
             drive,
+            host: self.host.clone(),
             is_worn_in: false,
             page,
             log: LogLayout::Plain,

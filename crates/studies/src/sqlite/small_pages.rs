@@ -31,7 +31,8 @@ pub(super) fn measure(scale: &Scale, options: &StudyOptions, progress: Progress<
     let (mut one_page, mut survives) = (toshiba.clone(), toshiba.clone());
     drives::one_page_a_program(&mut one_page);
     drives::survives(&mut survives);
-    let three = [("as it is", toshiba), ("programs single pages", one_page), ("buffer survives a power cut", survives)];
+    let three =
+        [("unmodified", toshiba), ("programs single pages", one_page), ("buffer survives a power cut", survives)];
     let (mut contained, mut sparse) = (Vec::new(), Vec::new());
     for (name, drive) in three {
         for page in PAGES {

@@ -29,7 +29,7 @@ pub(super) fn measure(
     let seeds = scale.seeds(options);
     let work: Vec<_> = kinds.iter().flat_map(|&kind| seeds.iter().map(move |&seed| (kind, seed))).collect();
     let runs = parallel::map("SQLite's log", &work, progress, |&((drive, page), seed)| {
-        let cost = |log| log_cost(drive.config()?, page, log, scale.inserts, seed);
+        let cost = |log| log_cost(drive.config()?, &options.host, page, log, scale.inserts, seed);
         Ok([cost(LogLayout::Plain)?, cost(LogLayout::Sparse { stripe: ByteSize::kib(4) })?])
     })?;
     let compared =

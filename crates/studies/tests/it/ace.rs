@@ -5,7 +5,7 @@ use flashwise_studies::{Study, StudyOptions};
 use StudyVerdict::{Partly, Reproduced};
 
 fn study(quick: bool) -> StudyDocument {
-    Study::find("ace").unwrap().run(&StudyOptions { quick, seed: 1, program: None }, &|_, _| {}).unwrap()
+    Study::find("ace").unwrap().run(&StudyOptions::new(quick, 1).unwrap(), &|_, _| {}).unwrap()
 }
 
 fn section<'a>(document: &'a StudyDocument, title: &str) -> &'a StudySection {

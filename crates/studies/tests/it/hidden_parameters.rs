@@ -62,7 +62,7 @@ fn assert_speeds(table: &StudyTable, is_8k: bool) {
 
 fn quick(seed: u64) -> StudyDocument {
     let study = Study::find("hidden-parameters").unwrap();
-    study.run(&StudyOptions { quick: true, seed, program: None }, &|_, _| {}).unwrap()
+    study.run(&StudyOptions::new(true, seed).unwrap(), &|_, _| {}).unwrap()
 }
 
 #[test]
