@@ -10,7 +10,7 @@ const FIT: [&str; 6] = ["fit", "sqlite", "--on", "sim:samsung-960-evo", "--profi
 
 /// Nothing to try: each run does all of the work, and there are few.
 fn fit() -> Vec<&'static str> {
-    let settings = ["page_size", "cache_size", "journal_mode", "wal_autocheckpoint"];
+    let settings = ["page_size", "cache_size", "journal_mode", "wal_autocheckpoint", "log-sync"];
     let techniques = flashwise_sqlite::TECHNIQUES.iter().map(|technique| technique.name);
     let skipped = settings.into_iter().chain(techniques).flat_map(|name| ["--skip", name]);
     FIT.into_iter().chain(skipped).collect()

@@ -342,7 +342,7 @@ fn a_database_is_tuned_on_copies_and_changed_only_where_that_is_asked_for() {
     let (before, bytes) = (place.names(), std::fs::read(place.path("app.db")).unwrap());
 
     // Settings of plain SQLite alone are applied in place.
-    let skipped = flashwise_sqlite::TECHNIQUES.iter().map(|technique| technique.name).chain(["page_size"]);
+    let skipped = flashwise_sqlite::TECHNIQUES.iter().map(|technique| technique.name).chain(["page_size", "log-sync"]);
     let skipped: Vec<&str> = skipped.flat_map(|name| ["--skip", name]).collect();
     let arguments =
         [&["tune", "sqlite", "app.db", "--profile", "p.toml", "--sql", "work.sql", "--report", "r"][..], &skipped]

@@ -12,7 +12,7 @@
 use flashwise_block::names::choices;
 use flashwise_block::{ByteSize, Nanos};
 use flashwise_profile::DeviceProfile;
-use flashwise_sqlite::{Layout, LogLayout, TECHNIQUES, VfsOptions};
+use flashwise_sqlite::{Layout, LogLayout, LogSyncs, TECHNIQUES, VfsOptions};
 
 use super::settings::{Journal, Settings, cache_pragma, checkpoint_pragma};
 use crate::search::WORTH_IT;
@@ -55,7 +55,8 @@ pub(crate) enum Knob {
 /// Every knob; a knob that others depend on is before them.
 fn knobs() -> impl Iterator<Item = Knob> {
     let settings = [Knob::PageSize, Knob::JournalMode, Knob::CheckpointLength, Knob::PageCache];
-    settings.into_iter().chain(TECHNIQUES.iter().map(|technique| Knob::Technique(technique.name)))
+    let techniques = TECHNIQUES.iter().map(|technique| technique.name).chain([LOG_SYNC]);
+    settings.into_iter().chain(techniques.map(Knob::Technique))
 }
 
 impl Knob {
@@ -239,15 +240,28 @@ impl Space {
 
     fn with_techniques(&self, of: &Settings) -> Vec<Settings> {
         let drive = &self.facts.profile.parameters;
+        // Each technique comes with our VFS, which extends logs ahead. That is a change of its own, so that a technique
+        // that brings nothing beside it is pruned.
+        let of_vfs = VfsOptions { log_syncs: self.log_syncs(of), ..of.vfs };
+        let extended = (of_vfs != of.vfs).then_some(Settings { vfs: of_vfs, ..*of });
         let with = |technique: &flashwise_sqlite::Technique| {
             let may_change = self.may_change(Knob::Technique(technique.name)) && technique.name != HOT_LOCATIONS;
-            let vfs = technique.recommended(drive, &of.vfs).filter(|vfs| may_change && *vfs != of.vfs)?;
+            let vfs = technique.recommended(drive, &of_vfs).filter(|vfs| may_change && *vfs != of_vfs)?;
             // Reads alone are all the same to what concerns writes.
-            let is_of_reads = vfs.read_ahead_depth != of.vfs.read_ahead_depth;
+            let is_of_reads = vfs.read_ahead_depth != of_vfs.read_ahead_depth;
             (is_of_reads || self.facts.writes).then_some(Settings { vfs, ..*of })
         };
         // A technique of the other journal changes nothing.
-        TECHNIQUES.iter().filter_map(with).filter(|settings| normal(*settings) == *settings).collect()
+        let techniques = TECHNIQUES.iter().filter_map(with).filter(|settings| normal(*settings) == *settings);
+        extended.into_iter().chain(techniques).collect()
+    }
+
+    /// How our VFS syncs the logs of these settings.
+    fn log_syncs(&self, of: &Settings) -> LogSyncs {
+        match of.journal == Journal::Log && self.facts.writes && self.may_change(Knob::Technique(LOG_SYNC)) {
+            true => LogSyncs::Extend,
+            false => of.vfs.log_syncs,
+        }
     }
 
     /// Settings without one of their changes, and without those that depend on it.
@@ -356,6 +370,9 @@ impl Space {
 
 pub(super) const HOT_LOCATIONS: &str = "use-hot-locations";
 
+/// The parameter of our VFS that extends logs ahead.
+pub(super) const LOG_SYNC: &str = "log-sync";
+
 /// The options without a technique: those that its parameter is not among.
 fn without_technique(vfs: &VfsOptions, name: &str) -> VfsOptions {
     let is_other = |value: &String| value.split('=').next() != Some(name);
@@ -368,6 +385,9 @@ fn without_technique(vfs: &VfsOptions, name: &str) -> VfsOptions {
 /// The change of a technique, from its parameter in a URI.
 fn technique(value: &str) -> Option<Change> {
     let name = value.split('=').next()?;
+    if name == LOG_SYNC {
+        return Some(extended_logs(value));
+    }
     let technique = TECHNIQUES.iter().find(|technique| technique.name == name)?;
     let options = VfsOptions::from_text(value).ok()?;
     let is_layout = options.is_converting();
@@ -390,10 +410,26 @@ fn technique(value: &str) -> Option<Change> {
     })
 }
 
+/// The change that our VFS is without a technique.
+fn extended_logs(value: &str) -> Change {
+    Change {
+        knob: Knob::Technique(LOG_SYNC),
+        kind: ChangeKind::Vfs,
+        is_memory: false,
+        old_value: "off".to_owned(),
+        new_value: value.to_owned(),
+        reason:
+            "a log that is written before it is used grows without a commit of the file system: one flush per commit"
+                .to_owned(),
+        apply: format!("in the URI: &{value}"),
+        undo: "in the URI: no vfs=flashwise".to_owned(),
+    }
+}
+
 /// Settings without those that have no effect beside the others.
 fn normal(mut settings: Settings) -> Settings {
     match settings.journal {
-        Journal::Rollback => settings.vfs.log = LogLayout::Plain,
+        Journal::Rollback => (settings.vfs.log, settings.vfs.log_syncs) = (LogLayout::Plain, LogSyncs::Data),
         Journal::Log => settings.vfs.atomic_batch = false,
     }
     if let Layout::HotLocations { chunk, .. } = settings.vfs.layout
@@ -487,6 +523,24 @@ mod tests {
         let rollback = space(|_| {});
         let near = rollback.neighbours(&rollback.stock);
         assert!(near.iter().all(|settings| settings.journal == Journal::Log || settings.vfs.log == LogLayout::Plain));
+    }
+
+    #[test]
+    fn what_our_vfs_does_to_a_log_is_a_change_of_its_own() {
+        let space = space(|_| {});
+        let near = space.neighbours(&logged(&space));
+        let parameters: Vec<Vec<String>> = near.iter().map(|settings| settings.vfs.parameters()).collect();
+        assert!(parameters.contains(&vec!["log-sync=extend".to_owned()]), "{parameters:?}");
+        let with_technique = near.iter().find(|settings| settings.vfs.write_back_depth > 1).unwrap();
+        let changes = space.changes(with_technique);
+        assert_eq!(changes.iter().map(|change| change.knob.name()).filter(|name| *name == LOG_SYNC).count(), 1);
+        let without = space.without(with_technique, Knob::Technique("concurrent-write-back"));
+        assert_eq!(without.vfs.parameters(), ["log-sync=extend"], "the technique alone can be pruned");
+        let rollback = space.without(with_technique, Knob::JournalMode);
+        assert_eq!(rollback.vfs.log_syncs, LogSyncs::Data, "there is no log");
+        let near = space.neighbours(&space.stock);
+        let journals = near.iter().filter(|settings| settings.vfs.log_syncs != LogSyncs::Data);
+        assert!(journals.into_iter().all(|settings| settings.journal == Journal::Log));
     }
 
     #[test]
