@@ -60,7 +60,7 @@
 //!
 //! *Logs and journals in a directory* are synced by their data alone, and write-ahead logs are extended with zeros
 //! ahead of their frames, so that a commit is one flush (`log_sync.rs`, `log_extension.rs`). In a file system on a
-//! drive logs are extended too, unless the VFS has no parameter and stands for SQLite's own.
+//! drive logs are extended too. [`LogSyncs::Parent`] leaves both to SQLite's own VFS.
 //!
 //! *Aligned logs*: each byte of SQLite's log has its own place in the stored one (`log_layout.rs`), and is written
 //! there directly.

@@ -94,7 +94,7 @@ pub enum LogSyncs {
     Data,
     /// The same, extending logs on any file system: where one of those lies below an overlay, for instance.
     Extend,
-    /// By SQLite's own VFS: by `fsync`, or by `fdatasync` if it was built with `HAVE_FDATASYNC`.
+    /// By SQLite's own VFS: by `fsync`, or by `fdatasync` if it was built with `HAVE_FDATASYNC`. Logs are not extended.
     Parent,
 }
 
@@ -116,7 +116,7 @@ impl LogSyncs {
     }
 }
 
-/// How a VFS is to work.
+/// How a VFS is to work. The default is what it does without parameters: no technique, and [`LogSyncs::Data`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VfsOptions {
     /// Layout of *new* databases; a database that exists keeps its own.
@@ -141,7 +141,7 @@ pub struct VfsOptions {
 }
 
 impl VfsOptions {
-    /// Unmodified SQLite.
+    /// Unmodified SQLite: a VFS with these options leaves everything to SQLite's own.
     pub const PLAIN: Self = Self {
         layout: Layout::Plain,
         log: LogLayout::Plain,
@@ -151,7 +151,7 @@ impl VfsOptions {
         atomic_batch: false,
         record: false,
         parent: Parent::Unix,
-        log_syncs: LogSyncs::Data,
+        log_syncs: LogSyncs::Parent,
     };
 
     /// Checks every figure.
@@ -178,10 +178,9 @@ impl VfsOptions {
         self.write_back_depth > 1
     }
 
-    /// Whether logs in a file system in virtual time are extended: by this VFS, which stands for SQLite's own there if
-    /// it has no parameter.
+    /// Whether logs in a file system in virtual time, ext4 or XFS, are extended.
     pub(crate) fn extends_logs(&self) -> bool {
-        self.log_syncs != LogSyncs::Parent && !self.parameters().is_empty()
+        self.log_syncs != LogSyncs::Parent
     }
 
     /// The techniques that are on and the other parameters, as a URI names them, such as `concurrent-write-back=8`.
@@ -202,7 +201,7 @@ impl VfsOptions {
         let ahead = (self.read_ahead_depth > 1).then(|| format!("concurrent-read-ahead={}", self.read_ahead_depth));
         let discard = self.discard.then(|| "discard=on".to_owned());
         let batch = self.atomic_batch.then(|| "atomic-batch=on".to_owned());
-        let syncs = (self.log_syncs != LogSyncs::Data).then(|| format!("log-sync={}", self.log_syncs.name()));
+        let syncs = (self.log_syncs != LogSyncs::default()).then(|| format!("log-sync={}", self.log_syncs.name()));
         [layout, log, depth, ahead, discard, batch, syncs].into_iter().flatten().collect()
     }
 
@@ -210,8 +209,8 @@ impl VfsOptions {
     pub(crate) fn is_plain(&self) -> bool {
         let [write_back_depth, read_ahead_depth] =
             [self.write_back_depth, self.read_ahead_depth].map(|depth| depth.saturating_sub(1));
-        Self { write_back_depth, read_ahead_depth, parent: Parent::Unix, log_syncs: LogSyncs::Data, ..*self }
-            == Self::PLAIN
+        let (parent, log_syncs) = (Self::PLAIN.parent, Self::PLAIN.log_syncs);
+        Self { write_back_depth, read_ahead_depth, parent, log_syncs, ..*self } == Self::PLAIN
     }
 
     /// Whether any of our parameters is given.
@@ -232,9 +231,9 @@ impl VfsOptions {
     fn chosen(named: impl Fn(&str) -> Option<String>, unnamed: Unnamed) -> Result<Self, SqliteError> {
         let profile = named(PROFILE).map(|path| read_profile(&path)).transpose()?;
         let known = profile.map(|profile| profile.parameters);
-        let mut options = Self::PLAIN;
+        let mut options = Self::default();
         options.parent = named(PARENT).map_or(Ok(Parent::Unix), |name| Parent::of_name(&name))?;
-        options.log_syncs = named(LOG_SYNC).map_or(Ok(LogSyncs::Data), |name| LogSyncs::of_name(&name))?;
+        options.log_syncs = named(LOG_SYNC).map_or(Ok(LogSyncs::default()), |name| LogSyncs::of_name(&name))?;
         for technique in &TECHNIQUES {
             let given = named(technique.name);
             technique.choose(given.as_deref(), known.as_ref(), unnamed, &mut options)?;
@@ -562,8 +561,11 @@ mod tests {
     }
 
     #[test]
-    fn nothing_named_and_no_profile_is_sqlite_as_it_is() {
-        assert_eq!(VfsOptions::from_text("").unwrap(), VfsOptions::PLAIN);
+    fn nothing_named_and_no_profile_is_no_technique_and_logs_are_synced_by_their_data() {
+        assert_eq!(VfsOptions::from_text("").unwrap(), VfsOptions::default());
+        assert_eq!(VfsOptions::default().log_syncs, LogSyncs::Data);
+        assert_eq!(VfsOptions::from_text("log-sync=parent").unwrap(), VfsOptions::PLAIN);
+        assert!(VfsOptions::default().is_plain());
         assert!(VfsOptions::PLAIN.is_plain() && VfsOptions { write_back_depth: 1, ..VfsOptions::PLAIN }.is_plain());
         let ahead = |read_ahead_depth| VfsOptions { read_ahead_depth, ..VfsOptions::PLAIN };
         assert!(ahead(1).is_plain() && !ahead(2).is_plain());
@@ -586,13 +588,13 @@ mod tests {
         let layout = Layout::HotLocations { chunk: ByteSize::kib(64), offset: ByteSize::kib(32) };
         let log = LogLayout::Aligned { stripe: ByteSize::kib(64) };
         let (write_back_depth, read_ahead_depth) = (8, 64);
-        let expected = VfsOptions { layout, log, write_back_depth, read_ahead_depth, ..VfsOptions::PLAIN };
+        let expected = VfsOptions { layout, log, write_back_depth, read_ahead_depth, ..VfsOptions::default() };
         assert_eq!(chosen, expected, "no more than 64 pages are asked for at once");
         let less = format!(
             "profile={path}&use-hot-locations=off&write-aligned-stripes=off&concurrent-write-back=3\
              &concurrent-read-ahead=5&discard"
         );
-        let expected = VfsOptions { write_back_depth: 3, read_ahead_depth: 5, discard: true, ..VfsOptions::PLAIN };
+        let expected = VfsOptions { write_back_depth: 3, read_ahead_depth: 5, discard: true, ..VfsOptions::default() };
         assert_eq!(VfsOptions::from_text(&less).unwrap(), expected);
         let contained = VfsOptions::from_text(&format!("{less}&contain-write-in-flash-page")).unwrap();
         assert_eq!(contained.log, LogLayout::Contained { flash_page: ByteSize::kib(16) }, "named, it has the figure");
@@ -633,6 +635,7 @@ mod tests {
             "concurrent-write-back=2&concurrent-read-ahead=32",
             "contain-write-in-flash-page=16384",
             "log-sync=extend",
+            "log-sync=parent",
             "",
         ] {
             assert_eq!(VfsOptions::from_text(text).unwrap().parameters().join("&"), text);
@@ -673,6 +676,6 @@ mod tests {
             drive.power_loss_protected = Figure::certain(true, true, true);
             drive.write_unit_bytes = Figure::certain(16384, 16384, 16384);
         });
-        assert_eq!(VfsOptions::from_text(&format!("profile={path}")).unwrap(), VfsOptions::PLAIN);
+        assert_eq!(VfsOptions::from_text(&format!("profile={path}")).unwrap(), VfsOptions::default());
     }
 }

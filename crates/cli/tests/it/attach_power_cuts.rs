@@ -52,7 +52,7 @@ fn open(database: &Path, journal: &str, vfs: &str) -> rusqlite::Result<Connectio
 fn vfs_for(journal: &str, seed: u64) -> &'static str {
     static OURS: OnceLock<Vfs> = OnceLock::new();
     match journal == "wal" && seed.is_multiple_of(2) {
-        true => OURS.get_or_init(|| Vfs::install("power-cuts", VfsOptions::PLAIN, false).unwrap()).name(),
+        true => OURS.get_or_init(|| Vfs::install("power-cuts", VfsOptions::default(), false).unwrap()).name(),
         false => "unix",
     }
 }

@@ -88,7 +88,7 @@ fn too_old(version: c_int) -> String {
 fn install(api: &Api, as_default: bool) -> Result<(), String> {
     let options = match std::env::var(ENVIRONMENT) {
         Ok(text) => VfsOptions::from_text(&text).map_err(|error| format!("flashwise: {ENVIRONMENT}: {error}"))?,
-        Err(_) => VfsOptions::PLAIN,
+        Err(_) => VfsOptions::default(),
     };
     let name = NAME.to_str().unwrap_or_default();
     let vfs = Vfs::install_with(api, name, options, as_default).map_err(|error| format!("flashwise: {error}"))?;

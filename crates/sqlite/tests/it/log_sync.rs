@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use flashwise_sqlite::{Vfs, VfsOptions};
+use flashwise_sqlite::{Backend, Vfs, VfsOptions};
 use rusqlite::Connection;
 
 use crate::full::Mount;
@@ -18,8 +18,13 @@ const WRITER: &str = "FLASHWISE_TEST_LOG_SYNC";
 const COMMITS: u64 = 60;
 const EXTEND: &str = "log-sync=extend";
 const PARENT: &str = "log-sync=parent";
+/// Unmodified SQLite, with its requests observed.
+const OBSERVED: &str = "observed";
 
 fn vfs(techniques: &str) -> Vfs {
+    if techniques == OBSERVED {
+        return Vfs::register(&unique("log-sync"), Backend::Directory, VfsOptions::PLAIN).unwrap();
+    }
     Vfs::install(&unique("log-sync"), VfsOptions::from_text(techniques).unwrap(), false).unwrap()
 }
 
@@ -63,7 +68,7 @@ fn a_commit_is_one_sync_of_data_however_the_sqlite_below_was_built() {
     if !kills::is_possible() {
         return;
     }
-    let counts = [EXTEND, PARENT].map(|techniques| {
+    let counts = [EXTEND, PARENT, OBSERVED].map(|techniques| {
         let dir = tempfile::tempdir().unwrap();
         create(&dir.path().join("a.db"));
         let trace = dir.path().join("calls");
@@ -82,10 +87,11 @@ fn a_commit_is_one_sync_of_data_however_the_sqlite_below_was_built() {
         assert_eq!(count(&dir.path().join("a.db")), COMMITS as i64);
         ["fsync(", "fdatasync("].map(|call| calls.matches(call).count() as u64).into_iter().chain([length]).collect()
     });
-    let [extended, parent]: [Vec<u64>; 2] = counts;
+    let [extended, parent, observed]: [Vec<u64>; 3] = counts;
     // The header of the log, its directory, and the header once more: SQLite's own VFS opens a new log.
     assert!(extended[0] <= 3 && (COMMITS - 1..=COMMITS + 1).contains(&extended[1]), "{extended:?}");
     assert!(parent[0] >= COMMITS && parent[1] == 0, "SQLite is built without HAVE_FDATASYNC here: {parent:?}");
+    assert_eq!(observed, parent, "observing changes no sync");
     assert!(extended[2].is_multiple_of(64 << 10) && extended[2] > parent[2], "{extended:?} {parent:?}");
 }
 

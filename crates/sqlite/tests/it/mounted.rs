@@ -116,7 +116,9 @@ fn a_commit_through_this_vfs_is_one_flush_as_on_a_real_file_system() {
         ("log-sync=extend", REAL),
         ("concurrent-write-back=8", REAL),
         ("write-aligned-stripes=64k", REAL),
-        ("", OF_SQLITE),
+        ("", REAL),
+        ("log-sync=data", REAL),
+        ("log-sync=parent", OF_SQLITE),
         ("concurrent-write-back=8&log-sync=parent", OF_SQLITE),
     ];
     for (file_system, (parameters, real)) in BOTH.into_iter().flat_map(|kind| cases.map(|case| (kind, case))) {

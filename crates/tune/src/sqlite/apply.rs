@@ -32,7 +32,7 @@ pub(super) fn apply(
     }
     let beside = beside(database);
     lay_out(database, wanted, &beside)?;
-    let mut steps = vec![format!("flashwise sqlite import: {}", wanted.vfs.parameters().join(", "))];
+    let mut steps = vec![format!("flashwise sqlite import: {}", wanted.techniques().join(", "))];
     if wanted.page != now.page {
         steps.insert(0, format!("a copy with pages of {}", wanted.page));
     }

@@ -107,7 +107,7 @@ impl<'a> SqliteBench<'a> {
 
 /// A run of settings.
 pub(super) fn config(stock: &Settings, settings: &Settings) -> RunConfig {
-    RunConfig { label: label(stock, settings), settings: *settings, techniques: settings.vfs.parameters() }
+    RunConfig { label: label(stock, settings), settings: *settings, techniques: settings.techniques() }
 }
 
 /// Runs several configurations at once; progress is reported by this thread.

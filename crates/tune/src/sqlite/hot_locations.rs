@@ -43,7 +43,7 @@ pub fn hot_locations(
     let Some((page, hot)) = hot_pages(profile) else { return Ok(None) };
     let mut run = |label: String, page: ByteSize, vfs: VfsOptions| {
         let settings = Settings { vfs, ..workload.settings(page) };
-        let config = RunConfig { label, settings, techniques: vfs.parameters() };
+        let config = RunConfig { label, techniques: settings.techniques(), settings };
         Ok::<_, TuneError>(run(target, &config, workload, seed, None, progress)?.measurement)
     };
     Ok(Some(HotLocationRuns {

@@ -240,8 +240,8 @@ impl Space {
 
     fn with_techniques(&self, of: &Settings) -> Vec<Settings> {
         let drive = &self.facts.profile.parameters;
-        // Each technique comes with our VFS, which extends logs ahead. That is a change of its own, so that a technique
-        // that brings nothing beside it is pruned.
+        // Our VFS extends logs ahead where it is let. That is a change of its own beside a technique, so that whichever
+        // of the two brings nothing is pruned.
         let of_vfs = VfsOptions { log_syncs: self.log_syncs(of), ..of.vfs };
         let extended = (of_vfs != of.vfs).then_some(Settings { vfs: of_vfs, ..*of });
         let with = |technique: &flashwise_sqlite::Technique| {
@@ -256,7 +256,7 @@ impl Space {
         extended.into_iter().chain(techniques).collect()
     }
 
-    /// How our VFS syncs the logs of these settings.
+    /// How our VFS is to sync the logs of these settings.
     fn log_syncs(&self, of: &Settings) -> LogSyncs {
         match of.journal == Journal::Log && self.facts.writes && self.may_change(Knob::Technique(LOG_SYNC)) {
             true => LogSyncs::Extend,
@@ -286,7 +286,7 @@ impl Space {
     pub(crate) fn changes(&self, to: &Settings) -> Vec<Change> {
         let stock = &self.stock;
         let settings = [self.page_size(to), self.journal_mode(to), self.checkpoint(to), self.page_cache(to)];
-        let techniques = to.vfs.parameters().into_iter().filter(|value| !stock.vfs.parameters().contains(value));
+        let techniques = to.techniques().into_iter().filter(|value| !stock.techniques().contains(value));
         settings.into_iter().flatten().chain(techniques.filter_map(|value| technique(&value))).collect()
     }
 
@@ -375,6 +375,9 @@ pub(super) const LOG_SYNC: &str = "log-sync";
 
 /// The options without a technique: those that its parameter is not among.
 fn without_technique(vfs: &VfsOptions, name: &str) -> VfsOptions {
+    if name == LOG_SYNC {
+        return VfsOptions { log_syncs: LogSyncs::Parent, ..*vfs };
+    }
     let is_other = |value: &String| value.split('=').next() != Some(name);
     let others: Vec<String> = vfs.parameters().into_iter().filter(is_other).collect();
     // Parameters that options were written as are read as the same.
@@ -412,24 +415,25 @@ fn technique(value: &str) -> Option<Change> {
 
 /// The change that our VFS is without a technique.
 fn extended_logs(value: &str) -> Change {
+    let by_sqlite = format!("{LOG_SYNC}=parent");
     Change {
         knob: Knob::Technique(LOG_SYNC),
         kind: ChangeKind::Vfs,
         is_memory: false,
-        old_value: "off".to_owned(),
+        old_value: by_sqlite.clone(),
         new_value: value.to_owned(),
         reason:
             "a log that is written before it is used grows without a commit of the file system: one flush per commit"
                 .to_owned(),
         apply: format!("in the URI: &{value}"),
-        undo: "in the URI: no vfs=flashwise".to_owned(),
+        undo: format!("in the URI: &{by_sqlite}"),
     }
 }
 
 /// Settings without those that have no effect beside the others.
 fn normal(mut settings: Settings) -> Settings {
     match settings.journal {
-        Journal::Rollback => (settings.vfs.log, settings.vfs.log_syncs) = (LogLayout::Plain, LogSyncs::Data),
+        Journal::Rollback => (settings.vfs.log, settings.vfs.log_syncs) = (LogLayout::Plain, LogSyncs::Parent),
         Journal::Log => settings.vfs.atomic_batch = false,
     }
     if let Layout::HotLocations { chunk, .. } = settings.vfs.layout
@@ -458,7 +462,7 @@ pub(crate) fn label(stock: &Settings, settings: &Settings) -> String {
     let cache = (settings.page_cache != stock.page_cache).then(|| format!("{} cache", settings.page_cache));
     let synchronous =
         (settings.synchronous != stock.synchronous).then(|| format!("synchronous={}", settings.synchronous.name()));
-    let techniques = settings.vfs.parameters();
+    let techniques = settings.techniques();
     let short = techniques.iter().map(|value| value.split('=').next().unwrap_or_default().to_owned());
     let parts: Vec<String> =
         [page, journal, checkpoint, cache, synchronous].into_iter().flatten().chain(short).collect();
@@ -529,18 +533,36 @@ mod tests {
     fn what_our_vfs_does_to_a_log_is_a_change_of_its_own() {
         let space = space(|_| {});
         let near = space.neighbours(&logged(&space));
-        let parameters: Vec<Vec<String>> = near.iter().map(|settings| settings.vfs.parameters()).collect();
+        let parameters: Vec<Vec<String>> = near.iter().map(Settings::techniques).collect();
         assert!(parameters.contains(&vec!["log-sync=extend".to_owned()]), "{parameters:?}");
         let with_technique = near.iter().find(|settings| settings.vfs.write_back_depth > 1).unwrap();
         let changes = space.changes(with_technique);
         assert_eq!(changes.iter().map(|change| change.knob.name()).filter(|name| *name == LOG_SYNC).count(), 1);
         let without = space.without(with_technique, Knob::Technique("concurrent-write-back"));
-        assert_eq!(without.vfs.parameters(), ["log-sync=extend"], "the technique alone can be pruned");
+        assert_eq!(without.techniques(), ["log-sync=extend"], "the technique alone can be pruned");
+        let without = space.without(with_technique, Knob::Technique(LOG_SYNC));
+        assert_eq!(without.vfs, VfsOptions { log_syncs: LogSyncs::Parent, ..with_technique.vfs }, "and so can that");
+        assert!(space.changes(&without).iter().all(|change| change.knob.name() != LOG_SYNC));
         let rollback = space.without(with_technique, Knob::JournalMode);
-        assert_eq!(rollback.vfs.log_syncs, LogSyncs::Data, "there is no log");
+        assert_eq!(rollback.vfs.log_syncs, LogSyncs::Parent, "there is no log");
         let near = space.neighbours(&space.stock);
-        let journals = near.iter().filter(|settings| settings.vfs.log_syncs != LogSyncs::Data);
+        let journals = near.iter().filter(|settings| settings.vfs.log_syncs != LogSyncs::Parent);
         assert!(journals.into_iter().all(|settings| settings.journal == Journal::Log));
+        let change = space.changes(with_technique).into_iter().find(|change| change.knob.name() == LOG_SYNC).unwrap();
+        assert_eq!([change.apply, change.undo], ["extend", "parent"].map(|to| format!("in the URI: &log-sync={to}")));
+    }
+
+    #[test]
+    fn without_that_change_no_technique_extends_a_log() {
+        let (free, kept) = (space(|_| {}), space(|facts| facts.skip = vec![LOG_SYNC.to_owned()]));
+        let near = kept.neighbours(&logged(&kept));
+        assert!(near.iter().any(|settings| settings.vfs.write_back_depth > 1), "techniques are tried");
+        assert!(near.iter().all(|settings| settings.vfs.log_syncs == LogSyncs::Parent), "{near:?}");
+        for space in [free, kept] {
+            let pages = space.with_other_pages(&logged(&space));
+            assert!(pages.iter().any(|settings| settings.vfs.layout != Layout::Plain), "{pages:?}");
+            assert!(pages.iter().all(|settings| settings.vfs.log_syncs == LogSyncs::Parent), "{pages:?}");
+        }
     }
 
     #[test]
@@ -610,10 +632,12 @@ mod tests {
             let other = if technique.name == "discard" { values[4] } else { values[6] };
             let vfs = VfsOptions::from_text(&format!("{value}&{other}")).unwrap();
             assert!(value.starts_with(technique.name) && vfs.parameters().len() == 2, "{value}");
+            let vfs = VfsOptions { log_syncs: LogSyncs::Parent, ..vfs };
             let journal = if vfs.atomic_batch { Journal::Rollback } else { Journal::Log };
             let settings = Settings { page: ByteSize::kib(64), journal, vfs, ..space.stock };
             let without = space.without(&settings, Knob::Technique(technique.name));
-            assert_eq!(without.vfs.parameters(), [other], "{value}");
+            assert_eq!(without.techniques(), [other], "{value}");
+            assert_eq!(without.vfs.log_syncs, LogSyncs::Parent, "{value}");
         }
     }
 

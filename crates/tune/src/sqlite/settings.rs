@@ -62,7 +62,8 @@ pub(crate) struct Settings {
     pub(crate) checkpoint_pages: u32,
     /// Of a connection.
     pub(crate) synchronous: Synchronous,
-    /// The techniques. Layouts are kept in the file, the others are of a connection.
+    /// The techniques, and how our VFS syncs logs: by SQLite's own VFS (`LogSyncs::Parent`), unless that is a change.
+    /// Layouts are kept in the file, the others are of a connection.
     pub(crate) vfs: VfsOptions,
 }
 
@@ -71,6 +72,13 @@ impl Settings {
     pub(crate) fn plain(page: ByteSize, page_cache: ByteSize) -> Self {
         let (journal, checkpoint_pages) = (Journal::Rollback, DEFAULT_CHECKPOINT_PAGES);
         Self { page, journal, page_cache, checkpoint_pages, synchronous: Synchronous::Full, vfs: VfsOptions::PLAIN }
+    }
+
+    /// What differs from unmodified SQLite in the parameters of our VFS, techniques and extended logs; none if that VFS
+    /// is not needed.
+    pub(crate) fn techniques(&self) -> Vec<String> {
+        let of_sqlite = VfsOptions::PLAIN.parameters();
+        self.vfs.parameters().into_iter().filter(|parameter| !of_sqlite.contains(parameter)).collect()
     }
 
     /// Statements for each connection, where they differ from SQLite's defaults.

@@ -1,16 +1,22 @@
 //! The URI of a database for SQLite.
 
-use flashwise_sqlite::{Layout, LogLayout, VfsOptions};
+use flashwise_sqlite::{Layout, LogLayout, LogSyncs, VfsOptions};
 
-/// The URI that opens the database with exactly the techniques that were measured.
-pub(super) fn uri(file: &str, vfs: &VfsOptions) -> Option<String> {
-    if vfs.parameters().is_empty() {
+use super::settings::{Journal, Settings};
+
+/// The URI that opens the database as it was measured.
+pub(super) fn uri(file: &str, settings: &Settings) -> Option<String> {
+    if settings.techniques().is_empty() {
         return None;
     }
+    // Layouts are recorded in the file itself, and only a log is extended.
+    let log_syncs = match settings.journal {
+        Journal::Rollback => LogSyncs::default(),
+        Journal::Log => settings.vfs.log_syncs,
+    };
+    let (layout, log) = (Layout::Plain, LogLayout::Plain);
+    let of_connections = VfsOptions { layout, log, atomic_batch: false, log_syncs, ..settings.vfs }.parameters();
     let words = std::iter::once(format!("file:{}?vfs=flashwise", escaped(file)));
-    // Layouts are recorded in the file itself.
-    let of_connections =
-        VfsOptions { layout: Layout::Plain, log: LogLayout::Plain, atomic_batch: false, ..*vfs }.parameters();
     Some(words.chain(of_connections).collect::<Vec<_>>().join("&"))
 }
 
@@ -26,11 +32,26 @@ fn escaped(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sqlite::settings::{DEFAULT_PAGE, DEFAULT_PAGE_CACHE};
+
+    fn settings(journal: Journal, vfs: VfsOptions) -> Settings {
+        Settings { journal, vfs, ..Settings::plain(DEFAULT_PAGE, DEFAULT_PAGE_CACHE) }
+    }
 
     #[test]
     fn a_uri_names_what_the_file_does_not_hold() {
         let vfs = VfsOptions::from_text("write-aligned-stripes=64k&concurrent-write-back=8").unwrap();
-        assert_eq!(uri("a b?.db", &vfs).unwrap(), "file:a%20b%3F.db?vfs=flashwise&concurrent-write-back=8");
-        assert_eq!(uri("a.db", &VfsOptions::PLAIN), None, "unmodified SQLite needs no VFS");
+        let laid_out = settings(Journal::Log, vfs);
+        assert_eq!(uri("a b?.db", &laid_out).unwrap(), "file:a%20b%3F.db?vfs=flashwise&concurrent-write-back=8");
+        let stock = settings(Journal::Log, VfsOptions::PLAIN);
+        assert_eq!(uri("a.db", &stock), None, "unmodified SQLite needs no VFS");
+    }
+
+    #[test]
+    fn a_log_that_was_not_extended_in_the_runs_is_not_extended_by_the_uri() {
+        let alone = VfsOptions { write_back_depth: 8, ..VfsOptions::PLAIN };
+        let [rollback, log] = [Journal::Rollback, Journal::Log].map(|journal| uri("a.db", &settings(journal, alone)));
+        assert_eq!(rollback.unwrap(), "file:a.db?vfs=flashwise&concurrent-write-back=8");
+        assert_eq!(log.unwrap(), "file:a.db?vfs=flashwise&concurrent-write-back=8&log-sync=parent");
     }
 }
