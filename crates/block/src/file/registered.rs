@@ -27,7 +27,8 @@ use crate::{BlockError, ByteSize};
 
 /// Most reads ahead in flight.
 const MOST_AHEAD: u32 = 64;
-/// Most write-backs of single spans that are being started.
+/// Most write-backs of single spans that are being started: as many as an SSD of a PC takes to be busy, and few enough
+/// that a sync waits for 8 MiB of pieces of 256 KiB at most.
 const MOST_APART: u32 = 32;
 /// Of other requests, one is in flight at a time, besides one gathered write-back. The queue of completions is twice as
 /// long, so that it never overflows.
@@ -41,6 +42,8 @@ const APART: u64 = 3;
 const LONGEST_AHEAD: usize = 64 << 10;
 /// How long the end waits for requests in flight.
 const LAST_WAIT: Duration = Duration::from_secs(1);
+/// How long a completion of a write-back is waited for: 32 spans of 256 KiB take 8 s on a drive of 1 MB/s.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// A file open beside whoever else has it open.
 ///
@@ -56,6 +59,8 @@ const LAST_WAIT: Duration = Duration::from_secs(1);
 pub struct RegisteredFile {
     ring: IoUring,
     name: String,
+    /// The process that opened it. A forked child shares the ring's memory, and would take its completions.
+    process: u32,
     /// Set when the ring itself has failed: then the requests in flight are unknown.
     broken: bool,
     /// Reads ahead in flight.
@@ -65,6 +70,7 @@ pub struct RegisteredFile {
     to_write_back: Option<Range<u64>>,
     /// Write-backs of single spans that are being started.
     apart: u32,
+    longest_wait: Duration,
     /// Where all of them read to, once there was one. The kernel alone touches it.
     unseen: Vec<u8>,
 }
@@ -88,8 +94,18 @@ impl RegisteredFile {
             return Err(failed(io::Error::from_raw_os_error(libc::EOPNOTSUPP)));
         }
         ring.submitter().register_files_sparse(SLOT + 1).map_err(failed)?;
-        let (is_writing_back, to_write_back, apart, unseen) = (false, None, 0, Vec::new());
-        let mut file = Self { ring, name, broken: false, ahead: 0, is_writing_back, to_write_back, apart, unseen };
+        let mut file = Self {
+            ring,
+            name,
+            process: std::process::id(),
+            broken: false,
+            ahead: 0,
+            is_writing_back: false,
+            to_write_back: None,
+            apart: 0,
+            longest_wait: LONGEST_WAIT,
+            unseen: Vec::new(),
+        };
         // A read-only file can be read ahead.
         file.enter(path, libc::O_RDWR).or_else(|_| file.enter(path, libc::O_RDONLY))?;
         Ok(file)
@@ -123,9 +139,7 @@ impl RegisteredFile {
     /// # Errors
     /// [`BlockError::Os`] if the kernel does not accept a request. The result of an accepted request is ignored.
     pub fn start_write_back(&mut self, offset: ByteSize, length: ByteSize) -> Result<(), BlockError> {
-        if self.broken {
-            return Err(self.failed("use its ring again", libc::EIO));
-        }
+        self.check()?;
         let span = offset.bytes()..offset.bytes().saturating_add(length.bytes());
         let all = match self.to_write_back.take() {
             Some(gathered) => gathered.start.min(span.start)..gathered.end.max(span.end),
@@ -179,13 +193,15 @@ impl RegisteredFile {
 
     /// Waits until at most so many are being started.
     fn await_apart(&mut self, most: u32) -> Result<(), BlockError> {
-        if self.broken {
-            return Err(self.failed("use its ring again", libc::EIO));
-        }
+        self.check()?;
         self.reap();
+        let limit = Timespec::from(self.longest_wait);
         while self.apart > most {
-            match self.ring.submit_and_wait(1).map_err(|error| error.raw_os_error()) {
+            let args = SubmitArgs::new().timespec(&limit);
+            let waited = self.ring.submitter().submit_with_args(1, &args);
+            match waited.map_err(|error| error.raw_os_error()) {
                 Ok(_) | Err(Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => {}
+                // With `ETIME`, the completion is lost or the drive stands still.
                 Err(error) => {
                     self.broken = true;
                     return Err(self.failed("wait for the kernel", error.unwrap_or(libc::EIO)));
@@ -207,9 +223,7 @@ impl RegisteredFile {
     /// # Errors
     /// [`BlockError::Os`].
     pub fn start_read(&mut self, spans: &[(ByteSize, ByteSize)]) -> Result<usize, BlockError> {
-        if self.broken {
-            return Err(self.failed("use its ring again", libc::EIO));
-        }
+        self.check()?;
         self.unseen.resize(LONGEST_AHEAD, 0);
         self.reap();
         let mut asked = 0;
@@ -278,9 +292,7 @@ impl RegisteredFile {
     /// # Safety
     /// The memory of the entry must stay valid until the call returns, and for ever if it returns an error.
     unsafe fn run(&mut self, entry: &squeue::Entry) -> Result<i32, BlockError> {
-        if self.broken {
-            return Err(self.failed("use its ring again", libc::EIO));
-        }
+        self.check()?;
         self.broken = true;
         // SAFETY: the caller's promise.
         let pushed = unsafe { self.ring.submission().push(entry) };
@@ -297,6 +309,19 @@ impl RegisteredFile {
         }
     }
 
+    /// Whether requests can be made.
+    fn check(&self) -> Result<(), BlockError> {
+        match self.broken || !self.is_own() {
+            true => Err(self.failed("use its ring again", libc::EIO)),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether this is the process that opened it.
+    fn is_own(&self) -> bool {
+        self.process == std::process::id()
+    }
+
     fn failed(&self, what: &str, errno: i32) -> BlockError {
         BlockError::os(format!("{}: {what}", self.name), &io::Error::from_raw_os_error(errno))
     }
@@ -304,6 +329,9 @@ impl RegisteredFile {
 
 impl Drop for RegisteredFile {
     fn drop(&mut self) {
+        if !self.is_own() {
+            return;
+        }
         let limit = Timespec::from(LAST_WAIT);
         self.reap();
         while self.ahead > 0 {
@@ -380,6 +408,43 @@ mod tests {
         file.await_write_back_apart().unwrap();
         file.punch(ByteSize(0), ByteSize(4096)).unwrap();
         assert_eq!(fs::read(&path).unwrap()[4095..4097], [0, 1]);
+    }
+
+    /// A child of a fork drops its copy, and the parent's completions stay the parent's.
+    #[test]
+    fn a_forked_child_takes_no_completion() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        fs::write(&path, vec![1; 64 * 4096]).unwrap();
+        let mut file = RegisteredFile::open(&path).unwrap();
+        let spans: Vec<_> = (0..8).map(|page| (ByteSize(page * 4096), ByteSize(4096))).collect();
+        file.start_write_back_apart(&spans).unwrap();
+        // SAFETY: the child calls nothing but what is tested, which takes no lock of another thread, and `_exit`.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let refused = file.await_write_back_apart().is_err();
+            drop(file);
+            // SAFETY: it ends the child, without the parent's handlers.
+            unsafe { libc::_exit(i32::from(!refused)) };
+        }
+        let mut status = 0;
+        // SAFETY: the status is this function's.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0, "the child is refused");
+        let began = std::time::Instant::now();
+        file.await_write_back_apart().unwrap();
+        assert!(file.apart == 0 && began.elapsed() < LONGEST_WAIT, "{}", file.apart);
+    }
+
+    #[test]
+    fn a_lost_completion_is_not_waited_for_for_ever() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        fs::write(&path, vec![1; 4096]).unwrap();
+        let mut file = RegisteredFile::open(&path).unwrap();
+        (file.apart, file.longest_wait) = (1, Duration::from_millis(10));
+        file.await_write_back_apart().unwrap_err();
+        assert!(file.broken);
     }
 
     /// How many bytes of a file the page cache has.
