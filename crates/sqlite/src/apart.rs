@@ -13,13 +13,14 @@
 //! that the kernel writes back by itself before the sync, it joins as it likes.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use crate::bytes::Span;
 use crate::layout::{Chunks, cut};
 use crate::store::Cut;
 
-/// Longest piece: with pages scattered in memory, an NVMe drive's 127 segments end a request at 508 KiB, and this is
-/// the largest power of two below.
+/// Longest piece: with pages scattered in memory, the 127 segments that Linux gives an NVMe drive
+/// (`flashwise_kernel::QueueLimits`) end a request at 508 KiB, and this is the largest power of two below.
 const LONGEST: u64 = 256 << 10;
 /// Most spans that are kept: 1 GiB of pages of 64 KiB, in about 1 MiB of memory. What is written beyond them until the
 /// sync is left to the kernel.
@@ -29,7 +30,7 @@ const MOST: usize = 16 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Apart {
     chunks: Option<Chunks>,
-    /// Ends by starts; they do not overlap.
+    /// Ends by starts; they may overlap.
     spans: BTreeMap<u64, u64>,
 }
 
@@ -38,18 +39,33 @@ impl Apart {
     pub(crate) fn note(&mut self, start: u64, length: u64, how: Cut) {
         let Cut::Chunks(chunks) = how else { return };
         let into = (start + (chunks.length - chunks.first)) % chunks.length;
-        if into == 0 || into + length <= chunks.length || self.spans.len() >= MOST {
+        if into == 0 || into + length <= chunks.length {
             return;
         }
+        let (end, is_full) = (start + length, self.spans.len() >= MOST);
+        match self.spans.entry(start) {
+            Entry::Occupied(mut known) => _ = known.insert(end.max(*known.get())),
+            Entry::Vacant(_) if is_full => {}
+            Entry::Vacant(free) => _ = free.insert(end),
+        }
         self.chunks = Some(chunks);
-        let end = start + length;
-        let longest = self.spans.get(&start).copied().unwrap_or(end).max(end);
-        self.spans.insert(start, longest);
     }
 
     /// The pieces of all that was noted, adjacent spans joined, in the order of the file. Nothing is noted any more.
     pub(crate) fn pieces(&mut self) -> Vec<Span> {
         let spans = std::mem::take(&mut self.spans);
+        self.cut(spans)
+    }
+
+    /// The pieces of what was noted and starts in a batch; the rest stays noted.
+    pub(crate) fn pieces_of(&mut self, batch: Span) -> Vec<Span> {
+        let mut spans = self.spans.split_off(&batch.start);
+        let mut behind = spans.split_off(&batch.end());
+        self.spans.append(&mut behind);
+        self.cut(spans)
+    }
+
+    fn cut(&self, spans: BTreeMap<u64, u64>) -> Vec<Span> {
         let Some(chunks) = self.chunks else { return Vec::new() };
         let mut joined: Vec<Span> = Vec::new();
         for (start, end) in spans {
@@ -109,5 +125,25 @@ mod tests {
         let mut apart = Apart::default();
         (0..2 * MOST as u64).for_each(|page| apart.note((128 * page + 32) * KIB, 64 * KIB, CHUNKS));
         assert_eq!(apart.pieces().len(), 2 * MOST);
+    }
+
+    #[test]
+    fn a_span_that_is_known_grows_where_no_other_has_space() {
+        let mut apart = Apart::default();
+        (0..MOST as u64).for_each(|page| apart.note((128 * page + 32) * KIB, 64 * KIB, CHUNKS));
+        apart.note(32 * KIB, 96 * KIB, CHUNKS);
+        assert_eq!(
+            apart.pieces()[..2],
+            [(32, 32), (64, 64)].map(|(at, length)| Span { start: at * KIB, length: length * KIB })
+        );
+    }
+
+    #[test]
+    fn a_batch_takes_its_own_pieces_and_leaves_the_others() {
+        let mut apart = Apart::default();
+        [32, 160, 288].into_iter().for_each(|at| apart.note(at * KIB, 64 * KIB, CHUNKS));
+        let starts = |pieces: Vec<Span>| pieces.iter().map(|piece| piece.start / KIB).collect::<Vec<_>>();
+        assert_eq!(starts(apart.pieces_of(Span { start: 160 * KIB, length: 64 * KIB })), [160, 192]);
+        assert_eq!(starts(apart.pieces()), [32, 64, 288, 320]);
     }
 }

@@ -352,16 +352,17 @@ impl BatchPlace for BatchFile {
     }
 
     fn reserve(&mut self, end: u64) -> Result<(), Failure> {
+        let limit = size_limit();
+        if end > limit {
+            // The write would raise SIGXFSZ, also where another process has made the file longer. With this failure,
+            // SQLite writes a rollback journal instead.
+            let why = std::io::Error::from(ErrorKind::FileTooLarge);
+            return Err(self.failed(sqlite::SQLITE_IOERR_WRITE, "allocating space", why));
+        }
         if end > self.allocated {
             self.allocated = self.size()?;
         }
         if end > self.allocated {
-            let limit = size_limit();
-            if end > limit {
-                // The write would raise SIGXFSZ. With this failure, SQLite writes a rollback journal instead.
-                let why = std::io::Error::from(ErrorKind::FileTooLarge);
-                return Err(self.failed(sqlite::SQLITE_IOERR_WRITE, "allocating space", why));
-            }
             let step = self.allocated.clamp(*STEPS.start(), *STEPS.end());
             let enough = end.next_multiple_of(*STEPS.start()).min(limit);
             let grown = end.max(self.allocated + step).next_multiple_of(*STEPS.start()).min(limit);

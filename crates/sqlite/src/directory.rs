@@ -494,18 +494,25 @@ impl DirectoryStore {
         }
     }
 
-    /// Starts write-back of what must reach the drive in pieces; returns whether there was any.
-    fn start_apart(&mut self) -> bool {
-        let pieces = self.apart.pieces();
-        if pieces.is_empty() {
-            return false;
-        }
+    /// Starts write-back of pieces, each by itself.
+    fn start_apart(&mut self, pieces: &[Span]) {
         let pieces: Vec<_> = pieces.iter().map(|piece| (ByteSize(piece.start), ByteSize(piece.length))).collect();
-        if let Some(file) = self.direct() {
+        if !pieces.is_empty()
+            && let Some(file) = self.direct()
+        {
             // It makes nothing durable, so a failure loses nothing: the sync writes the rest.
             let _ = file.start_write_back_apart(&pieces);
         }
-        true
+    }
+
+    /// Starts write-back of all that must reach the drive in pieces, and waits until the kernel has taken it, with what
+    /// was started before: a sync would join the pieces that are still dirty.
+    fn write_back_pieces(&mut self) {
+        let pieces = self.apart.pieces();
+        self.start_apart(&pieces);
+        if let Direct::Open(file) = &mut self.direct {
+            let _ = file.await_write_back_apart();
+        }
     }
 
     /// How much of a span the file has.
@@ -661,12 +668,15 @@ impl Store for DirectoryStore {
     }
 
     fn begin(&mut self, batch: Span) {
-        if self.start_apart() {
+        self.unsynced_batches = self.unsynced_batches.saturating_add(1);
+        if self.role != FileRole::Database || self.unsynced_batches > MOST_UNSYNCED {
             return;
         }
-        self.unsynced_batches = self.unsynced_batches.saturating_add(1);
-        let waits_for_drive = self.role == FileRole::Database && self.unsynced_batches <= MOST_UNSYNCED;
-        if waits_for_drive && let Some(file) = self.direct() {
+        let pieces = self.apart.pieces_of(batch);
+        if !pieces.is_empty() {
+            return self.start_apart(&pieces);
+        }
+        if let Some(file) = self.direct() {
             // It makes nothing durable, so a failure loses nothing: the sync writes the rest.
             let _ = file.start_write_back(ByteSize(batch.start), ByteSize(batch.length));
         }
@@ -711,13 +721,10 @@ impl Store for DirectoryStore {
         if let Direct::Open(file) = &mut self.direct {
             file.cancel_write_back();
         }
-        if self.start_apart()
-            && let Some(file) = self.direct()
-        {
-            // The sync would join what is still dirty.
-            let _ = file.await_write_back_apart();
-        }
-        directory.timed(Operation::Flush, self.role, 0, 0, || self.sync_file(flags))
+        directory.timed(Operation::Flush, self.role, 0, 0, || {
+            self.write_back_pieces();
+            self.sync_file(flags)
+        })
     }
 
     fn rights(&self) -> Rights {

@@ -221,7 +221,7 @@ impl<S: Store> Handle<S> {
 
     /// Writes the header of a new database, durably.
     pub(crate) fn write_header(&mut self, header: &Header) -> Result<(), Failure> {
-        self.store.write(0, &header.block(), Cut::Chunks(header.chunks()))?;
+        self.store.write(0, &header.block(), how_with(header))?;
         let synced = self.store.sync(sqlite::SQLITE_SYNC_NORMAL);
         self.poisoned_by(synced)?;
         self.mapping = Some(Mapping::Shifted(*header));
@@ -324,7 +324,7 @@ impl<S: Store> Handle<S> {
 
     fn how(&self) -> Cut {
         match self.mapping {
-            Some(Mapping::Shifted(header)) => Cut::Chunks(header.chunks()),
+            Some(Mapping::Shifted(header)) => how_with(&header),
             _ => Cut::Whole,
         }
     }
@@ -522,6 +522,14 @@ impl<S: Store> Handle<S> {
             None => Ok(0),
             Some(_) => Ok(self.store.size()?.max(self.held.end()).saturating_sub(self.shift())),
         }
+    }
+}
+
+/// How a database with that header is written: only hot locations depend on where a write is cut.
+fn how_with(header: &Header) -> Cut {
+    match header.layout() {
+        Layout::HotLocations { .. } => Cut::Chunks(header.chunks()),
+        Layout::Headed | Layout::Plain => Cut::Whole,
     }
 }
 

@@ -7,9 +7,9 @@
 //! in a directory: `sync_file_range` to start write-back, reads in the background to read ahead, `fallocate` to punch
 //! holes.
 //!
-//! A VFS without any parameter stands for SQLite's own: nothing of ours is between a program and its files. With one,
-//! an application opens its databases through this VFS, which extends their logs ahead as it does on a real ext4 or XFS
-//! (`log_extension.rs`), so that a commit takes as many flushes; `log-sync=extend` does nothing but that.
+//! With [`crate::LogSyncs::Parent`] alone a VFS stands for SQLite's own: nothing of ours is between a program and its
+//! files. Otherwise an application opens its databases through this VFS, which extends their logs ahead as it does on a
+//! real ext4 or XFS (`log_extension.rs`), so that a commit takes as many flushes.
 //!
 //! **The processor.** The kernel's own work is in [`flashwise_kernel::ProcessorCosts`]. What the program itself
 //! computes between two calls moves the drive's clock: so read-ahead and write-back go on beside it as they do on a
@@ -146,38 +146,47 @@ impl MountedFiles {
         })
     }
 
-    /// Starts write-back of pieces of a file, each by itself.
-    fn start_apart(&mut self, file: FileRef<'_>, pieces: &[Span]) {
+    /// Starts write-back of spans of a file, each by itself.
+    fn start_spans(&mut self, file: FileRef<'_>, spans: &[Span]) {
         let Ok(handle) = self.handle(file) else { return };
         // It makes nothing durable, so a failure loses nothing: the sync writes the rest.
         let _ = self.call(Operation::Write, file.role, |kernel| {
-            pieces.iter().try_for_each(|&piece| start_write_back(kernel, handle, piece))
+            spans.iter().try_for_each(|&span| start_write_back(kernel, handle, span))
         });
     }
 
-    /// Makes calls of the kernel: what the program computed before comes first, what reached the drive is recorded.
+    /// Makes calls of the kernel, whose time is time that the caller waits for the drive.
     fn call<T>(
         &mut self,
         operation: Operation,
         role: FileRole,
         work: impl FnOnce(&mut Kernel<Recorder>) -> Result<T, KernelError>,
     ) -> Result<T, Failure> {
-        let Some(kernel) = &mut self.kernel else {
+        let Some((outcome, took)) = self.enter(role, work) else {
             return Err(Failure::new(sqlite::SQLITE_IOERR, "the device was given back to its owner"));
         };
+        self.ledger.spend(took);
+        outcome.map_err(|error| failure(operation, &error))
+    }
+
+    /// Runs the kernel: what the program computed before comes first, what reached the drive is recorded, and the
+    /// processor's time that the model itself takes is not the program's. Returns how long it took on the drive's
+    /// clock, too; `None` once the drive was given back.
+    fn enter<T>(&mut self, role: FileRole, work: impl FnOnce(&mut Kernel<Recorder>) -> T) -> Option<(T, Nanos)> {
+        let kernel = self.kernel.as_mut()?;
         if let Some(program) = &self.program {
             kernel.compute(program.since_last_call());
         }
         kernel.device_mut().recording = self.ledger.recording;
         let began = kernel.now();
         let outcome = work(kernel);
-        self.ledger.spend(kernel.now().since(began));
+        let took = kernel.now().since(began);
         let records = kernel.device_mut().take();
         self.note(records, role);
         if let Some(program) = &mut self.program {
             program.leave();
         }
-        outcome.map_err(|error| failure(operation, &error))
+        Some((outcome, took))
     }
 
     /// Records requests with the file that they belong to; those of no file are the file system's own.
@@ -185,6 +194,13 @@ impl MountedFiles {
         let Some(kernel) = &self.kernel else { return };
         if records.is_empty() {
             return;
+        }
+        // Before files claim their blocks: one may have taken blocks that were trimmed in the same call.
+        for record in &mut records {
+            record.role = self.owners.role_at(record.offset.0).unwrap_or(FileRole::Unknown);
+            if record.operation == Operation::Trim {
+                self.owners.release(record.offset.0, record.offset.0 + record.length.0);
+            }
         }
         for file in self.files.values_mut().filter(|file| file.is_linked) {
             let changes = kernel.extent_changes(&file.name);
@@ -198,14 +214,11 @@ impl MountedFiles {
             file.owned = changes;
         }
         for record in &mut records {
-            let (start, end) = (record.offset.0, record.offset.0 + record.length.0);
             record.role = match record.operation {
                 Operation::Flush => caller,
-                _ => self.owners.role_at(start).unwrap_or(FileRole::Unknown),
+                Operation::Trim => record.role,
+                _ => self.owners.role_at(record.offset.0).unwrap_or(record.role),
             };
-            if record.operation == Operation::Trim {
-                self.owners.release(start, end);
-            }
         }
         self.ledger.record(records);
     }
@@ -405,18 +418,12 @@ impl Medium for MountedFiles {
 
     fn start_write_back(&mut self, file: FileRef<'_>, batch: Span) {
         let Some(found) = self.files.get_mut(&file.id) else { return };
-        let pieces = found.apart.pieces();
-        if !pieces.is_empty() {
-            return self.start_apart(file, &pieces);
-        }
-        let Some(found) = self.files.get_mut(&file.id) else { return };
         found.unsynced_batches = found.unsynced_batches.saturating_add(1);
         if !file.is_database() || found.unsynced_batches > MOST_UNSYNCED {
             return;
         }
-        let Ok(handle) = self.handle(file) else { return };
-        // It makes nothing durable, so a failure loses nothing: the sync writes the rest.
-        let _ = self.call(Operation::Write, file.role, |kernel| start_write_back(kernel, handle, batch));
+        let pieces = found.apart.pieces_of(batch);
+        self.start_spans(file, if pieces.is_empty() { std::slice::from_ref(&batch) } else { &pieces });
     }
 
     fn discard(&mut self, file: FileRef<'_>, span: Span) -> Result<(), Failure> {
@@ -433,16 +440,21 @@ impl Medium for MountedFiles {
 
     fn sync(&mut self, file: FileRef<'_>) -> Result<(), Failure> {
         let handle = self.handle(file)?;
-        let syncs_directory = self.files.get_mut(&file.id).is_some_and(|found| {
-            found.unsynced_batches = 0;
-            std::mem::take(&mut found.directory_sync_due)
-        });
-        let pieces = self.files.get_mut(&file.id).map(|found| found.apart.pieces()).unwrap_or_default();
-        self.start_apart(file, &pieces);
+        let Some(found) = self.files.get_mut(&file.id) else { return Ok(()) };
+        found.unsynced_batches = 0;
+        let (pieces, syncs_directory) = (found.apart.pieces(), found.directory_sync_due);
+        if !pieces.is_empty() {
+            self.start_spans(file, &pieces);
+        }
         self.call(Operation::Flush, file.role, |kernel| {
             kernel.fdatasync(handle)?;
             if syncs_directory { kernel.sync_directory() } else { Ok(()) }
-        })
+        })?;
+        // After a failure it is still due.
+        if let Some(found) = self.files.get_mut(&file.id) {
+            found.directory_sync_due = false;
+        }
+        Ok(())
     }
 
     fn place(&mut self, file: FileRef<'_>, length: u64, chunk: u64) -> Option<u64> {
@@ -496,8 +508,10 @@ impl Medium for MountedFiles {
     }
 
     fn pause(&mut self, time: Nanos) -> Result<(), Failure> {
-        let Some(kernel) = &mut self.kernel else { return Ok(()) };
-        kernel.pause(time).map_err(|e| failure(Operation::Flush, &e))
+        match self.enter(FileRole::Unknown, |kernel| kernel.pause(time)) {
+            Some((outcome, _)) => outcome.map_err(|error| failure(Operation::Flush, &error)),
+            None => Ok(()),
+        }
     }
 
     fn spend_calls(&mut self, calls: u32) {
@@ -578,6 +592,61 @@ mod tests {
         let mut bytes = [0; 5000];
         files.read(file(again, 3), 0, &mut bytes).unwrap();
         assert!(again == id && bytes == [7; 5000]);
+    }
+
+    #[test]
+    fn a_pause_is_recorded_and_the_model_s_own_time_is_not_the_programs() {
+        let (device, _) = TestDrive::new(32, 512);
+        let mounted = FileSystem { device, kernel: KernelConfig::default(), measures_program: true };
+        let mut files = MountedFiles::new(mounted, true).unwrap();
+        let id = files.open(Some(NAME), MODE, HandleId(1)).unwrap();
+        files.write(file(id, 1), 0, &vec![7; 1 << 20], Cut::Whole).unwrap();
+        files.ledger().take();
+        let (began, waited) = (thread_cpu_ns(), files.ledger.io_time());
+        // The flusher writes what is older than 30 s.
+        files.pause(Nanos(60_000_000_000)).unwrap();
+        let written = files.ledger().take().records;
+        assert!(written.iter().any(|record| record.role == FileRole::Journal), "{written:?}");
+        assert_eq!(files.ledger.io_time(), waited, "nobody waits");
+        let (_, left) = files.program.as_ref().and_then(|program| program.left).unwrap();
+        assert!(left > began, "the program's time starts behind the pause");
+    }
+
+    #[test]
+    fn a_directory_sync_stays_due_until_one_has_succeeded() {
+        for (fails, is_due) in [(true, true), (false, false)] {
+            let (mut files, control) = mounted();
+            let id = files.open(Some(NAME), MODE, HandleId(1)).unwrap();
+            files.write(file(id, 1), 0, &[7; 5000], Cut::Whole).unwrap();
+            control.lock().unwrap().fail_at = u64::from(fails);
+            assert_eq!(files.sync(file(id, 1)).is_err(), fails);
+            assert_eq!(files.files[&id].directory_sync_due, is_due);
+        }
+    }
+
+    #[test]
+    fn blocks_that_another_file_takes_in_the_call_that_trims_them_are_the_other_files() {
+        let (mut files, _) = mounted();
+        let id = files.open(Some("b.db"), OpenMode { role: FileRole::Database, ..MODE }, HandleId(1)).unwrap();
+        files.write(file(id, 1), 0, &[7; 8192], Cut::Whole).unwrap();
+        files.sync(file(id, 1)).unwrap();
+        let (_, at, length) = files.kernel.as_ref().unwrap().status("b.db").unwrap().extents[0];
+        // As if the blocks had been a journal's until now.
+        files.owners.claim(at.0, at.0 + length.0, FileRole::Journal);
+        files.files.get_mut(&id).unwrap().owned = None;
+        files.ledger.recording = true;
+        let record = |operation| IoRecord {
+            at: Nanos(0),
+            operation,
+            role: FileRole::Unknown,
+            offset: at,
+            length,
+            latency: Nanos(1),
+        };
+        files.note([Operation::Trim, Operation::Write].map(record).to_vec(), FileRole::Database);
+        files.note(vec![record(Operation::Write)], FileRole::Database);
+        let roles: Vec<FileRole> = files.ledger.take().records.iter().map(|record| record.role).collect();
+        assert_eq!(roles, [FileRole::Journal, FileRole::Database, FileRole::Database]);
     }
 
     #[test]

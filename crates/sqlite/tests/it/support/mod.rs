@@ -259,6 +259,11 @@ impl BlockDevice for TestDrive {
         Ok(done)
     }
 
+    fn poll(&mut self) -> Result<Option<Completion>, BlockError> {
+        let at = self.queue.iter().rposition(|done| done.completed_at <= self.now);
+        Ok(at.and_then(|at| self.queue.remove(at)))
+    }
+
     fn outstanding(&self) -> usize {
         self.queue.len()
     }
