@@ -231,9 +231,9 @@ impl VfsOptions {
     fn chosen(named: impl Fn(&str) -> Option<String>, unnamed: Unnamed) -> Result<Self, SqliteError> {
         let profile = named(PROFILE).map(|path| read_profile(&path)).transpose()?;
         let known = profile.map(|profile| profile.parameters);
-        let mut options = Self::default();
-        options.parent = named(PARENT).map_or(Ok(Parent::Unix), |name| Parent::of_name(&name))?;
-        options.log_syncs = named(LOG_SYNC).map_or(Ok(LogSyncs::default()), |name| LogSyncs::of_name(&name))?;
+        let parent = named(PARENT).map(|name| Parent::of_name(&name)).transpose()?.unwrap_or_default();
+        let log_syncs = named(LOG_SYNC).map(|name| LogSyncs::of_name(&name)).transpose()?.unwrap_or_default();
+        let mut options = Self { parent, log_syncs, ..Self::default() };
         for technique in &TECHNIQUES {
             let given = named(technique.name);
             technique.choose(given.as_deref(), known.as_ref(), unnamed, &mut options)?;
