@@ -120,7 +120,7 @@ fn a_full_device_is_an_error_loses_nothing_and_works_again_after_deletes() {
     assert!(store.check().unwrap().is_sound());
     let is_there = |n: u32| keyspace.get(key(n)).unwrap().is_some_and(|value| value == vec![n as u8; 400]);
     assert!((0..stored).all(is_there) && keyspace.iter().unwrap().count() == stored as usize);
-    // What is there can be replaced; what was deleted makes space.
+    // Present keys can be replaced; deleted ones make space.
     keyspace.put(key(0), vec![9; 400]).unwrap();
     (0..stored / 2).for_each(|n| keyspace.delete(key(n)).unwrap());
     (0..stored / 4).for_each(|n| keyspace.put(key(n), vec![n as u8; 400]).unwrap());

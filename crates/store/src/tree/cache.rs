@@ -216,14 +216,8 @@ impl Cache {
         let frame = Frame::new(page, State::Loading);
         // Latched before anybody can find it.
         let state = frame.latch();
-        let mut is_patient = true;
-        loop {
-            match self.look_up(page, &frame, is_patient) {
-                Found::Frame(found) => return Ok(found),
-                Found::Vacant => break,
-                // Where nothing can be replaced the part grows: a batch that is applied keeps its pages.
-                Found::NoSpace => is_patient = self.replace(page)?,
-            }
+        if let Some(found) = self.place(page, &frame)? {
+            return Ok(found);
         }
         let loaded = self.load(page);
         let failed = loaded.as_ref().err().cloned();
@@ -235,16 +229,24 @@ impl Cache {
     pub(crate) fn create(&self, page: PageId) -> Result<Arc<Frame>> {
         let ready = || State::Ready(Page::new(self.layout.page_bytes, self.layout.segments()));
         let frame = Frame::new(page, ready());
-        let mut is_patient = true;
-        loop {
-            match self.look_up(page, &frame, is_patient) {
-                Found::Frame(found) => return Ok(found),
-                Found::Vacant => break,
-                Found::NoSpace => is_patient = self.replace(page)?,
-            }
+        if let Some(found) = self.place(page, &frame)? {
+            return Ok(found);
         }
         lock(&self.pending).remove(&page);
         Ok(frame)
+    }
+
+    /// Puts a frame into the cache, or returns the one that is there for its page.
+    fn place(&self, page: PageId, frame: &Arc<Frame>) -> Result<Option<Arc<Frame>>> {
+        let mut is_patient = true;
+        loop {
+            match self.look_up(page, frame, is_patient) {
+                Found::Frame(found) => return Ok(Some(found)),
+                Found::Vacant => return Ok(None),
+                // Where nothing can be replaced the part grows: a batch that is applied keeps its pages.
+                Found::NoSpace => is_patient = self.replace(page)?,
+            }
+        }
     }
 
     /// Takes a frame out of the cache that holds nothing.

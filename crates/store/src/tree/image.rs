@@ -8,8 +8,8 @@
 //! which it is: the slot with the higher LSN. A delta holds the segments that differ from the valid slot's image; it
 //! names that image by its checksum. Deltas go to the two blocks in turn, so the last one survives a torn write too.
 //!
-//! A slot and a delta carry page and LSN with a check of their own at both ends. These *claims* tell damage from a torn
-//! write: whatever was torn can be redone from the log, so a claim above what can be read, which the log does not
+//! A slot and a delta carry page and LSN with a check of their own at both ends. These *claims* separate damage from a
+//! torn write: whatever was torn can be redone from the log, so a claim above what can be read, which the log does not
 //! cover, is damage.
 //!
 //! Source: Qiao et al., *Closing the B+-tree vs. LSM-tree Write Amplification Gap on Modern Storage Hardware with
