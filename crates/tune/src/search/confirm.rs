@@ -3,7 +3,7 @@
 //! The winner is confirmed as it was pruned. Where none of its changes brought its price, it is confirmed whole: not to
 //! be recommended, but to measure how close the stock configuration is to the best of those that were tried.
 
-use super::statistics::{confident, means};
+use super::statistics::{confident, likely, means};
 use super::{Bench, CONFIRM_SEEDS, Costs, Interval, Search, Stage, WORTH_IT};
 use crate::TuneError;
 
@@ -33,9 +33,10 @@ pub(crate) struct Confirmation<C> {
     pub(crate) runs: usize,
 }
 
-/// The first objective in which a gain over the stock configuration is certain; `None` where a loss in another one is.
-fn gains_in(over_stock: &[Interval; 2]) -> Option<usize> {
-    let loses = over_stock.iter().any(|gain| gain.high < 1.0 / WORTH_IT);
+/// The first objective in which a gain over the stock configuration is certain; `None` where a loss in another one is
+/// likely. A loss that was not announced costs more than a gain that was missed, so that 90 % suffice for it.
+fn gains_in(over_stock: &[Interval; 2], likely: &[Interval; 2]) -> Option<usize> {
+    let loses = likely.iter().any(|gain| gain.ratio < 1.0 / WORTH_IT && gain.high < 1.0);
     over_stock.iter().position(|gain| gain.low > WORTH_IT).filter(|_| !loses)
 }
 
@@ -73,21 +74,21 @@ impl<B: Bench> Search<'_, B> {
             gains[1].push(b);
         }
         let objectives = self.bench.objectives();
-        let of = |logs: &[Costs]| {
-            std::array::from_fn(|n| confident(&logs.iter().map(|log| log[n]).collect::<Vec<_>>(), objectives))
-        };
+        let column = |logs: &[Costs], n: usize| logs.iter().map(|log| log[n]).collect::<Vec<_>>();
+        let of = |logs: &[Costs]| std::array::from_fn(|n| confident(&column(logs, n), objectives));
+        let gains_in = |logs: &[Costs]| gains_in(&of(logs), &std::array::from_fn(|n| likely(&column(logs, n))));
         let [over_stock, checklist]: [[Interval; 2]; 2] = [of(&gains[0]), of(&gains[1])];
         let difference: Vec<Costs> =
             gains[0].iter().zip(&gains[1]).map(|(a, b)| std::array::from_fn(|n| a[n] - b[n])).collect();
         let over_checklist = of(&difference);
-        let candidate_gains = gains_in(&over_stock).filter(|_| is_offered);
+        let candidate_gains = gains_in(&gains[0]).filter(|_| is_offered);
         let takes_candidate = |own: usize, of_checklist: Option<usize>| match of_checklist {
             // A gain in the first objective comes before one in the second.
             Some(other) if other != own => own < other,
             Some(_) => means(&difference)[own] >= 0.0,
             None => true,
         };
-        let (best, gains_in) = match (candidate_gains, gains_in(&checklist)) {
+        let (best, gains_in) = match (candidate_gains, gains_in(&gains[1])) {
             (Some(own), of_checklist) if takes_candidate(own, of_checklist) => (candidate.clone(), Some(own)),
             (_, Some(n)) => (self.start.checklist.clone(), Some(n)),
             (_, None) => (self.start.stock.clone(), None),
@@ -108,5 +109,24 @@ impl<B: Bench> Search<'_, B> {
         let gain =
             |arm: &B::Configuration| different.iter().position(|other| other == arm).map_or([0.0; 2], |n| gains[n]);
         Ok([gain(&arms[0]), gain(&arms[1])])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_in_the_other_objective_that_is_likely_but_not_certain_vetoes_a_gain() {
+        let logs = |other: [f64; 3]| [[0.70, 0.71, 0.72], other];
+        let gains_in = |other| {
+            let logs = logs(other);
+            gains_in(&logs.each_ref().map(|logs| confident(logs, 2)), &logs.each_ref().map(|logs| likely(logs)))
+        };
+        let uncertain = [-0.5, -0.2, -0.35];
+        assert!(confident(&uncertain, 2).high > 1.0);
+        assert_eq!(gains_in(uncertain), None);
+        assert_eq!(gains_in([-0.02, 0.03, -0.03]), Some(0), "noise is no loss");
+        assert_eq!(gains_in([-0.001, -0.001, -0.001]), Some(0), "a loss below what is worth a change");
     }
 }

@@ -42,8 +42,6 @@ use rand_pcg::Pcg64Mcg;
 use crate::TuneError;
 
 pub(crate) use confirm::Confirmation;
-#[cfg(test)]
-pub(crate) use race::FINALISTS;
 pub(crate) use race::Part;
 pub(crate) use statistics::{Interval, confidence, likely};
 
@@ -93,6 +91,9 @@ pub(crate) trait Bench {
 
     /// Configurations that differ in one setting and can differ in costs.
     fn neighbours(&self, of: &Self::Configuration) -> Vec<Self::Configuration>;
+
+    /// Short runs rank the configurations of a class as full ones do; among classes they may not.
+    fn class(&self, of: &Self::Configuration) -> u64;
 
     /// Configurations that run as this one does in a short run, but not in a full one.
     fn seen_in_full_runs(&self, of: &Self::Configuration) -> Vec<Self::Configuration>;
@@ -174,8 +175,9 @@ const PRUNE_SEEDS: u64 = 2_000;
 const CONFIRM_SEEDS: u64 = 3_000;
 
 /// Shares of the time budget at which stages end at the latest. Each stage needs about as many runs as the next one,
-/// and those of screening are short; the rest is for the confirmation, which is never cut.
-const SCREEN_UNTIL: f64 = 0.4;
+/// and those of screening are short; the rest is for the confirmation, which is never cut. A race of one round has eight
+/// runs where a full run takes a fortieth of the budget and one is made at a time.
+const SCREEN_UNTIL: f64 = 0.35;
 const RACE_UNTIL: f64 = 0.55;
 const PRUNE_UNTIL: f64 = 0.75;
 
@@ -202,12 +204,32 @@ pub(crate) fn search<B: Bench>(
 impl<B: Bench> Search<'_, B> {
     /// Whether some runs still end before a share of the budget is used, and leave enough for the confirmation.
     fn has_time(&mut self, until: f64, runs: usize, stage: Stage) -> bool {
-        let at_once = self.bench.width(stage).max(1);
-        let needed = runs.div_ceil(at_once) as f64 * self.bench.expected(stage);
-        let until = until.min(1.0 - self.confirmation_needs());
-        let has_time = self.bench.spent() + needed <= until;
+        let has_time = runs <= self.room(until, stage);
         self.is_cut_short |= !has_time;
         has_time
+    }
+
+    /// How many runs end before a share of the budget is used, and leave enough for the confirmation.
+    fn room(&self, until: f64, stage: Stage) -> usize {
+        let left = until.min(1.0 - self.confirmation_needs()) - self.bench.spent();
+        let expected = self.bench.expected(stage);
+        let rounds = if expected > 0.0 { (left / expected).floor().max(0.0) as usize } else { usize::MAX };
+        rounds.saturating_mul(self.bench.width(stage).max(1))
+    }
+
+    /// Places of tried configurations, the best first, so that the best of each class come before all others.
+    fn spread(&self, ranking: Vec<usize>) -> Vec<usize> {
+        let mut classes = Vec::new();
+        let (mut first, others): (Vec<usize>, Vec<usize>) = ranking.into_iter().partition(|&n| {
+            let class = self.bench.class(&self.tried[n].configuration);
+            let is_new = !classes.contains(&class);
+            if is_new {
+                classes.push(class);
+            }
+            is_new
+        });
+        first.extend(others);
+        first
     }
 
     /// Measures configurations beside the stock one under one seed, and returns the logarithms of their gains.

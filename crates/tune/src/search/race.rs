@@ -6,9 +6,11 @@ use super::{
 };
 use crate::TuneError;
 
-/// Configurations that start in the race, without the checklist: three rounds of halving.
-pub(crate) const FINALISTS: usize = 8;
-/// Of these, the variants that differ only in full runs join.
+/// Configurations that start in the race, without the checklist: three rounds of halving. The best in full runs of the
+/// default workload has the tenth place of 24 in short ones, but is the best of its class there
+/// (`cargo test -p flashwise-tune --lib short_runs -- --include-ignored --nocapture`).
+pub(super) const FINALISTS: usize = 8;
+/// Of these, the variants that differ only in full runs join at once; those of the best one after each round.
 const FINALISTS_VARIED: usize = 2;
 /// Runs of the winner with and without each change.
 const PRUNE_RUNS: usize = 3;
@@ -38,18 +40,7 @@ impl Part {
 impl<B: Bench> Search<'_, B> {
     /// Races the best by sequential halving, and returns the winner and the front.
     pub(super) fn race(&mut self) -> Result<Raced<B::Configuration>, TuneError> {
-        let all: Vec<usize> = (0..self.tried.len()).collect();
-        let mut alive = self.best_of(&all, FINALISTS);
-        // They have no short run: they are tried once they have run beside the others.
-        let mut varied: Vec<B::Configuration> = Vec::new();
-        for &n in alive.iter().take(FINALISTS_VARIED) {
-            for configuration in self.bench.seen_in_full_runs(&self.tried[n].configuration) {
-                if self.position(&configuration).is_none() && !varied.contains(&configuration) {
-                    varied.push(configuration);
-                }
-            }
-        }
-        alive.extend(self.position(&self.start.checklist).filter(|n| !alive.contains(n)));
+        let (mut alive, mut varied) = self.finalists();
         let (mut runs, mut seed) = (1, self.seed.wrapping_add(RACE_SEEDS));
         while alive.len() + varied.len() > 1 {
             for _ in 0..runs {
@@ -69,13 +60,47 @@ impl<B: Bench> Search<'_, B> {
                 self.bench.report(Stage::Race, best.map(|best| (&best.configuration, best.gain()[0].exp())));
             }
             let half = self.best_of(&alive, alive.len().div_ceil(2));
-            if half.len() == alive.len() {
+            let best: Vec<usize> = half.first().copied().into_iter().collect();
+            varied = self.varied(&best);
+            if half.len() == alive.len() && varied.is_empty() {
                 break;
             }
             alive = half;
             runs *= 2;
         }
         Ok(self.result_of_race(&alive))
+    }
+
+    /// The best of the short runs, those of each class before others, as many as can run once in the time of the race;
+    /// and the variants of the first few.
+    fn finalists(&mut self) -> (Vec<usize>, Vec<B::Configuration>) {
+        let all: Vec<usize> = (0..self.tried.len()).collect();
+        // The stock configuration and the checklist run too.
+        let room = self.room(RACE_UNTIL, Stage::Race).saturating_sub(2);
+        let mut alive = self.spread(self.ranking(&all));
+        let mut varied = self.varied(&alive[..FINALISTS_VARIED.min(alive.len())]);
+        varied.truncate(room / 2);
+        self.is_cut_short |= FINALISTS.min(alive.len()) + varied.len() > room;
+        alive.truncate(room.saturating_sub(varied.len()).clamp(1, FINALISTS));
+        let others = [self.keeper(&all), self.position(&self.start.checklist)];
+        others.into_iter().flatten().for_each(|n| {
+            if !alive.contains(&n) {
+                alive.push(n);
+            }
+        });
+        (alive, varied)
+    }
+
+    /// Variants that differ in full runs only, and were not tried yet. They have no short run: they are among the tried
+    /// once they have run beside the others.
+    fn varied(&self, of: &[usize]) -> Vec<B::Configuration> {
+        let mut varied: Vec<B::Configuration> = Vec::new();
+        for configuration in of.iter().flat_map(|&n| self.bench.seen_in_full_runs(&self.tried[n].configuration)) {
+            if self.position(&configuration).is_none() && !varied.contains(&configuration) {
+                varied.push(configuration);
+            }
+        }
+        varied
     }
 
     /// The places of some of the tried configurations, the best first.
@@ -86,11 +111,14 @@ impl<B: Bench> Search<'_, B> {
 
     /// The best `count`; with them the best one that loses in no objective, which may gain less in the first.
     fn best_of(&self, of: &[usize], count: usize) -> Vec<usize> {
-        let ranking = self.ranking(of);
-        let keeper = ranking.iter().copied().find(|&n| loses_nowhere(self.tried[n].gain()));
-        let mut best: Vec<usize> = ranking.into_iter().take(count).collect();
-        best.extend(keeper.filter(|n| !best.contains(n)));
+        let mut best: Vec<usize> = self.ranking(of).into_iter().take(count).collect();
+        best.extend(self.keeper(of).filter(|n| !best.contains(n)));
         best
+    }
+
+    /// The best one that loses in no objective.
+    fn keeper(&self, of: &[usize]) -> Option<usize> {
+        self.ranking(of).into_iter().find(|&n| loses_nowhere(self.tried[n].gain()))
     }
 
     /// The winner: the best one that loses in no objective, or else the best.
@@ -100,10 +128,8 @@ impl<B: Bench> Search<'_, B> {
         let gains: Vec<Costs> = among.iter().map(|&n| self.tried[n].gain()).collect();
         let is_beaten = |own: Costs| gains.iter().any(|other| other[0] > own[0] && other[1] > own[1]);
         let front = among.iter().filter(|&&n| !is_beaten(self.tried[n].gain()));
-        let ranking = self.ranking(alive);
-        let loses_nowhere = |n: &&usize| loses_nowhere(self.tried[**n].gain());
-        let winner = ranking.iter().find(loses_nowhere).or(ranking.first());
-        let winner = winner.map_or(&self.start.stock, |&n| &self.tried[n].configuration);
+        let winner = self.keeper(alive).or(self.ranking(alive).first().copied());
+        let winner = winner.map_or(&self.start.stock, |n| &self.tried[n].configuration);
         (winner.clone(), front.map(|&n| self.tried[n].clone()).collect())
     }
 

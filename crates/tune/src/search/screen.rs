@@ -3,8 +3,8 @@
 use super::{Bench, Costs, SCREEN_UNTIL, Search, Stage, Tried, ranked, statistics};
 use crate::TuneError;
 
-/// Configurations whose neighbours are tried.
-const BEAM: usize = 4;
+/// Configurations whose neighbours are tried: the best with each of five page sizes, and one more.
+const BEAM: usize = 6;
 /// Steps from the start; each changes one setting.
 const STEPS: usize = 4;
 /// A step that improves the best by less than this, as a logarithm, is the last one: what short runs resolve.
@@ -25,7 +25,7 @@ impl<B: Bench> Search<'_, B> {
             let best = order.first().map_or(0.0, |&n| gains[n][0]);
             // The stock configuration, too, may have the best neighbour.
             let mut beam: Vec<B::Configuration> =
-                order.iter().take(BEAM).map(|&n| self.tried[n].configuration.clone()).collect();
+                self.spread(order).into_iter().take(BEAM).map(|n| self.tried[n].configuration.clone()).collect();
             beam.push(stock.clone());
             let near = beam.iter().flat_map(|configuration| self.bench.neighbours(configuration)).collect();
             let is_complete = self.try_all(near, stock_costs)?;

@@ -23,6 +23,8 @@ struct MadeUp {
     objectives: usize,
     /// Values of each setting.
     levels: Point,
+    /// How many times shorter a short run is with each longer page: a bias that full runs don't have.
+    bias: f64,
     /// Whether the last level of the technique differs from the one before it in full runs only.
     has_varied: bool,
 }
@@ -41,6 +43,7 @@ impl MadeUp {
             price: 1.0,
             objectives: 1,
             levels: LEVELS,
+            bias: 1.0,
             has_varied: false,
         }
     }
@@ -66,7 +69,9 @@ impl Bench for MadeUp {
             let first = noise();
             let noises = [first, if is_one { first } else { noise() }];
             let costs = (self.cost)(job.configuration);
-            std::array::from_fn(|n| costs[n] * noises[n] * 1e6)
+            let page = i32::try_from(job.configuration[0]).unwrap();
+            let bias = if job.stage == Stage::Screen { self.bias.powi(page) } else { 1.0 };
+            std::array::from_fn(|n| costs[n] * noises[n] * 1e6 / bias)
         };
         Ok(jobs.iter().map(cost).collect())
     }
@@ -85,6 +90,10 @@ impl Bench for MadeUp {
     fn seen_in_full_runs(&self, of: &Point) -> Vec<Point> {
         let last: Point = std::array::from_fn(|n| if n == 3 { self.levels[n] - 1 } else { of[n] });
         if self.has_varied { vec![last] } else { Vec::new() }
+    }
+
+    fn class(&self, of: &Point) -> u64 {
+        of[0] as u64
     }
 
     fn simpler(&self, than: &Point) -> Vec<Simpler<Point>> {
@@ -211,6 +220,28 @@ fn what_never_ran_is_not_among_the_tried() {
         let varied = outcome.tried.iter().filter(|tried| tried.screened.is_none()).count();
         assert!(varied > 0 || budget < 1_000, "a large budget reaches them");
     }
+}
+
+/// As a start with empty caches favours long pages.
+#[test]
+fn the_best_is_found_though_short_runs_favour_others_of_another_class() {
+    let cost = |[page, cache, journal, technique]: Point| {
+        let techniques = if technique == 2 { 0.8 } else { 1.0 };
+        same(100.0 * 1.2_f64.powi(page as i32) * [1.0, 0.9][cache] * [1.0, 0.9][journal] * techniques)
+    };
+    let mut bench = MadeUp { bias: 1.5, ..MadeUp::new(cost) };
+    let outcome = search(&mut bench, start(), 1).unwrap();
+    assert_eq!(outcome.confirmation.best, [0, 1, 1, 2]);
+    let best_short = outcome.tried.iter().max_by(|a, b| a.screened.unwrap()[0].total_cmp(&b.screened.unwrap()[0]));
+    assert_eq!(best_short.unwrap().configuration[0], 4, "short runs alone choose the longest pages");
+}
+
+#[test]
+fn a_race_starts_with_as_many_as_its_time_allows() {
+    let mut bench = MadeUp { budget: 40, ..MadeUp::new(interacting) };
+    let outcome = search(&mut bench, start(), 1).unwrap();
+    let raced = outcome.tried.iter().filter(|tried| !tried.raced.is_empty()).count();
+    assert!((3..race::FINALISTS).contains(&raced) && outcome.is_cut_short, "{raced}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! On a simulated drive runs do not disturb one another, so that several are made at once. In a directory there is one
 //! at a time, and the search shuffles their order.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 use flashwise_block::{BlockError, ByteSize, Progress, interrupt};
 
 use super::knobs::{Change, Space, label, price};
+use super::loaded::Loaded;
 use super::objective::Objective;
 use super::run::{Run, RunConfig, Workload, run};
 use super::settings::Settings;
@@ -28,8 +30,16 @@ const TICK: Duration = Duration::from_millis(50);
 pub(super) struct Place {
     pub(super) target: Target,
     pub(super) workload: Workload,
+    /// The built-in workload's tables, made once for all runs.
+    pub(super) loaded: Option<Arc<Loaded>>,
     /// Time of one run, wall clock.
     pub(super) expected: Duration,
+}
+
+impl Place {
+    fn work(&self) -> (&Workload, Option<&Loaded>) {
+        (&self.workload, self.loaded.as_deref())
+    }
 }
 
 /// The time budget of a fit.
@@ -92,7 +102,7 @@ impl<'a> SqliteBench<'a> {
             1 => {
                 let mut relay = Relay { progress, shown: &shown, budget };
                 let one = |(config, seed): &(RunConfig, u64)| {
-                    run(&place.target, config, &place.workload, *seed, None, &mut relay)
+                    run(&place.target, config, place.work(), *seed, None, &mut relay)
                 };
                 configs.iter().map(one).collect::<Result<Vec<_>, _>>()?
             }
@@ -118,7 +128,7 @@ fn at_once(
     progress: &mut Relay<'_>,
 ) -> Result<Vec<Run>, TuneError> {
     let one = |(config, seed): &(RunConfig, u64), stop: &mut Stop<'_>| {
-        run(&place.target, config, &place.workload, *seed, None, stop)
+        run(&place.target, config, place.work(), *seed, None, stop)
     };
     in_order(width, jobs, progress, one)
 }
@@ -216,6 +226,11 @@ impl Bench for SqliteBench<'_> {
 
     fn neighbours(&self, of: &Settings) -> Vec<Settings> {
         self.space.neighbours(of)
+    }
+
+    /// A short run is a start with empty caches, which long pages fill faster.
+    fn class(&self, of: &Settings) -> u64 {
+        of.page.bytes()
     }
 
     fn seen_in_full_runs(&self, of: &Settings) -> Vec<Settings> {

@@ -1,6 +1,7 @@
 //! Fits SQLite to a drive: learn, run the workload unmodified, audit it, search, confirm, apply on request.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flashwise_audit::{AuditOptions, DatabaseSystem, audit};
@@ -12,6 +13,7 @@ use flashwise_trace::FileRole;
 use super::apply::apply;
 use super::bench::{Budget, Place, Relay, SqliteBench, config};
 use super::knobs::{Change, Facts, Space, check_names, label, price};
+use super::loaded::Loaded;
 use super::notes::{clock, notes};
 use super::objective::Objective;
 use super::run::{Run, Workload, run};
@@ -34,10 +36,10 @@ const BUILT_IN_BUDGET: Duration = Duration::from_secs(50);
 const SIMULATED_BUDGET: Duration = Duration::from_secs(120);
 const REAL_BUDGET: Duration = Duration::from_secs(600);
 /// The share of the budget that a full run may take. Nine runs confirm, about as many race, and the rest screens.
-const FULL_RUN_SHARE: u32 = 30;
-/// The share of a full run that a short one does. At a fifth, the ranks of the built-in workload's combinations
-/// correlate with those of full runs by 0.94 where it is scaled down to a fiftieth, and by 0.82 in its own size. There
-/// the best of the full runs has the ninth place of 24 in short ones: the race, which takes eight, can miss it
+const FULL_RUN_SHARE: u32 = 40;
+/// The share of a full run that a short one does. A short run is a start with empty caches, and the ranks of the built-in
+/// workload's combinations correlate with those of full runs by 0.79; among those with one page size by 0.95 or more,
+/// and the best of the full runs is the best with its page size in short ones, so that it is in the race
 /// (`cargo test -p flashwise-tune --lib short_runs -- --include-ignored --nocapture`).
 const SHORT_SHARE: u32 = 5;
 /// The fewest statements of a short run.
@@ -179,17 +181,27 @@ impl Captured {
         let stock = options.workload.settings(options.workload.page_size()?);
         let share = budget.time / FULL_RUN_SHARE;
         let mut workload = options.workload.clone();
-        if let Workload::User(user) = &mut workload {
-            user.extent.time = Some(share);
-            // One copy serves all runs: the time that it takes is not that of a run.
-            user.copy(stock.page)?;
-        }
         let mut relay = Relay { progress, shown: "running the workload unmodified", budget };
+        relay.advance("", 0.0)?;
+        // One copy, or one loaded table, serves all runs: the time that it takes is not that of a run.
+        let loaded = match &mut workload {
+            Workload::User(user) => {
+                user.extent.time = Some(share);
+                user.copy(stock.page)?;
+                None
+            }
+            Workload::KeyValue(work) => {
+                let loaded = Loaded::new(*work, options.seed);
+                loaded.of(stock.page)?;
+                Some(Arc::new(loaded))
+            }
+        };
         let began = Instant::now();
         let config = config(&stock, &stock);
-        let run = run(&options.target, &config, &workload, options.seed, None, &mut relay)?;
+        let run = run(&options.target, &config, (&workload, loaded.as_deref()), options.seed, None, &mut relay)?;
         let expected = began.elapsed();
-        let kept = cut(&mut workload, run.rounds.statements, expected, share);
+        let times = [expected, share].map(|time| time.saturating_sub(run.preparation));
+        let kept = cut(&mut workload, run.rounds.statements, times);
         let is_cut = run.rounds.is_cut || kept < 1.0;
         let expected = run.preparation + expected.saturating_sub(run.preparation).mul_f64(kept);
         let log_pages = (log_pages(&run, &stock) as f64 * kept) as u64;
@@ -202,7 +214,7 @@ impl Captured {
             log_pages_short: log_pages / u64::from(SHORT_SHARE),
             skip: options.skip.clone(),
         };
-        let full = Place { target: options.target.clone(), workload, expected };
+        let full = Place { target: options.target.clone(), workload, loaded, expected };
         Ok(Self { run, space: Space { stock, facts }, full, is_cut })
     }
 }
@@ -210,8 +222,8 @@ impl Captured {
 /// Fewer rounds of the built-in workload have no interval.
 const ROUNDS_MIN: u32 = 3;
 
-/// Cuts a workload to what a run may take, and returns the share of the finished run that is left.
-fn cut(workload: &mut Workload, statements: usize, expected: Duration, share: Duration) -> f64 {
+/// Cuts a workload whose rounds took so long to what they may take; returns the share of them that is left.
+fn cut(workload: &mut Workload, statements: usize, [expected, share]: [Duration; 2]) -> f64 {
     match workload {
         // The run itself was cut.
         Workload::User(user) => {
@@ -267,7 +279,7 @@ fn short_place(options: &FitOptions, space: &Space, full: &Place) -> Place {
             }
         }
     };
-    Place { target, workload, expected: full.expected / SHORT_SHARE }
+    Place { target, workload, loaded: full.loaded.clone(), expected: full.expected / SHORT_SHARE }
 }
 
 /// When the fit started, and how much of the workload its runs did.
@@ -320,7 +332,8 @@ impl Found {
             // All of the work, even where the budget cut the runs of the search.
             let (target, budget) = (&bench.full.target, bench.budget);
             let mut relay = Relay { progress: &mut *bench.progress, shown: "saving the database", budget };
-            run(target, &best, &options.workload, options.seed, Some(path), &mut relay)?;
+            let work = (&options.workload, bench.full.loaded.as_deref());
+            run(target, &best, work, options.seed, Some(path), &mut relay)?;
             saved.extend(Published::found(path));
         }
         if let Some(path) = &options.save_trace {
@@ -638,7 +651,7 @@ mod tests {
     fn a_built_in_workload_is_cut_to_its_share_and_what_is_left_is_known() {
         let cut_to = |rounds: u32, expected: u64, share: u64| {
             let mut workload = Workload::KeyValue(KeyValueWorkload { rounds, ..KeyValueWorkload::QUICK });
-            let kept = cut(&mut workload, 0, Duration::from_secs(expected), Duration::from_secs(share));
+            let kept = cut(&mut workload, 0, [expected, share].map(Duration::from_secs));
             let Workload::KeyValue(work) = workload else { unreachable!() };
             (work.rounds, kept)
         };

@@ -44,7 +44,7 @@ pub fn hot_locations(
     let mut run = |label: String, page: ByteSize, vfs: VfsOptions| {
         let settings = Settings { vfs, ..workload.settings(page) };
         let config = RunConfig { label, techniques: settings.techniques(), settings };
-        Ok::<_, TuneError>(run(target, &config, workload, seed, None, progress)?.measurement)
+        Ok::<_, TuneError>(run(target, &config, (workload, None), seed, None, progress)?.measurement)
     };
     Ok(Some(HotLocationRuns {
         default: run(format!("{DEFAULT_PAGE} pages, plain"), DEFAULT_PAGE, VfsOptions::PLAIN)?,

@@ -10,6 +10,7 @@ mod bench;
 mod fit;
 mod hot_locations;
 mod knobs;
+mod loaded;
 mod made;
 mod notes;
 mod objective;
@@ -90,7 +91,7 @@ pub fn capture(
     workload.check()?;
     let settings = workload.settings(workload.page_size()?);
     let config = RunConfig { label: "captured".to_owned(), settings, techniques: Vec::new() };
-    Ok(run::run(target, &config, workload, seed, None, progress)?.trace)
+    Ok(run::run(target, &config, (workload, None), seed, None, progress)?.trace)
 }
 
 /// Refuses a path where no new file can be created: the name exists, if only as a broken link, or its directory does

@@ -7,6 +7,7 @@ use flashwise_block::{BlockError, ByteSize, LatencySummary, Nanos, Progress};
 use flashwise_trace::IoTrace;
 use rusqlite::Connection;
 
+use super::loaded::Loaded;
 use super::play;
 use super::session::{Reading, Session};
 use super::settings::{DEFAULT_PAGE, Journal, Settings, Synchronous, cache_pragma, checkpoint_pragma};
@@ -135,11 +136,11 @@ impl Run {
     }
 }
 
-/// Runs the workload on a fresh drive.
+/// Runs the workload on a fresh drive; the built-in one with a loaded table, where there is one.
 pub(crate) fn run(
     target: &Target,
     config: &RunConfig,
-    workload: &Workload,
+    (workload, loaded): (&Workload, Option<&Loaded>),
     seed: u64,
     save: Option<&Path>,
     progress: &mut dyn Progress,
@@ -151,9 +152,19 @@ pub(crate) fn run(
     let (db, before, preparation);
     match workload {
         Workload::KeyValue(workload) => {
-            let mut keys = KeySource::new(workload, seed);
-            load(&session, config, workload, &mut keys, progress)?;
-            check(&session, &config.settings)?;
+            let mut keys = match loaded {
+                Some(loaded) => {
+                    let table = loaded.of(config.settings.page)?;
+                    session.import(table.path())?;
+                    table.keys(seed)
+                }
+                None => {
+                    let mut keys = KeySource::new(workload, seed);
+                    load(&session, config, workload, &mut keys, progress)?;
+                    check(&session, &config.settings)?;
+                    keys
+                }
+            };
             session.start_cold()?;
             db = connect(&session, config.settings.page_cache)?;
             set_journal(&session, &db, &config.settings)?;

@@ -338,7 +338,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-fn scratch() -> Result<TemporaryFolder, TuneError> {
+pub(crate) fn scratch() -> Result<TemporaryFolder, TuneError> {
     TemporaryFolder::create("flashwise-").map_err(|e| TuneError::file(std::env::temp_dir(), &e))
 }
 

@@ -108,6 +108,7 @@ pub(crate) fn check_page_cache(size: ByteSize) -> Result<(), TuneError> {
 }
 
 /// The keys in the order in which they are inserted, and the values; the same for every run of one seed.
+#[derive(Clone, Debug)]
 pub(crate) struct KeySource {
     keys: Vec<u32>,
     inserted: usize,
@@ -121,6 +122,14 @@ impl KeySource {
         let mut keys: Vec<u32> = (0..count).collect();
         keys.shuffle(&mut random);
         Self { keys, inserted: 0, random }
+    }
+
+    /// The same keys are there; those to come, in what order, and what is selected follows from another seed.
+    pub(crate) fn reseeded(&self, seed: u64) -> Self {
+        let mut random = Pcg64Mcg::seed_from_u64(seed);
+        let mut keys = self.keys.clone();
+        keys[self.inserted..].shuffle(&mut random);
+        Self { keys, inserted: self.inserted, random }
     }
 
     /// The next new key.
