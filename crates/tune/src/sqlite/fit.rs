@@ -191,9 +191,10 @@ impl Captured {
                 None
             }
             Workload::KeyValue(work) => {
-                let loaded = Loaded::new(*work, options.seed);
-                loaded.of(stock.page)?;
-                Some(Arc::new(loaded))
+                options.target.check_space(work.database_bytes_max())?;
+                let loaded = Loaded::new(*work, options.seed).map(Arc::new);
+                loaded.as_ref().map(|loaded| loaded.of(stock.page, &mut relay)).transpose()?;
+                loaded
             }
         };
         let began = Instant::now();

@@ -20,7 +20,7 @@ use crate::{ChangeKind, TuneError};
 
 /// Page sizes that are tried: from a drive's smallest unit to SQLite's largest page. Smaller ones make every write of
 /// such a drive a read as well.
-const PAGES: [ByteSize; 5] =
+pub(super) const PAGES: [ByteSize; 5] =
     [ByteSize::kib(4), ByteSize::kib(8), ByteSize::kib(16), ByteSize::kib(32), ByteSize::kib(64)];
 /// Page cache of the checklist.
 pub(crate) const CHECKLIST_CACHE: ByteSize = ByteSize::mib(64);

@@ -8,18 +8,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flashwise_block::temporary::TemporaryFolder;
-use flashwise_block::{ByteSize, interrupt};
+use flashwise_block::{ByteSize, Progress};
 use rusqlite::Connection;
 
+use super::knobs::PAGES;
 use super::session::words_of;
 use super::user::scratch;
 use super::workload::{KeySource, KeyValueWorkload};
-use crate::TuneError;
+use crate::{Target, TuneError};
 
 /// SQLite's page cache meanwhile, as its pragma counts it: as good as unlimited.
 const CACHE_KIB: i64 = -(4 << 20);
-/// Rows between two checks for an interruption.
-const ROWS_BETWEEN_CHECKS: u32 = 1024;
+/// Rows between two reports of progress.
+const ROWS_BETWEEN_REPORTS: u32 = 1024;
 
 /// Loaded tables of one workload.
 #[derive(Debug)]
@@ -38,32 +39,40 @@ pub(crate) struct Table {
 }
 
 impl Loaded {
-    /// None yet. Runs may have fewer rounds than the workload, not more.
-    pub(crate) fn new(workload: KeyValueWorkload, seed: u64) -> Self {
-        Self { workload, seed, tables: Mutex::default() }
+    /// None yet, where the folder for temporary files has space for one of each page size. Runs may have fewer rounds
+    /// than the workload, not more.
+    pub(crate) fn new(workload: KeyValueWorkload, seed: u64) -> Option<Self> {
+        let all = workload.database_bytes_max().0.checked_mul(PAGES.len() as u64)?;
+        Target::Directory(std::env::temp_dir()).check_space(ByteSize(all)).ok()?;
+        Some(Self { workload, seed, tables: Mutex::default() })
     }
 
     /// The table with pages of a size.
     ///
     /// # Errors
-    /// When it cannot be made.
-    pub(crate) fn of(&self, page: ByteSize) -> Result<Arc<Table>, TuneError> {
+    /// When it cannot be made, and what `progress` returns.
+    pub(crate) fn of(&self, page: ByteSize, progress: &mut dyn Progress) -> Result<Arc<Table>, TuneError> {
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(table) = tables.get(&page.0) {
             return Ok(Arc::clone(table));
         }
-        let table = Arc::new(Table::load(&self.workload, self.seed, page)?);
+        let table = Arc::new(Table::load(&self.workload, self.seed, page, progress)?);
         tables.insert(page.0, Arc::clone(&table));
         Ok(table)
     }
 }
 
 impl Table {
-    fn load(workload: &KeyValueWorkload, seed: u64, page: ByteSize) -> Result<Self, TuneError> {
+    fn load(
+        workload: &KeyValueWorkload,
+        seed: u64,
+        page: ByteSize,
+        progress: &mut dyn Progress,
+    ) -> Result<Self, TuneError> {
         let folder = scratch()?;
         let path = folder.path().join("loaded.db");
         let mut keys = KeySource::new(workload, seed);
-        insert(&path, workload.rows, page, &mut keys)?;
+        insert(&path, workload.rows, page, &mut keys, progress)?;
         Ok(Self { path, keys, _folder: folder })
     }
 
@@ -79,7 +88,13 @@ impl Table {
 }
 
 /// Creates the table and inserts the rows in random order, as one transaction without a journal.
-fn insert(path: &Path, rows: u32, page: ByteSize, keys: &mut KeySource) -> Result<(), TuneError> {
+fn insert(
+    path: &Path,
+    rows: u32,
+    page: ByteSize,
+    keys: &mut KeySource,
+    progress: &mut dyn Progress,
+) -> Result<(), TuneError> {
     let failed = |error| TuneError::Sql { context: format!("loading {}", path.display()), message: words_of(&error) };
     let db = Connection::open(path).map_err(failed)?;
     let create = format!(
@@ -90,8 +105,8 @@ fn insert(path: &Path, rows: u32, page: ByteSize, keys: &mut KeySource) -> Resul
     db.execute_batch(&create).map_err(failed)?;
     let mut statement = db.prepare("INSERT INTO KV (K, V) VALUES (?1, ?2)").map_err(failed)?;
     for n in 0..rows {
-        if n.is_multiple_of(ROWS_BETWEEN_CHECKS) {
-            interrupt::check()?;
+        if n.is_multiple_of(ROWS_BETWEEN_REPORTS) {
+            progress.advance("loading", f64::from(n) / f64::from(rows))?;
         }
         let key = keys.new_key();
         statement.execute((key, keys.value())).map_err(failed)?;
@@ -102,13 +117,15 @@ fn insert(path: &Path, rows: u32, page: ByteSize, keys: &mut KeySource) -> Resul
 
 #[cfg(test)]
 mod tests {
+    use flashwise_block::Silent;
+
     use super::*;
 
     #[test]
     fn a_table_is_made_once_for_a_page_size_and_runs_differ_in_what_they_do_with_it() {
         let workload = KeyValueWorkload { rows: 2_000, ..KeyValueWorkload::QUICK };
-        let loaded = Loaded::new(workload, 1);
-        let tables = [4, 4, 64].map(|kib| loaded.of(ByteSize::kib(kib)).unwrap());
+        let loaded = Loaded::new(workload, 1).unwrap();
+        let tables = [4, 4, 64].map(|kib| loaded.of(ByteSize::kib(kib), &mut Silent).unwrap());
         assert!(Arc::ptr_eq(&tables[0], &tables[1]) && !Arc::ptr_eq(&tables[0], &tables[2]));
         for (table, page) in [(&tables[0], 4096), (&tables[2], 65536)] {
             let db = Connection::open(table.path()).unwrap();

@@ -154,7 +154,7 @@ pub(crate) fn run(
         Workload::KeyValue(workload) => {
             let mut keys = match loaded {
                 Some(loaded) => {
-                    let table = loaded.of(config.settings.page)?;
+                    let table = loaded.of(config.settings.page, progress)?;
                     session.import(table.path())?;
                     table.keys(seed)
                 }
