@@ -175,8 +175,8 @@ const PRUNE_SEEDS: u64 = 2_000;
 const CONFIRM_SEEDS: u64 = 3_000;
 
 /// Shares of the time budget at which stages end at the latest. Each stage needs about as many runs as the next one,
-/// and those of screening are short; the rest is for the confirmation, which is never cut. A race of one round has eight
-/// runs where a full run takes a fortieth of the budget and one is made at a time.
+/// and those of screening are short; the rest is for the confirmation, which is never cut. Where a full run takes a
+/// fortieth of the budget and one is made at a time, there are eight runs of the race.
 const SCREEN_UNTIL: f64 = 0.35;
 const RACE_UNTIL: f64 = 0.55;
 const PRUNE_UNTIL: f64 = 0.75;

@@ -37,9 +37,9 @@ const SIMULATED_BUDGET: Duration = Duration::from_secs(120);
 const REAL_BUDGET: Duration = Duration::from_secs(600);
 /// The share of the budget that a full run may take. Nine runs confirm, about as many race, and the rest screens.
 const FULL_RUN_SHARE: u32 = 40;
-/// The share of a full run that a short one does. A short run is a start with empty caches, and the ranks of the built-in
-/// workload's combinations correlate with those of full runs by 0.79; among those with one page size by 0.95 or more,
-/// and the best of the full runs is the best with its page size in short ones, so that it is in the race
+/// The share of a full run that a short one does. A short run is a start with empty caches, and the ranks of the
+/// built-in workload's combinations correlate with those of full runs by 0.79; among those with one page size by 0.95
+/// or more, and the best of the full runs is the best with its page size in short ones, so that it is in the race
 /// (`cargo test -p flashwise-tune --lib short_runs -- --include-ignored --nocapture`).
 const SHORT_SHARE: u32 = 5;
 /// The fewest statements of a short run.
