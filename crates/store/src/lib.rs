@@ -8,7 +8,7 @@
 //!      │ records, changed pages
 //!      ▼
 //!   commit.rs (group commit) ─▶ log/ (sparse ring) ─▶ medium/ (file, or any block device)
-//!   tree/write_back.rs (delta or image, late give-back) ────┘
+//!   pages/write_back.rs (delta or image, late give-back) ────┘
 //! ```
 //!
 //! - Keys and values are bytes: keys of up to an eighth of a page, values from none to a quarter of the log.
@@ -70,6 +70,7 @@ mod keyspace;
 mod log;
 mod medium;
 mod options;
+mod pages;
 mod reserve;
 mod scan;
 mod snapshot;

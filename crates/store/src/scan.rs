@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::keyspace::KeyspaceInner;
+use crate::pages::Item;
 use crate::snapshot::SnapshotInner;
-use crate::tree::{Item, Target};
+use crate::tree::Target;
 use crate::value::Value;
 
 /// Keys from `low` (inclusive) up to `high` (exclusive; `None`: all that follow).

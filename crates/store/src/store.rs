@@ -21,12 +21,13 @@ use crate::keyspace::{Keyspace, KeyspaceInner};
 use crate::log::{Log, scan};
 use crate::medium::{BLOCK, Cause, DeviceMedium, Disk, FileMedium, Medium};
 use crate::options::{Durability, LogForm, StoreOptions};
+use crate::pages::cache::{Cache, lock};
+use crate::pages::{Group, GroupUndo, PageLayout, Pages, Writer, key_max, take_back};
 use crate::snapshot::{Snapshot, SnapshotInner};
 use crate::stats::Stats;
 use crate::superblock::{Geometry, Superblock};
 use crate::transaction::{ReadSet, Transaction};
-use crate::tree::cache::{Cache, lock};
-use crate::tree::{CATALOG, Checker, Group, GroupUndo, PageLayout, Pages, Target, TreeId, Writer, key_max, take_back};
+use crate::tree::{CATALOG, Checker, Target, TreeId};
 use crate::value::Value;
 use crate::versions::Versions;
 

@@ -5,8 +5,8 @@ use flashwise_block::ByteSize;
 use super::drive::{Bytes, Drive, Event, Random, Record, SharedControl, locked};
 use super::history::{CAPACITY, Content, History, content, create, open, options};
 use crate::bytes::{checksum, get_u64, put};
+use crate::pages::PageLayout;
 use crate::superblock::{Geometry, Superblock};
-use crate::tree::PageLayout;
 use crate::{Batch, Durability, Result, Store, StoreError, StoreOptions};
 
 /// Commits one after the other, whatever fails. A commit that fails is not there; after a poisoning the history ends.

@@ -2,11 +2,10 @@
 
 use rustc_hash::FxHashSet;
 
-use super::frame::Frame;
-use super::image::PageId;
-use super::page::{Kind, PageRef, map_bits};
-use super::{Item, Pages, TreeId};
+use super::TreeId;
 use crate::error::{Result, StoreError};
+use crate::pages::page::{Kind, PageRef, map_bits};
+use crate::pages::{Frame, Item, PageId, Pages, Reference};
 
 /// Damage that is listed; more is counted.
 const LISTED_MAX: usize = 100;
@@ -43,7 +42,7 @@ struct Expected {
 struct Content {
     level: u8,
     children: Vec<Expected>,
-    chains: Vec<(Vec<u8>, super::Reference)>,
+    chains: Vec<(Vec<u8>, Reference)>,
     keys: u64,
 }
 
@@ -92,9 +91,9 @@ impl<'a> Checker<'a> {
         read.map_err(|what| self.pages.cache.damaged(expected.page, what))
     }
 
-    fn chain(&mut self, tree: TreeId, key: &[u8], chain: super::Reference) {
+    fn chain(&mut self, tree: TreeId, key: &[u8], chain: Reference) {
         let mut ids = Vec::new();
-        let walked = self.pages.walk_chain(tree, chain, |frame: &std::sync::Arc<Frame>, _| ids.push(frame.id));
+        let walked = self.pages.walk_chain(tree.number, chain, |frame: &std::sync::Arc<Frame>, _| ids.push(frame.id));
         for id in ids {
             if !self.seen.insert(id) {
                 self.note(id, "two values are in it");

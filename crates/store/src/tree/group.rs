@@ -1,26 +1,17 @@
-//! What a batch does to the pages: every change is a log record and the same change in memory, and can be taken back.
+//! What a batch does to a tree: put, remove, split, merge.
 //!
 //! Changes of several pages are ordered for readers: a split makes the right page before it cuts the left one; a merge
 //! widens the left page before it frees the right one; a value's new pages are there before its key refers to them, and
 //! the old ones are freed afterwards.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use flashwise_block::ByteSize;
-
-use super::cache::lock;
-use super::frame::{Frame, Page};
-use super::image::PageId;
-use super::overflow::Reference;
-use super::page::{
-    Builder, Chunk, Kind, PageMut, PageRef, Shape, Stored, empty_content, inline_max, map_bits, overflow_space,
-    separator,
-};
-use super::record::{Change, Record, cut};
-use super::undo::{GroupUndo, Step};
-use super::{CATALOG, Item, Pages, PathStep, Target, TreeId};
+use super::{CATALOG, PathStep, Target, TreeId};
 use crate::error::{Result, StoreError};
+use crate::pages::group::Group;
+use crate::pages::page::{Builder, Kind, PageRef, Shape, Stored, inline_max, separator};
+use crate::pages::record::{Change, cut};
+use crate::pages::{Frame, Item, PageId, Pages, Reference};
 use crate::value::Value;
 
 /// A leaf or inner page that uses less than this share of its space looks for a neighbour to merge with.
@@ -30,41 +21,7 @@ const MERGED_FREE_SHARE: usize = 8;
 /// Splits that one put may cause: two levels for each level of the tallest tree, and some.
 const SPLITS_MAX: u32 = 600;
 
-/// What the writer knows of the pages in use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Writer {
-    /// Map pages.
-    pub maps: u64,
-    /// No page below this one is free.
-    pub hint: PageId,
-    /// Pages in use.
-    pub pages: u64,
-}
-
-/// A batch that is being applied. Dropping it without [`Group::finish`] takes it back.
-pub(crate) struct Group<'a> {
-    pages: &'a Pages,
-    writer: &'a mut Writer,
-    seq: u64,
-    records: Vec<u8>,
-    records_max: u64,
-    undo: GroupUndo,
-    is_finished: bool,
-}
-
-impl<'a> Group<'a> {
-    pub(crate) fn new(pages: &'a Pages, writer: &'a mut Writer, seq: u64) -> Self {
-        let undo = GroupUndo { seq, steps: Vec::new(), pages: writer.pages, maps: writer.maps };
-        let records_max = pages.cache.log.group_max() - crate::log::GROUP_HEADER as u64;
-        Self { pages, writer, seq, records: Vec::new(), records_max, undo, is_finished: false }
-    }
-
-    /// The records for the log, and how the group is taken back.
-    pub(crate) fn finish(mut self) -> (Vec<u8>, GroupUndo) {
-        self.is_finished = true;
-        (std::mem::take(&mut self.records), std::mem::take(&mut self.undo))
-    }
-
+impl Group<'_> {
     /// Pages 0 and 1 of a new store.
     pub(crate) fn create_store(&mut self) -> Result<()> {
         self.add_map()?;
@@ -110,12 +67,12 @@ impl<'a> Group<'a> {
         let chain = before.as_ref().and_then(|(_, reference)| *reference);
         old(before.map(|(value, _)| value))?;
         let reference = match key.len() + value.len() > inline_max(self.page_bytes()) {
-            true => Some(self.write_chain(tree, value)?.encode()),
+            true => Some(self.write_chain(tree.number, value)?.encode()),
             false => None,
         };
         let stored = reference.as_ref().map_or(Stored::Inline(value), |bytes| Stored::Overflow(bytes));
         self.put_record(tree, key, stored, path)?;
-        chain.map_or(Ok(()), |chain| self.free_chain(tree, chain))
+        chain.map_or(Ok(()), |chain| self.free_chain(tree.number, chain))
     }
 
     /// Removes a key; `old` gets its value, before anything changes.
@@ -131,7 +88,7 @@ impl<'a> Group<'a> {
         let leaf = Arc::clone(&path[path.len() - 1].0);
         self.change(&leaf, Change::Remove { key })?;
         if let Some(chain) = chain {
-            self.free_chain(tree, chain)?;
+            self.free_chain(tree.number, chain)?;
         }
         self.merge(tree, &path)?;
         Ok(true)
@@ -145,14 +102,6 @@ impl<'a> Group<'a> {
             return Ok(true);
         }
         self.merge(tree, &path)
-    }
-
-    fn page_bytes(&self) -> usize {
-        self.pages.cache.layout.page_bytes
-    }
-
-    fn damaged(&self, page: PageId, what: &str) -> StoreError {
-        self.pages.cache.damaged(page, what)
     }
 
     /// The frames from the root to the leaf of a key. Nobody else changes the structure, so no step can be wrong.
@@ -192,164 +141,16 @@ impl<'a> Group<'a> {
             None => None,
             Some(Item::Value(value)) => Some((value, None)),
             Some(Item::Reference(reference)) => {
-                let value = self.pages.read_chain(tree, reference)?;
+                let value = self.pages.read_chain(tree.number, reference)?;
                 let lost = || self.damaged(reference.first, "it does not have the value that a key refers to");
                 Some((value.ok_or_else(lost)?, Some(reference)))
             }
         })
     }
 
-    /// Changes a page: in the log, and in memory.
-    fn change(&mut self, frame: &Arc<Frame>, change: Change<'_>) -> Result<()> {
-        let (seq, segment_bytes) = (self.seq, self.pages.cache.layout.segment_bytes);
-        let (records, steps) = (&mut self.records, &mut self.undo.steps);
-        let ledger = &self.pages.cache.ledger;
-        let applied = frame.write(|page| {
-            Record { page: frame.id, before: page.lsn, change }.encode(seq, records);
-            if page.lsn != seq {
-                steps.push(Step::First { frame: Arc::clone(frame), lsn: page.lsn, dirty: page.dirty });
-            }
-            let mut old = Vec::new();
-            let Page { bytes, changed, .. } = page;
-            let applied = change.apply(&mut PageMut { bytes, changed, segment_bytes, undo: Some(&mut old) });
-            steps.push(Step::Segments { frame: Arc::clone(frame), old });
-            page.lsn = seq;
-            if !page.dirty && change != Change::Free {
-                page.dirty = true;
-                lock(ledger).changed(frame.id, seq);
-            }
-            applied
-        })?;
-        applied.map_err(|what| self.damaged(frame.id, what))?;
-        if self.records.len() as u64 > self.records_max {
-            let (length, max) = (ByteSize(self.records.len() as u64), ByteSize(self.records_max));
-            return Err(StoreError::BatchTooLarge { length, max });
-        }
-        Ok(())
-    }
-
-    fn format(&mut self, frame: &Arc<Frame>, image: &[u8]) -> Result<()> {
-        let (front, back) = PageRef(image).content();
-        self.change(frame, Change::Format { front, back })
-    }
-
     fn builder(&self, shape: Shape<'_>) -> Result<Builder> {
         let too_long = || StoreError::Invalid("the fences of a page do not fit into it".to_owned());
         Builder::new(self.page_bytes(), shape).ok_or_else(too_long)
-    }
-
-    // Allocation.
-
-    /// Adds a map page; it is the first of the pages that it describes.
-    fn add_map(&mut self) -> Result<()> {
-        let id = self.writer.maps * map_bits(self.page_bytes());
-        self.reach(id)?;
-        let frame = self.create(id)?;
-        self.change(&frame, Change::Format { front: &empty_content(Kind::Map), back: &[] })?;
-        self.change(&frame, Change::Bit { bit: 0, value: true })?;
-        self.writer.maps += 1;
-        self.writer.pages += 1;
-        Ok(())
-    }
-
-    /// Makes the medium long enough for a page.
-    fn reach(&self, id: PageId) -> Result<()> {
-        let cache = &self.pages.cache;
-        let capacity = cache.disk.capacity();
-        if id >= cache.layout.pages_in(capacity) {
-            return Err(StoreError::Full { capacity: ByteSize(capacity) });
-        }
-        cache.disk.ensure(cache.layout.area(id + 1))
-    }
-
-    /// A page that was free; its bit is set.
-    fn allocate(&mut self) -> Result<PageId> {
-        let bits = map_bits(self.page_bytes());
-        let mut map = self.writer.hint / bits;
-        loop {
-            if map >= self.writer.maps {
-                self.add_map()?;
-            }
-            let frame = self.pages.cache.get(map * bits)?;
-            let from = self.writer.hint.saturating_sub(map * bits) as usize;
-            let found = frame.read(|page| match page.view().kind() {
-                Kind::Map => Ok(page.view().clear_bit(from)),
-                _ => Err("it is not the map that it should be"),
-            })?;
-            let found = found.map_err(|what| self.damaged(map * bits, what))?;
-            if let Some(bit) = found.filter(|&bit| (bit as u64) < bits) {
-                let id = map * bits + bit as u64;
-                self.reach(id)?;
-                self.change(&frame, Change::Bit { bit: bit as u64, value: true })?;
-                self.writer.hint = id + 1;
-                self.writer.pages += 1;
-                self.undo.steps.push(Step::Allocated(id));
-                lock(&self.pages.cache.write_back).not_freed(id);
-                self.pages.cache.note_free(id, false);
-                return Ok(id);
-            }
-            map += 1;
-        }
-    }
-
-    /// The frame of a page that was just allocated, with nothing in it.
-    fn create(&mut self, id: PageId) -> Result<Arc<Frame>> {
-        let cache = &self.pages.cache;
-        let new = || Page::new(cache.layout.page_bytes, cache.layout.segments());
-        loop {
-            let frame = cache.create(id)?;
-            // A reader that still looked for the page may have failed to load it, and takes it out of the cache.
-            if let Ok(old) = frame.write(|page| std::mem::replace(page, new())) {
-                lock(&cache.new_pages).insert(id);
-                let old = Box::new(Page { dirty: false, ..old });
-                self.undo.steps.push(Step::Created { frame: Arc::clone(&frame), old });
-                return Ok(frame);
-            }
-            std::thread::yield_now();
-        }
-    }
-
-    /// Frees a page.
-    fn free(&mut self, frame: &Arc<Frame>) -> Result<()> {
-        let (id, bits) = (frame.id, map_bits(self.page_bytes()));
-        self.change(frame, Change::Free)?;
-        frame.write(|page| page.dirty = false)?;
-        let map = self.pages.cache.get(id / bits * bits)?;
-        self.change(&map, Change::Bit { bit: id % bits, value: false })?;
-        self.writer.hint = self.writer.hint.min(id);
-        self.writer.pages = self.writer.pages.saturating_sub(1);
-        self.pages.cache.note_free(id, true);
-        lock(&self.pages.cache.write_back).freed(id, self.seq);
-        self.undo.steps.push(Step::Freed(id));
-        Ok(())
-    }
-
-    // Long values.
-
-    fn write_chain(&mut self, tree: TreeId, value: &[u8]) -> Result<Reference> {
-        let space = overflow_space(self.page_bytes());
-        if value.len() as u64 > self.records_max {
-            let (length, max) = (ByteSize(value.len() as u64), ByteSize(self.records_max));
-            return Err(StoreError::BatchTooLarge { length, max });
-        }
-        let stamp = self.pages.stamp.fetch_add(1, Ordering::Relaxed);
-        let ids = value.chunks(space).map(|_| self.allocate()).collect::<Result<Vec<_>>>()?;
-        for (index, data) in value.chunks(space).enumerate() {
-            let next = ids.get(index + 1).copied().unwrap_or(0);
-            let content = Chunk { tree: tree.number, next, stamp, index: index as u32, data }.content();
-            let frame = self.create(ids[index])?;
-            self.change(&frame, Change::Format { front: &content, back: &[] })?;
-        }
-        Ok(Reference { length: value.len() as u64, first: ids.first().copied().unwrap_or(0), stamp })
-    }
-
-    fn free_chain(&mut self, tree: TreeId, chain: Reference) -> Result<()> {
-        let mut frames = Vec::new();
-        let is_whole = self.pages.walk_chain(tree, chain, |frame, _| frames.push(Arc::clone(frame)))?;
-        if !is_whole {
-            return Err(self.damaged(chain.first, "it does not have the value that a key refers to"));
-        }
-        frames.iter().try_for_each(|frame| self.free(frame))
     }
 
     // Inserts and splits.
@@ -368,10 +169,8 @@ impl<'a> Group<'a> {
 
     /// Splits the last page of a path, or the lowest page above it that must be split first. `key` is what comes next.
     fn split(&mut self, tree: TreeId, path: &[PathStep], key: &[u8]) -> Result<()> {
-        self.pages.restructure();
-        let done = self.try_split(tree, path, key);
-        self.pages.restructure();
-        done
+        let pages = self.pages;
+        pages.restructure(|| self.try_split(tree, path, key))
     }
 
     fn try_split(&mut self, tree: TreeId, path: &[PathStep], key: &[u8]) -> Result<()> {
@@ -451,10 +250,8 @@ impl<'a> Group<'a> {
         })?;
         let neighbours = neighbours.ok_or_else(|| self.damaged(own, "its parent does not refer to it"))?;
         for (left, right) in neighbours.into_iter().flatten() {
-            self.pages.restructure();
-            let merged = self.merge_pair(tree, parent, left, right);
-            self.pages.restructure();
-            if merged? {
+            let pages = self.pages;
+            if pages.restructure(|| self.merge_pair(tree, parent, left, right))? {
                 return Ok(true);
             }
         }
@@ -503,29 +300,11 @@ impl<'a> Group<'a> {
             if !is_whole_range || !matches!(page.kind(), Kind::Leaf | Kind::Inner) {
                 return Err(self.damaged(child.id, "the root refers to it wrongly"));
             }
-            self.pages.restructure();
-            let lowered = self.format(&root, &image).and_then(|()| self.free(&child));
-            self.pages.restructure();
-            lowered?;
+            let pages = self.pages;
+            pages.restructure(|| self.format(&root, &image).and_then(|()| self.free(&child)))?;
             is_lowered = true;
         }
     }
-}
-
-impl Drop for Group<'_> {
-    fn drop(&mut self) {
-        if !self.is_finished {
-            take_back(self.pages, self.writer, std::mem::take(&mut self.undo));
-        }
-    }
-}
-
-/// Takes a group back. The writer's lock is held, and newer groups were taken back before.
-pub(crate) fn take_back(pages: &Pages, writer: &mut Writer, undo: GroupUndo) {
-    (writer.pages, writer.maps, writer.hint) = (undo.pages, undo.maps, 0);
-    pages.restructure();
-    undo.take_back(&pages.cache);
-    pages.restructure();
 }
 
 /// Where a page may be split, best first: at the end where keys come in ascending order, then near the middle by bytes,
@@ -588,18 +367,6 @@ fn join(page_bytes: usize, shape: Shape<'_>, pages: [PageRef<'_>; 2]) -> Option<
 }
 
 impl Pages {
-    /// Counts the pages in use.
-    pub(crate) fn count_pages(&self, maps: u64) -> Result<u64> {
-        let bits = map_bits(self.cache.layout.page_bytes);
-        let ids: Vec<PageId> = (0..maps).map(|map| map * bits).collect();
-        self.cache.prefetch(&ids);
-        let mut pages = 0;
-        for id in ids {
-            pages += self.cache.get(id)?.read(|page| page.view().set_bits())?;
-        }
-        Ok(pages)
-    }
-
     /// The leaf that follows a key's, as its low fence: where a walk over all leaves goes on.
     pub(crate) fn leaf_end(&self, tree: TreeId, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let end = self.find(tree, Target::At(key), |page| page.high().map(<[u8]>::to_vec))?;

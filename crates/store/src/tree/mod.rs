@@ -1,21 +1,12 @@
 //! The B⁻-tree: a B+-tree whose pages have two fixed slots and two delta blocks each, with a redo log.
 //!
 //! ```text
-//!   get, scan ─▶ descent (one latch at a time, fences) ─▶ Cache ─▶ frame ─┐
-//!   batch ─▶ Group: change(page) = log record + the same change in the frame ─▶ log ─▶ commit queue
-//!                                                                        └─▶ write-back: delta or image ─▶ Disk
+//!   get, scan ─▶ descent (one latch at a time, fences) ─▶ pages/: Cache ─▶ frame
+//!   batch ─▶ path ─▶ pages/: Group: change(page)
 //! ```
 //!
-//! | file | content |
-//! |---|---|
-//! | `mod.rs` | descent and reads |
-//! | `group.rs` | a batch's changes: put, remove, split, merge, allocate, free |
-//! | `overflow.rs` | values in chains of pages |
-//! | `record.rs` | log records |
-//! | `page.rs`, `image.rs` | a page in memory, and on the medium |
-//! | `frame.rs`, `cache.rs`, `ledger.rs`, `write_back.rs` | frames, loading and redo, what the log is needed for, writing |
-//! | `undo.rs` | a batch that failed is taken back |
-//! | `check.rs` | everything is read and compared |
+//! `mod.rs` has descent and reads, `group.rs` a batch's changes (put, remove, split, merge), `check.rs` reads and compares
+//! everything. Pages, their cache and their way to the medium are in `pages/`.
 //!
 //! **Readers during writes.** There is one writer at a time. It changes one page at a time under that page's latch, so
 //! a reader sees each page whole. It may come to a page by a reference that is out of date. A page that belongs to the
@@ -27,31 +18,14 @@
 //! What a reader may see is decided above, by sequence numbers: a batch's old values are in the version store before
 //! the first page changes.
 
-pub(crate) mod cache;
 mod check;
-mod frame;
 mod group;
-mod image;
-mod ledger;
-mod overflow;
-mod page;
-mod record;
-mod undo;
-mod write_back;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use self::cache::Cache;
-use self::frame::Frame;
-pub(crate) use self::group::{Group, Writer, take_back};
-use self::image::PageId;
-pub(crate) use self::image::PageLayout;
-use self::overflow::Reference;
-pub(crate) use self::page::key_max;
-use self::page::{Kind, PageRef, Stored};
-pub(crate) use self::undo::GroupUndo;
 use crate::error::Result;
+use crate::pages::page::{Kind, PageRef, Stored};
+use crate::pages::{Frame, Item, PageId, Pages};
 use crate::value::Value;
 
 pub(crate) use self::check::Checker;
@@ -91,15 +65,6 @@ impl Target<'_> {
     }
 }
 
-/// The pages of all trees of a store.
-pub(crate) struct Pages {
-    pub cache: Cache,
-    /// Odd while the writer changes several pages that belong together.
-    structure: AtomicU64,
-    /// Distinguishes values in overflow pages.
-    stamp: AtomicU64,
-}
-
 /// Where a descent ended.
 enum Step<R> {
     Wrong,
@@ -114,36 +79,19 @@ pub(crate) struct LeafCopy {
     pub high: Option<Vec<u8>>,
 }
 
-/// A value that was copied from a leaf.
-#[derive(Clone)]
-pub(crate) enum Item {
-    Value(Value),
-    Reference(Reference),
-}
-
 /// Descents of one lookup that may fail although the structure rests: then a page's references are wrong.
 const FAILED_DESCENTS_MAX: u32 = 3;
 
 impl Pages {
-    /// `epoch` makes the stamps of this opening different from those of all others.
-    pub(crate) fn new(cache: Cache, epoch: u64) -> Self {
-        Self { cache, structure: AtomicU64::new(0), stamp: AtomicU64::new(epoch << 40) }
-    }
-
-    /// Changes of several pages begin or end.
-    pub(crate) fn restructure(&self) {
-        self.structure.fetch_add(1, Ordering::AcqRel);
-    }
-
     /// Finds a leaf and reads it; `None` if the tree does not exist any more.
     fn find<R>(&self, tree: TreeId, target: Target<'_>, read: impl Fn(PageRef<'_>) -> R) -> Result<Option<R>> {
         let mut failed = 0;
         loop {
-            let before = self.structure.load(Ordering::Acquire);
+            let before = self.structure();
             match self.descend(tree, target, &read)? {
                 Ok(found) => return Ok(Some(found)),
                 Err(page) => {
-                    let rests = before.is_multiple_of(2) && self.structure.load(Ordering::Acquire) == before;
+                    let rests = self.rested(before);
                     if page == tree.root {
                         return Ok(None);
                     }
@@ -197,7 +145,7 @@ impl Pages {
                 None => return Ok(None),
                 Some(Item::Value(value)) => return Ok(Some(value)),
                 Some(Item::Reference(reference)) => {
-                    if let Some(value) = self.read_chain(tree, reference)? {
+                    if let Some(value) = self.read_chain(tree.number, reference)? {
                         return Ok(Some(value));
                     }
                     // The value was replaced meanwhile, or else the same reference stays.
@@ -253,15 +201,6 @@ impl Pages {
                 (page.kind() == Kind::Inner && page.serves(tree.number, key)).then(|| page.child(page.child_index(key)))
             });
             id = child.ok().flatten()?;
-        }
-    }
-}
-
-impl Item {
-    fn of(stored: Stored<'_>) -> Self {
-        match stored {
-            Stored::Inline(bytes) => Self::Value(Value::copy_of(bytes)),
-            Stored::Overflow(bytes) => Self::Reference(Reference::decode(bytes)),
         }
     }
 }

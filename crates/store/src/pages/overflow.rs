@@ -1,14 +1,14 @@
-//! Values that are too long for a leaf: a chain of pages, written once and freed as a whole.
+//! Values that are too long for a page of keys: a chain of pages, written once and freed as a whole.
 //!
 //! A reference has the value's length, its first page and a stamp that no other value has. A reader that comes too late
 //! finds pages without the stamp, and looks the key up again.
 
 use std::sync::Arc;
 
+use super::Pages;
 use super::frame::Frame;
 use super::image::PageId;
 use super::page::{Chunk, REFERENCE, overflow_space};
-use super::{Pages, TreeId};
 use crate::bytes::{get_u64, put};
 use crate::error::Result;
 use crate::value::Value;
@@ -42,16 +42,16 @@ impl Reference {
 
 impl Pages {
     /// Reads a long value; `None` where its pages have another one by now.
-    pub(crate) fn read_chain(&self, tree: TreeId, reference: Reference) -> Result<Option<Value>> {
+    pub(crate) fn read_chain(&self, owner: u32, reference: Reference) -> Result<Option<Value>> {
         let mut value = Vec::new();
-        let is_whole = self.walk_chain(tree, reference, |_, data| value.extend_from_slice(data))?;
+        let is_whole = self.walk_chain(owner, reference, |_, data| value.extend_from_slice(data))?;
         Ok(is_whole.then(|| value.into()))
     }
 
     /// Visits the pages of a long value in order; whether all of them are the value's.
     pub(crate) fn walk_chain(
         &self,
-        tree: TreeId,
+        owner: u32,
         reference: Reference,
         mut visit: impl FnMut(&Arc<Frame>, &[u8]),
     ) -> Result<bool> {
@@ -68,7 +68,7 @@ impl Pages {
             let found = frame.read(|page| {
                 let chunk = Chunk::of(page.view())?;
                 let is_own = chunk.stamp == reference.stamp
-                    && chunk.tree == tree.number
+                    && chunk.tree == owner
                     && u64::from(chunk.index) == index
                     && !chunk.data.is_empty();
                 is_own.then(|| {

@@ -261,7 +261,7 @@ mod tests {
     use flashwise_block::ByteSize;
 
     use super::*;
-    use crate::tree::page::{Builder, Kind, PageMut, Shape, Stored};
+    use crate::pages::page::{Builder, Kind, PageMut, Shape, Stored};
 
     fn layout() -> PageLayout {
         PageLayout::new(&Geometry::new(9, ByteSize(4096), ByteSize(64), ByteSize::mib(1), false).unwrap())
