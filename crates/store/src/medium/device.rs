@@ -7,9 +7,15 @@ use flashwise_block::{BlockDevice, BlockError, ByteSize, DeviceCounters, IoBuffe
 use super::{BLOCK, Medium, drive};
 use crate::error::{Result, StoreError};
 
+/// A device, and the tag of its next request.
+struct Tagged {
+    device: Box<dyn BlockDevice + Send>,
+    next_tag: u64,
+}
+
 /// A device, and what of it never changes.
 pub(crate) struct DeviceMedium {
-    device: Mutex<Box<dyn BlockDevice + Send>>,
+    device: Mutex<Tagged>,
     name: String,
     capacity: u64,
     max_transfer: u64,
@@ -26,7 +32,7 @@ impl DeviceMedium {
         }
         let capacity = info.capacity.0.min(device.writable().0);
         let (name, max_transfer) = (info.name.clone(), info.max_transfer.0);
-        Ok(Self { device: Mutex::new(device), name, capacity, max_transfer })
+        Ok(Self { device: Mutex::new(Tagged { device, next_tag: 0 }), name, capacity, max_transfer })
     }
 }
 
@@ -49,10 +55,11 @@ impl Medium for DeviceMedium {
 
     fn run(&self, requests: Vec<Request>, depth: usize) -> Result<Vec<Option<IoBuffer>>, BlockError> {
         let mut device = self.device.lock().unwrap_or_else(PoisonError::into_inner);
-        drive(device.as_mut(), requests, depth)
+        let Tagged { device, next_tag } = &mut *device;
+        drive(device.as_mut(), next_tag, requests, depth)
     }
 
     fn counters(&self) -> Option<DeviceCounters> {
-        Some(self.device.lock().unwrap_or_else(PoisonError::into_inner).counters())
+        Some(self.device.lock().unwrap_or_else(PoisonError::into_inner).device.counters())
     }
 }

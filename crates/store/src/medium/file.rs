@@ -162,7 +162,7 @@ impl Medium for FileMedium {
             return requests.drain(..).map(|request| self.execute(request)).collect();
         }
         let (seen, mut device) = self.device()?;
-        let done = drive(&mut device, requests, depth);
+        let done = drive(&mut device, &mut 0, requests, depth);
         // A device that failed may have requests in flight; it waits for them when it is dropped.
         if done.is_ok() {
             let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);

@@ -37,19 +37,23 @@ pub(crate) trait Medium: Send + Sync {
     fn counters(&self) -> Option<DeviceCounters>;
 }
 
-/// Carries out requests on a device that has none outstanding.
+/// Carries out requests on a device that has none outstanding, or some that an earlier failure has left behind. Their
+/// tags are below `first_tag`, which grows by the number of requests.
 fn drive(
     device: &mut dyn BlockDevice,
+    first_tag: &mut u64,
     requests: Vec<Request>,
     depth: usize,
 ) -> Result<Vec<Option<IoBuffer>>, BlockError> {
+    let first = *first_tag;
+    *first_tag += requests.len() as u64;
     let mut buffers: Vec<Option<IoBuffer>> = requests.iter().map(|_| None).collect();
     let mut failed = None;
     let mut waiting = requests.into_iter().enumerate();
     loop {
         while failed.is_none() && device.outstanding() < depth.max(1) {
             let Some((index, request)) = waiting.next() else { break };
-            failed = device.submit(request.tagged(index as u64)).err();
+            failed = device.submit(request.tagged(first + index as u64)).err();
         }
         let Some(done) = device.wait()? else {
             return match failed {
@@ -57,7 +61,8 @@ fn drive(
                 None => Ok(buffers),
             };
         };
-        if let Some(place) = buffers.get_mut(done.tag as usize) {
+        let Some(index) = done.tag.checked_sub(first) else { continue };
+        if let Some(place) = buffers.get_mut(index as usize) {
             *place = done.buffer;
         }
         failed = failed.or(done.result.err());
