@@ -38,6 +38,9 @@ const PARTS_MAX: usize = 16;
 /// Fewest frames: a path from root to leaf, its siblings and a map, twice.
 const FRAMES_MIN: usize = 16;
 
+/// A part in which nothing could be replaced grows by this share before it is tried again.
+const STUCK_SHARE: usize = 8;
+
 /// Bits that are known of a page.
 const KNOWN: u8 = 1;
 const SLOT_B: u8 = 2;
@@ -49,6 +52,8 @@ struct Part {
     frames: Vec<Arc<Frame>>,
     index: FxHashMap<PageId, usize>,
     hand: usize,
+    /// In this batch nothing could be replaced, and nothing is tried before there are so many frames.
+    stuck: (u64, usize),
 }
 
 /// Records of one group for one page.
@@ -80,6 +85,8 @@ pub(crate) struct Cache {
     pub new_pages: Mutex<FxHashSet<PageId>>,
     pub write_back: Mutex<WriteBack>,
     pub options: StoreOptions,
+    /// Batches so far: each keeps its pages until it is in the log.
+    batches: AtomicU64,
     parts: Vec<Mutex<Part>>,
     part_frames: usize,
     known: Mutex<Known>,
@@ -122,6 +129,7 @@ impl Cache {
             new_pages: Mutex::default(),
             write_back,
             options,
+            batches: AtomicU64::new(0),
             parts: (0..parts).map(|_| Mutex::default()).collect(),
             part_frames: frames / parts,
             known: Mutex::default(),
@@ -257,14 +265,27 @@ impl Cache {
         }
     }
 
+    /// A batch begins.
+    pub(crate) fn begin_batch(&self) {
+        self.batches.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Makes space in the part of a page; `false` if nothing can be replaced now.
     fn replace(&self, page: PageId) -> Result<bool> {
         for _ in 0..4 {
             let victims = {
                 let mut part = lock(self.part(page));
+                let batch = self.batches.load(Ordering::Relaxed);
+                // A batch of more pages than the cache has would look at all of them for each further one.
+                if part.stuck.0 == batch && part.frames.len() < part.stuck.1 {
+                    return Ok(false);
+                }
                 match part.sweep(self.options.write_concurrency.max(1)) {
                     Sweep::Evicted => return Ok(true),
-                    Sweep::Nothing => return Ok(false),
+                    Sweep::Nothing => {
+                        part.stuck = (batch, part.frames.len() + part.frames.len() / STUCK_SHARE + 1);
+                        return Ok(false);
+                    }
                     Sweep::Dirty(victims) => victims,
                 }
             };

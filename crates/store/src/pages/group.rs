@@ -41,6 +41,7 @@ pub(crate) struct Group<'a> {
 
 impl<'a> Group<'a> {
     pub(crate) fn new(pages: &'a Pages, writer: &'a mut Writer, seq: u64) -> Self {
+        pages.cache.begin_batch();
         let undo = GroupUndo { seq, steps: Vec::new(), pages: writer.pages, maps: writer.maps };
         let records_max = pages.cache.log.group_max() - crate::log::GROUP_HEADER as u64;
         Self { pages, writer, seq, records: Vec::new(), records_max, undo, is_finished: false }
