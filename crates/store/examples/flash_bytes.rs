@@ -5,10 +5,10 @@
 //!   examples/compressing.toml --keys 1000000 --batch 1000 --updates 1000000
 //! ```
 //!
-//! Options: `--keys N`, `--value BYTES` (128), `--batch N` (keys a commit), `--updates N`, `--cache-share F` (cache ÷
-//! keys and values, 0.22), `--threshold BYTES` (fixed T; adaptive without), `--segment BYTES`, `--page BYTES`, `--log
-//! BYTES`, `--packed`, `--seed N`. Deduplication is off, and the write buffer has 3 MiB. Half of a value's bytes are
-//! zeros.
+//! Options: `--engine b-tree|hash`, `--fill PERCENT` (of the hash's buckets), `--keys N`, `--value BYTES` (128),
+//! `--batch N` (keys a commit), `--updates N`, `--cache-share F` (cache ÷ keys and values, 0.22), `--threshold BYTES`
+//! (fixed T; adaptive without), `--segment BYTES`, `--page BYTES`, `--log BYTES`, `--packed`, `--seed N`. Deduplication
+//! is off, and the write buffer has 3 MiB. Half of a value's bytes are zeros.
 
 use std::error::Error;
 use std::time::Instant;
@@ -174,13 +174,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     config.controller.write_buffer_bytes = 3 << 20;
     let drive = SimulatedSsd::new(config, 1)?;
     println!("{} keys of 16 + {length} B on {}", keys, drive.info().name);
+    let engine = arguments.get::<String>("--engine")?;
+    let defaults = match engine.as_deref() {
+        None | Some("b-tree") => StoreOptions::default(),
+        Some("hash") => StoreOptions::hash(),
+        Some(other) => return Err(format!("--engine {other}: give b-tree or hash").into()),
+    };
     let mut options = StoreOptions {
         cache: ByteSize((keys as f64 * (16 + length) as f64 * share) as u64),
         delta_threshold: arguments.get("--threshold")?,
         identity: Some(1),
         log_form: if arguments.get::<String>("--packed")?.is_some() { LogForm::Packed } else { LogForm::Sparse },
-        ..StoreOptions::default()
+        ..defaults
     };
+    options.bucket_fill = arguments.get("--fill")?.unwrap_or(options.bucket_fill);
     options.segment = arguments.get("--segment")?.unwrap_or(options.segment);
     options.page = arguments.get("--page")?.unwrap_or(options.page);
     options.log = arguments.get("--log")?.unwrap_or(options.log);
@@ -217,6 +224,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     store.checkpoint()?;
     let (stats, started) = (store.stats(), Instant::now());
     println!("{} pages; {:?}", stats.pages, stats.io);
+    println!("{:.2} bytes of memory a key for where pages are", stats.index_memory.0 as f64 / keys as f64);
     let gets = 100_000;
     for _ in 0..gets {
         keyspace.get(key(random.next() % keys))?;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0..16 | `flashwise-dump 1` |
 //! | 1, length (varint), name | a keyspace; the entries behind it are its own |
-//! | 2, length (varint), key, length (varint), value | an entry; keys ascend |
+//! | 2, length (varint), key, length (varint), value | an entry; keys ascend, but in a store with the hash |
 //! | 0, number of entries (u64), XXH3-64 of all bytes before it (u64) | the end |
 
 use std::io::{Read, Write};
@@ -99,7 +99,7 @@ impl Snapshot {
             put_bytes(&mut record, name.as_bytes());
             sink.write(&record)?;
             let store = Store { shared: std::sync::Arc::clone(&self.0.shared) };
-            let Some(keyspace) = store.find_keyspace(&name)?.filter(|found| found.inner.tree == tree) else {
+            let Some(keyspace) = store.find_keyspace(&name)?.filter(|found| found.inner.index.id() == tree) else {
                 return Err(StoreError::NoKeyspace { name });
             };
             for entry in Scan::new(self.0.clone(), keyspace.inner, Span::of_prefix(b"")) {

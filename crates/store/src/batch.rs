@@ -18,7 +18,7 @@ pub(crate) struct Operation {
 /// A batch is in memory until it is committed.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    /// By tree and key: pages are visited in order.
+    /// By keyspace and sort key: pages are visited in order.
     pub(crate) operations: BTreeMap<(u32, Vec<u8>), Operation>,
 }
 
@@ -40,7 +40,7 @@ impl Batch {
 
     pub(crate) fn set(&mut self, keyspace: &Arc<KeyspaceInner>, key: &[u8], value: Option<Vec<u8>>) {
         let operation = Operation { keyspace: Arc::clone(keyspace), value };
-        self.operations.insert((keyspace.tree.number, key.to_vec()), operation);
+        self.operations.insert((keyspace.index.number(), keyspace.sort_key(key).into_owned()), operation);
     }
 
     /// How many keys it changes.

@@ -2,14 +2,15 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | `k` and a name | number (u32) and root page (u64) of the keyspace's tree |
+//! | `k` and a name | number (u32) and root page (u64) of the keyspace's tree, or of its table and its head page |
 //! | `d` and a number (u32, big-endian) | the same, of a keyspace that is being dropped: its pages are still to be freed |
-//! | `n` | the next tree's number (u32) |
+//! | `n` | the next number (u32) |
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::bytes::Cursor;
+use crate::engine::Index;
 use crate::error::{Result, StoreError};
 use crate::keyspace::KeyspaceInner;
 use crate::scan::{Scan, Span};
@@ -52,7 +53,7 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
 /// The catalog as a keyspace that only this crate knows.
 pub(crate) fn keyspace(store: u64) -> Arc<KeyspaceInner> {
     let is_dropped = AtomicBool::new(false);
-    Arc::new(KeyspaceInner { name: "(catalog)".to_owned(), tree: CATALOG, store, is_dropped })
+    Arc::new(KeyspaceInner { name: "(catalog)".to_owned(), index: Index::Tree(CATALOG), store, is_dropped })
 }
 
 /// Keyspaces of a state, by name.

@@ -2,6 +2,8 @@
 
 use flashwise_block::{BlockError, ByteSize};
 
+use crate::options::Engine;
+
 /// An error of a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -86,6 +88,17 @@ pub enum StoreError {
     NoKeyspace {
         /// Its name.
         name: String,
+    },
+    /// The engine has no order of keys.
+    #[error(
+        "keyspace '{name}': the store's engine is the {engine}, which has no order of keys; read all of them with \
+         Keyspace::entries, or keep them in a store with the B⁻-tree"
+    )]
+    Unordered {
+        /// The keyspace.
+        name: String,
+        /// The engine.
+        engine: Engine,
     },
     /// An option or an argument makes no sense.
     #[error("{0}")]

@@ -13,6 +13,8 @@ pub(crate) enum Planted {
     GivenBackEarly,
     /// A page has one delta block instead of two.
     OneDelta,
+    /// A split does not log how many buckets there are.
+    BucketsNotLogged,
 }
 
 #[cfg(not(test))]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, StoreError};
 use crate::medium::BLOCK;
+use crate::options::Engine;
 use crate::superblock::{Superblock, VERSION};
 
 /// A store's properties. Reading them changes nothing, and needs no lock.
@@ -15,6 +16,10 @@ use crate::superblock::{Superblock, VERSION};
 pub struct StoreInfo {
     /// Version of the format.
     pub version: u32,
+    /// How it finds keys.
+    pub engine: Engine,
+    /// How many percent of its buckets are used, for the hash.
+    pub bucket_fill: Option<u32>,
     /// Size of a page.
     pub page: ByteSize,
     /// Size of a segment.
@@ -52,6 +57,8 @@ impl StoreInfo {
         let damaged = |copy: &&&[u8]| !Superblock::is_good(copy);
         Ok(Self {
             version: VERSION,
+            engine: geometry.engine,
+            bucket_fill: (geometry.engine == Engine::Hash).then_some(geometry.bucket_fill),
             page: ByteSize(geometry.page_bytes),
             segment: ByteSize(geometry.segment_bytes),
             log: ByteSize(geometry.ring_blocks * BLOCK),

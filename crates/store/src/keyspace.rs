@@ -1,23 +1,24 @@
 //! A named set of keys.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::batch::Batch;
+use crate::engine::Index;
 use crate::error::{Result, StoreError};
 use crate::options::Durability;
 use crate::scan::{Scan, Span};
 use crate::snapshot::SnapshotInner;
 use crate::store::Shared;
-use crate::tree::TreeId;
 use crate::value::Value;
 
 /// What handles of one keyspace share.
 pub(crate) struct KeyspaceInner {
     pub name: String,
-    pub tree: TreeId,
+    pub index: Index,
     /// Identity of the store: a handle of another store is refused.
     pub store: u64,
     pub is_dropped: AtomicBool,
@@ -36,6 +37,17 @@ impl KeyspaceInner {
             false => Ok(()),
             true => Err(self.missing()),
         }
+    }
+
+    /// The key by which the engine sorts.
+    pub(crate) fn sort_key<'a>(&self, key: &'a [u8]) -> Cow<'a, [u8]> {
+        self.index.sort_key(self.store, key)
+    }
+
+    /// Fails where keys have no order.
+    pub(crate) fn ordered(&self) -> Result<()> {
+        self.exists()?;
+        self.index.ordered(&self.name)
     }
 
     pub(crate) fn missing(&self) -> StoreError {
@@ -67,7 +79,7 @@ impl Keyspace {
     /// # Errors
     /// When the medium fails, a page is damaged, or the keyspace was dropped.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        self.shared.get(&self.inner, key.as_ref())
+        self.shared.get(&self.inner, &self.inner.sort_key(key.as_ref()))
     }
 
     /// Whether a key has a value.
@@ -101,11 +113,11 @@ impl Keyspace {
     /// Keys and values of a range, in order, in one state: that of this call.
     ///
     /// # Errors
-    /// When the keyspace was dropped. The scan's items have further errors.
+    /// [`StoreError::Unordered`] in a store with the hash; when the keyspace was dropped. The scan's items have further
+    /// errors.
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<Scan> {
-        self.inner.exists()?;
-        let snapshot = SnapshotInner::open(&self.shared);
-        Ok(Scan::new(snapshot, Arc::clone(&self.inner), Span::of(&range)))
+        self.inner.ordered()?;
+        self.scan(Span::of(&range))
     }
 
     /// The same for the keys that start with `prefix`.
@@ -113,9 +125,8 @@ impl Keyspace {
     /// # Errors
     /// As [`Keyspace::range`].
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Scan> {
-        self.inner.exists()?;
-        let snapshot = SnapshotInner::open(&self.shared);
-        Ok(Scan::new(snapshot, Arc::clone(&self.inner), Span::of_prefix(prefix.as_ref())))
+        self.inner.ordered()?;
+        self.scan(Span::of_prefix(prefix.as_ref()))
     }
 
     /// The same for all keys.
@@ -126,11 +137,26 @@ impl Keyspace {
         self.prefix(b"")
     }
 
+    /// All keys and values, in one state: that of this call. In order in a store with the B⁻-tree, in none with the
+    /// hash.
+    ///
+    /// # Errors
+    /// When the keyspace was dropped. The scan's items have further errors.
+    pub fn entries(&self) -> Result<Scan> {
+        self.inner.exists()?;
+        self.scan(Span::of_prefix(b""))
+    }
+
+    fn scan(&self, span: Span) -> Result<Scan> {
+        let snapshot = SnapshotInner::open(&self.shared);
+        Ok(Scan::new(snapshot, Arc::clone(&self.inner), span))
+    }
+
     /// Whether it has no key.
     ///
     /// # Errors
-    /// As [`Keyspace::range`], and those of a scan.
+    /// As [`Keyspace::entries`], and those of a scan.
     pub fn is_empty(&self) -> Result<bool> {
-        self.iter()?.next().transpose().map(|first| first.is_none())
+        self.entries()?.next().transpose().map(|first| first.is_none())
     }
 }

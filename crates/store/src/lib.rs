@@ -1,18 +1,22 @@
-//! A key-value store that fits the SSD it lies on: a B⁻-tree that writes as little flash as an LSM-tree.
+//! A key-value store that fits the SSD it lies on: a B⁻-tree that writes as little flash as an LSM-tree, and a hash
+//! that needs hardly any memory.
 //!
 //! ```text
 //!   Keyspace, Batch, Snapshot, Transaction          the front: bytes in, bytes out
-//!      │ put, delete            │ get, scan
-//!      ▼                        ▼
-//!   writer: tree/group.rs    versions.rs (what a snapshot sees instead) ◀─ tree/mod.rs (descent)
-//!      │ records, changed pages
-//!      ▼
-//!   commit.rs (group commit) ─▶ log/ (sparse ring) ─▶ medium/ (file, or any block device)
-//!   pages/write_back.rs (delta or image, late give-back) ────┘
+//!      │ put, delete               │ get, scan
+//!      ▼                           ▼
+//!   store.rs: the writer        versions.rs (what a snapshot sees instead)
+//!      └──────────┬────────────────┘
+//!              engine.rs ─▶ tree/ (descent) or hash/ (arithmetic)
+//!                              │ records, changed pages
+//!                              ▼
+//!   pages/ (cache, redo, delta or image, late give-back) ─┐
+//!   commit.rs (group commit) ─▶ log/ (sparse ring) ───────┴─▶ medium/ (file, or any block device)
 //! ```
 //!
+//! - [`Engine::BTree`] keeps keys in order. [`Engine::Hash`] finds a key's page by arithmetic and has no order.
 //! - Keys and values are bytes: keys of up to an eighth of a page, values from none to a quarter of the log.
-//! - **Keyspaces** are named and ordered. **Scans** run both ways over ranges and prefixes.
+//! - **Keyspaces** are named. **Scans** run both ways over ranges and prefixes; with the hash only over all keys.
 //! - A **batch** is atomic. A **snapshot** is one state; a **transaction** is serialisable, or its commit fails with
 //!   [`StoreError::Conflict`].
 //! - A commit names its **durability**: [`Durability::Buffered`], [`Durability::Flushed`] or [`Durability::Synced`].
@@ -46,12 +50,13 @@
 //! space of free pages goes back to the medium by discards. There is no background thread: commits pay for write-back,
 //! a batch of pages at a time.
 //!
-//! **Limits.** Pages of 4 to 32 KiB; keys of 496, 1008, 2032 or 4080 bytes by page size; a batch takes up to a quarter
-//! of the log (16 MiB of 64 MiB), and so does a value.
+//! **Limits.** Pages of 4 to 32 KiB; keys of 496, 1008, 2032 or 4080 bytes by page size, with the hash 9 less; a batch
+//! takes up to a quarter of the log (16 MiB of 64 MiB), and so does a value.
 //!
 //! The format on the medium: `docs/formats/store.md`. Source: Y. Qiao, X. Chen, N. Zheng, J. Li, Y. Liu, T. Zhang,
 //! *Closing the B+-tree vs. LSM-tree Write Amplification Gap on Modern Storage Hardware with Built-in Transparent
-//! Compression*, FAST 2022. What it leaves open, and what is different here, stands with each part.
+//! Compression*, FAST 2022. The hash: KallaxDB (DaMoN 2021) and W. Litwin,
+//! *Linear Hashing*, VLDB 1980. What they leave open, and what is different here, stands with each part.
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]
@@ -63,8 +68,10 @@ mod catalog;
 mod commit;
 #[cfg(test)]
 mod crash;
+mod engine;
 mod error;
 mod faults;
+mod hash;
 mod info;
 mod keyspace;
 mod log;
@@ -86,7 +93,7 @@ pub use batch::Batch;
 pub use error::{Result, StoreError};
 pub use info::StoreInfo;
 pub use keyspace::Keyspace;
-pub use options::{Durability, LogForm, StoreOptions};
+pub use options::{BUCKET_FILL, Durability, Engine, LogForm, StoreOptions};
 pub use scan::Scan;
 pub use snapshot::Snapshot;
 pub use stats::{IoStats, Stats};

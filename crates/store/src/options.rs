@@ -1,7 +1,30 @@
 //! How a store is opened, and how durable a commit is.
 
+use std::fmt;
+
 use flashwise_block::ByteSize;
 use serde::{Deserialize, Serialize};
+
+/// How a store finds keys. It is chosen when the store is created.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Engine {
+    /// A B⁻-tree: keys are in order, scans are cheap.
+    #[default]
+    BTree,
+    /// A table-less hash: a key's page follows from its hash. Keys have no order; hardly any memory is needed besides
+    /// the cache; pages are mostly empty, and need a drive that compresses.
+    Hash,
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BTree => "B⁻-tree",
+            Self::Hash => "table-less hash",
+        })
+    }
+}
 
 /// What a commit waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -29,9 +52,14 @@ pub enum LogForm {
     Packed,
 }
 
+/// The fill of buckets by default, in percent. Below it an update writes little less, and the address space doubles.
+pub const BUCKET_FILL: u32 = 20;
+
 /// Options of a store. Those of the first group count when the store is created; later the store itself knows them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoreOptions {
+    /// How keys are found.
+    pub engine: Engine,
     /// Size of a page: 4, 8, 16 or 32 KiB.
     pub page: ByteSize,
     /// Size of a segment (D_s): the unit of deltas; 64 bytes to an eighth of a page.
@@ -40,6 +68,9 @@ pub struct StoreOptions {
     pub log: ByteSize,
     /// How the log lays commits out.
     pub log_form: LogForm,
+    /// For the hash: how many percent of its buckets are used, 5 to 90. An update costs as much flash as the records
+    /// that share its bucket; the address space that the store takes grows as this falls.
+    pub bucket_fill: u32,
     /// Identity of the new store; random if `None`.
     pub identity: Option<u64>,
 
@@ -66,10 +97,12 @@ pub struct StoreOptions {
 impl Default for StoreOptions {
     fn default() -> Self {
         Self {
+            engine: Engine::BTree,
             page: ByteSize::kib(8),
             segment: ByteSize(64),
             log: ByteSize::mib(64),
             log_form: LogForm::Sparse,
+            bucket_fill: BUCKET_FILL,
             identity: None,
             create: true,
             cache: ByteSize::mib(64),
@@ -80,5 +113,13 @@ impl Default for StoreOptions {
             snapshot_memory: ByteSize::mib(64),
             buffer: ByteSize::mib(1),
         }
+    }
+}
+
+impl StoreOptions {
+    /// The options of a store with the table-less hash: pages of 4 KiB, which a drive that compresses writes by
+    /// themselves.
+    pub fn hash() -> Self {
+        Self { engine: Engine::Hash, page: ByteSize::kib(4), ..Self::default() }
     }
 }

@@ -1,8 +1,8 @@
-//! Ordered iteration over one state.
+//! Iteration over one state, in the order of sort keys.
 //!
-//! A scan copies a leaf at a time, and lays over it what the version store has of the leaf's range. It holds no latch
-//! and no reference to a page: the next leaf is found by the fence of the last one, so splits and merges meanwhile do
-//! not matter.
+//! A scan copies a leaf or bucket at a time, and lays over it what the version store has of the leaf's range. It holds
+//! no latch and no reference to a page: the next one is found by where the last one ended, so splits and merges
+//! meanwhile do not matter.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Bound, RangeBounds};
@@ -67,7 +67,38 @@ type Entry = (Vec<u8>, Value);
 /// Keys and values of a range, from both ends, in one state.
 ///
 /// After an error the scan ends.
-pub struct Scan {
+pub struct Scan(pub(crate) SortedScan);
+
+impl Scan {
+    pub(crate) fn new(snapshot: Arc<SnapshotInner>, keyspace: Arc<KeyspaceInner>, rest: Span) -> Self {
+        Self(SortedScan::new(snapshot, keyspace, rest))
+    }
+
+    fn entry(&self, found: Result<Entry>) -> Result<Entry> {
+        found.map(|(key, value)| (self.0.keyspace.index.key(key), value))
+    }
+}
+
+impl Iterator for Scan {
+    type Item = Result<Entry>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let found = self.0.next()?;
+        Some(self.entry(found))
+    }
+}
+
+impl DoubleEndedIterator for Scan {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let found = self.0.next_back()?;
+        Some(self.entry(found))
+    }
+}
+
+impl std::iter::FusedIterator for Scan {}
+
+/// Sort keys and values of a span.
+pub(crate) struct SortedScan {
     snapshot: Arc<SnapshotInner>,
     keyspace: Arc<KeyspaceInner>,
     /// What was not fetched yet.
@@ -76,7 +107,7 @@ pub struct Scan {
     back: VecDeque<Entry>,
 }
 
-impl Scan {
+impl SortedScan {
     pub(crate) fn new(snapshot: Arc<SnapshotInner>, keyspace: Arc<KeyspaceInner>, rest: Span) -> Self {
         Self { snapshot, keyspace, rest, front: VecDeque::new(), back: VecDeque::new() }
     }
@@ -89,7 +120,9 @@ impl Scan {
             false => Target::Below(self.rest.high.as_deref()),
         };
         self.keyspace.exists()?;
-        let leaf = pages.copy_leaf(self.keyspace.tree, target)?.ok_or_else(|| self.keyspace.missing())?;
+        let leaf = self.keyspace.index.copy(pages, target)?.ok_or_else(|| self.keyspace.missing())?;
+        // What is being dropped loses its keys one by one.
+        self.keyspace.exists()?;
         let mut span = self.rest.clone();
         if is_front {
             span.high = match (leaf.high, span.high) {
@@ -114,8 +147,8 @@ impl Scan {
     /// Replaces what was changed after the snapshot.
     fn overlay(&self, records: Vec<(Vec<u8>, Item)>, span: &Span) -> Result<VecDeque<Entry>> {
         let SnapshotInner { shared, seq } = &*self.snapshot;
-        let tree = self.keyspace.tree;
-        let replaced = shared.versions.range(tree.number, span.bounds(), *seq)?;
+        let number = self.keyspace.index.number();
+        let replaced = shared.versions.range(number, span.bounds(), *seq)?;
         let mut replaced: BTreeMap<Vec<u8>, Option<Value>> = replaced.into_iter().collect();
         let mut entries = Vec::with_capacity(records.len() + replaced.len());
         for (key, item) in records {
@@ -143,7 +176,7 @@ impl Scan {
     }
 }
 
-impl Iterator for Scan {
+impl Iterator for SortedScan {
     type Item = Result<Entry>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -165,7 +198,7 @@ impl Iterator for Scan {
     }
 }
 
-impl DoubleEndedIterator for Scan {
+impl DoubleEndedIterator for SortedScan {
     fn next_back(&mut self) -> Option<Self::Item> {
         loop {
             if let Some(entry) = self.back.pop_back() {
@@ -184,8 +217,6 @@ impl DoubleEndedIterator for Scan {
         }
     }
 }
-
-impl std::iter::FusedIterator for Scan {}
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::catalog;
 use crate::error::Result;
 use crate::keyspace::{Keyspace, KeyspaceInner};
-use crate::scan::{Scan, Span};
+use crate::scan::{Scan, SortedScan, Span};
 use crate::store::Shared;
 use crate::value::Value;
 
@@ -24,11 +24,12 @@ impl SnapshotInner {
         Arc::new(Self { shared: Arc::clone(shared), seq })
     }
 
-    pub(crate) fn get(&self, keyspace: &KeyspaceInner, key: &[u8]) -> Result<Option<Value>> {
+    pub(crate) fn get(&self, keyspace: &KeyspaceInner, sort_key: &[u8]) -> Result<Option<Value>> {
         self.shared.owns(keyspace)?;
         keyspace.exists()?;
-        let newest = self.shared.pages.get(keyspace.tree, key)?;
-        Ok(match self.shared.versions.at(keyspace.tree.number, key, self.seq)? {
+        let newest = keyspace.index.get(&self.shared.pages, sort_key)?;
+        keyspace.exists()?;
+        Ok(match self.shared.versions.at(keyspace.index.number(), sort_key, self.seq)? {
             Some(replaced) => replaced,
             None => newest,
         })
@@ -62,14 +63,16 @@ impl Snapshot {
     /// # Errors
     /// When the medium fails, a page is damaged, the keyspace was dropped or the snapshot is too old.
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        self.0.get(&keyspace.inner, key.as_ref())
+        self.0.get(&keyspace.inner, &keyspace.inner.sort_key(key.as_ref()))
     }
 
     /// Keys and values of a range, in order.
     ///
     /// # Errors
-    /// When the keyspace was dropped. The scan's items have further errors.
+    /// [`crate::StoreError::Unordered`] in a store with the hash; when the keyspace was dropped. The scan's items have
+    /// further errors.
     pub fn range<K: AsRef<[u8]>>(&self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> Result<Scan> {
+        keyspace.inner.ordered()?;
         self.scan(keyspace, Span::of(&range))
     }
 
@@ -78,13 +81,27 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::range`].
     pub fn prefix(&self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Result<Scan> {
+        keyspace.inner.ordered()?;
         self.scan(keyspace, Span::of_prefix(prefix.as_ref()))
     }
 
-    pub(crate) fn scan(&self, keyspace: &Keyspace, span: Span) -> Result<Scan> {
+    /// All keys and values: in order in a store with the B⁻-tree, in none with the hash.
+    ///
+    /// # Errors
+    /// When the keyspace was dropped. The scan's items have further errors.
+    pub fn entries(&self, keyspace: &Keyspace) -> Result<Scan> {
+        self.scan(keyspace, Span::of_prefix(b""))
+    }
+
+    fn scan(&self, keyspace: &Keyspace, span: Span) -> Result<Scan> {
+        self.sorted(keyspace, span).map(Scan)
+    }
+
+    /// A span of sort keys.
+    pub(crate) fn sorted(&self, keyspace: &Keyspace, span: Span) -> Result<SortedScan> {
         self.0.shared.owns(&keyspace.inner)?;
         keyspace.inner.exists()?;
-        Ok(Scan::new(Arc::clone(&self.0), Arc::clone(&keyspace.inner), span))
+        Ok(SortedScan::new(Arc::clone(&self.0), Arc::clone(&keyspace.inner), span))
     }
 
     /// Names of the keyspaces in this state, in order.

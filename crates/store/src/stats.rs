@@ -43,7 +43,7 @@ pub struct Stats {
     pub image_writes: u64,
     /// The present threshold T: a page whose changed segments exceed it is written whole.
     pub delta_threshold: ByteSize,
-    /// Pages in use, maps included.
+    /// Pages in use, maps included, and pages set aside for the next buckets of a table.
     pub pages: u64,
     /// Size of a page.
     pub page_bytes: ByteSize,
@@ -51,6 +51,8 @@ pub struct Stats {
     pub cached_pages: u64,
     /// Dirty pages in the cache.
     pub dirty_pages: u64,
+    /// Memory for where pages are, besides the cache: what is known of each page's slots, and the extents of tables.
+    pub index_memory: ByteSize,
     /// Bytes of the log that a restart would read.
     pub log_used: ByteSize,
     /// Memory for values that open snapshots need.

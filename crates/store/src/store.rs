@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use flashwise_block::output::{Access, OutputFile};
 use flashwise_block::{BlockDevice, BlockError, ByteSize, IoBuffer};
@@ -15,14 +15,16 @@ use serde::{Deserialize, Serialize};
 use crate::batch::Batch;
 use crate::catalog;
 use crate::commit::{CommitQueue, Pending, Ticket};
+use crate::engine::Index;
 use crate::error::{Result, StoreError};
 use crate::faults::{Planted, is_planted};
+use crate::hash::{Counted, Table};
 use crate::keyspace::{Keyspace, KeyspaceInner};
 use crate::log::{Log, scan};
 use crate::medium::{BLOCK, Cause, DeviceMedium, Disk, FileMedium, Medium};
-use crate::options::{Durability, LogForm, StoreOptions};
+use crate::options::{Durability, Engine, StoreOptions};
 use crate::pages::cache::{Cache, lock};
-use crate::pages::{Group, GroupUndo, PageLayout, Pages, Writer, key_max, take_back};
+use crate::pages::{Group, GroupUndo, PageLayout, Pages, Writer, take_back};
 use crate::snapshot::{Snapshot, SnapshotInner};
 use crate::stats::Stats;
 use crate::superblock::{Geometry, Superblock};
@@ -43,8 +45,17 @@ const SIXTEENTHS: u64 = 16;
 /// Log blocks for which a paced commit writes back one batch of pages.
 const BLOCKS_PER_BATCH: u64 = 4;
 
-/// Keys that one commit of a drop removes.
+/// Keys that one commit of a drop removes, and buckets.
 const DROPPED_TOGETHER: usize = 256;
+const BUCKETS_DROPPED_TOGETHER: usize = 16;
+
+/// Buckets that one group splits or merges, and the share of a group's records at which it ends before that.
+const SPLITS_TOGETHER: u64 = 16;
+const SPLITS_LOG_SHARE: u64 = 8;
+/// Splits for each that the bytes of a commit make necessary: a table that has fallen behind catches up.
+const SPLITS_CATCH_UP: u64 = 2;
+/// Bytes of split buckets that wait for the log: until they are written, their pages stay in the cache.
+const SPLITS_WAITING: usize = 64 << 10;
 
 /// What the writer's lock protects.
 pub(crate) struct WriterState {
@@ -56,6 +67,9 @@ pub(crate) struct WriterState {
     used_before: u64,
 }
 
+/// Keyspaces that have handles, by name.
+type OpenKeyspaces = FxHashMap<String, Arc<KeyspaceInner>>;
+
 /// What all handles share.
 pub(crate) struct Shared {
     pub pages: Pages,
@@ -64,7 +78,7 @@ pub(crate) struct Shared {
     disk: Arc<Disk>,
     log: Arc<Log>,
     writer: Mutex<WriterState>,
-    keyspaces: Mutex<FxHashMap<String, Arc<KeyspaceInner>>>,
+    keyspaces: Mutex<OpenKeyspaces>,
     geometry: Geometry,
     options: StoreOptions,
     user_bytes: AtomicU64,
@@ -201,7 +215,7 @@ impl Store {
         let maps = cache.recover(std::mem::take(&mut found.groups), superblock.engine_word)?;
         let pages = Pages::new(cache, superblock.epoch);
         let writer = WriterState {
-            pages: Writer { maps, hint: 0, pages: pages.count_pages(maps).unwrap_or_default() },
+            pages: Writer { maps, pages: pages.count_pages(maps).unwrap_or_default(), ..Writer::default() },
             superblock,
             copy,
             used_before: 0,
@@ -225,10 +239,16 @@ impl Store {
         if maps == 0 {
             store.shared.run(Durability::Synced, |group, _| group.create_store())?;
         }
-        for tree in catalog::list_dropped(&SnapshotInner::open(&store.shared))? {
-            store.shared.finish_drop(tree)?;
+        for id in catalog::list_dropped(&SnapshotInner::open(&store.shared))? {
+            let shared = &store.shared;
+            shared.finish_drop(&Index::open(&shared.pages, geometry.engine, id)?)?;
         }
         Ok(store)
+    }
+
+    /// How the store finds keys.
+    pub fn engine(&self) -> Engine {
+        self.shared.geometry.engine
     }
 
     /// The keyspace of a name; created, durably, if it is missing. Names have 1 to 128 bytes.
@@ -248,45 +268,51 @@ impl Store {
     /// When the medium fails or a page is damaged.
     pub fn find_keyspace(&self, name: &str) -> Result<Option<Keyspace>> {
         catalog::check_name(name)?;
-        let shared = &self.shared;
-        if let Some(inner) = lock(&shared.keyspaces).get(name) {
-            return Ok(Some(Keyspace { shared: Arc::clone(shared), inner: Arc::clone(inner) }));
-        }
-        let entry = shared.get(&catalog::keyspace(shared.identity()), &catalog::key_of(name))?;
-        entry.map(|entry| Ok(self.handle(name, catalog::decode(&entry)?))).transpose()
+        // Locked until the handle is there: a keyspace that is dropped meanwhile must not come back with it.
+        let found = self.find_inner(&mut lock(&self.shared.keyspaces), name)?;
+        Ok(found.map(|inner| Keyspace { shared: Arc::clone(&self.shared), inner }))
     }
 
-    fn handle(&self, name: &str, tree: TreeId) -> Keyspace {
-        let mut keyspaces = lock(&self.shared.keyspaces);
-        let inner = keyspaces.entry(name.to_owned()).or_insert_with(|| {
-            let is_dropped = AtomicBool::new(false);
-            Arc::new(KeyspaceInner { name: name.to_owned(), tree, store: self.shared.identity(), is_dropped })
-        });
-        Keyspace { shared: Arc::clone(&self.shared), inner: Arc::clone(inner) }
+    fn find_inner(&self, open: &mut OpenKeyspaces, name: &str) -> Result<Option<Arc<KeyspaceInner>>> {
+        let shared = &self.shared;
+        if let Some(inner) = open.get(name) {
+            return Ok(Some(Arc::clone(inner)));
+        }
+        let entry = shared.get(&catalog::keyspace(shared.identity()), &catalog::key_of(name))?;
+        let Some(entry) = entry else { return Ok(None) };
+        let index = Index::open(&shared.pages, shared.geometry.engine, catalog::decode(&entry)?)?;
+        let (name, is_dropped) = (name.to_owned(), AtomicBool::new(false));
+        let inner = Arc::new(KeyspaceInner { name: name.clone(), index, store: shared.identity(), is_dropped });
+        open.insert(name, Arc::clone(&inner));
+        Ok(Some(inner))
     }
 
     fn create_keyspace(&self, name: &str) -> Result<Keyspace> {
         let shared = &self.shared;
         let key = catalog::key_of(name);
-        let tree = OnceLock::new();
-        shared.run(Durability::Synced, |group, seq| {
-            if let Some(entry) = shared.pages.get(CATALOG, &key)? {
-                let _ = tree.set(catalog::decode(&entry)?);
-                return Ok(());
+        loop {
+            shared.run(Durability::Synced, |group, seq| {
+                if shared.pages.get(CATALOG, &key)?.is_some() {
+                    return Ok(());
+                }
+                let next =
+                    shared.pages.get(CATALOG, catalog::NEXT)?.map_or(1, |entry| crate::bytes::get_u32(&entry, 0));
+                let too_many =
+                    || StoreError::Invalid("the store has had all keyspaces that can be numbered".to_owned());
+                let behind = next.checked_add(2).filter(|_| next > 0).ok_or_else(too_many)?;
+                let (created, behind) = match shared.geometry.engine {
+                    Engine::BTree => (group.create_tree(next)?, behind - 1),
+                    Engine::Hash => (group.create_table(next, next + 1)?, behind),
+                };
+                for (key, value) in [(catalog::NEXT, behind.to_le_bytes().to_vec()), (&key, catalog::encode(created))] {
+                    group.put(CATALOG, key, &value, &mut |old| shared.note_old(seq, CATALOG.number, key, old))?;
+                }
+                Ok(())
+            })?;
+            // It may be dropped again by somebody else.
+            if let Some(found) = self.find_keyspace(name)? {
+                return Ok(found);
             }
-            let next = shared.pages.get(CATALOG, catalog::NEXT)?.map_or(1, |entry| crate::bytes::get_u32(&entry, 0));
-            let too_many = || StoreError::Invalid("the store has had all keyspaces that can be numbered".to_owned());
-            let behind = next.checked_add(1).filter(|_| next > 0).ok_or_else(too_many)?;
-            let created = group.create_tree(next)?;
-            for (key, value) in [(catalog::NEXT, behind.to_le_bytes().to_vec()), (&key, catalog::encode(created))] {
-                group.put(CATALOG, key, &value, &mut |old| shared.note_old(seq, CATALOG, key, old))?;
-            }
-            let _ = tree.set(created);
-            Ok(())
-        })?;
-        match tree.get() {
-            Some(tree) => Ok(self.handle(name, *tree)),
-            None => Err(StoreError::Invalid("the keyspace was not created".to_owned())),
         }
     }
 
@@ -304,18 +330,22 @@ impl Store {
     /// # Errors
     /// As [`Store::commit`].
     pub fn drop_keyspace(&self, name: &str) -> Result<bool> {
-        let Some(keyspace) = self.find_keyspace(name)? else { return Ok(false) };
-        let (shared, tree) = (&self.shared, keyspace.inner.tree);
-        let key = catalog::key_of(name);
+        catalog::check_name(name)?;
+        let shared = &self.shared;
+        // Locked until the handle is gone: nobody else drops it too, or finds it when the name has a new keyspace.
+        let mut open = lock(&shared.keyspaces);
+        let Some(inner) = self.find_inner(&mut open, name)? else { return Ok(false) };
+        let (key, id) = (catalog::key_of(name), inner.index.id());
         shared.run(Durability::Synced, |group, seq| {
-            let note = |key: &[u8], old| shared.note_old(seq, CATALOG, key, old);
+            let note = |key: &[u8], old| shared.note_old(seq, CATALOG.number, key, old);
             group.remove(CATALOG, &key, &mut |old| note(&key, old))?;
-            let dropped = catalog::dropped_key_of(tree);
-            group.put(CATALOG, &dropped, &catalog::encode(tree), &mut |old| note(&dropped, old))
+            let dropped = catalog::dropped_key_of(id);
+            group.put(CATALOG, &dropped, &catalog::encode(id), &mut |old| note(&dropped, old))
         })?;
-        keyspace.inner.is_dropped.store(true, Ordering::Release);
-        lock(&shared.keyspaces).remove(name);
-        shared.finish_drop(tree)?;
+        inner.is_dropped.store(true, Ordering::Release);
+        open.remove(name);
+        drop(open);
+        shared.finish_drop(&inner.index)?;
         Ok(true)
     }
 
@@ -362,8 +392,17 @@ impl Store {
     /// # Errors
     /// When the medium fails.
     pub fn compact(&self) -> Result<()> {
-        for (_, tree) in catalog::list(&SnapshotInner::open(&self.shared))? {
-            self.shared.compact(tree)?;
+        for name in self.keyspaces()? {
+            let Some(keyspace) = self.find_keyspace(&name)? else { continue };
+            let done = match &keyspace.inner.index {
+                Index::Tree(tree) => self.shared.compact(&keyspace.inner, *tree),
+                Index::Table(table) => self.shared.compact_table(&keyspace.inner, table),
+            };
+            match done {
+                // It was dropped meanwhile.
+                Err(StoreError::NoKeyspace { .. }) => {}
+                done => done?,
+            }
         }
         self.checkpoint()
     }
@@ -394,8 +433,7 @@ impl Store {
 fn new_geometry(options: &StoreOptions) -> Result<Geometry> {
     let random = || std::hash::RandomState::new().build_hasher().finish();
     let identity = options.identity.unwrap_or_else(random);
-    let is_packed = options.log_form == LogForm::Packed;
-    Geometry::new(identity, options.page, options.segment, options.log, is_packed)
+    Geometry::new(identity, options)
 }
 
 /// Writes an empty store: superblocks, and a log whose blocks were written once. The file has its name when all of it
@@ -447,15 +485,17 @@ impl Shared {
         }
     }
 
-    pub(crate) fn get(&self, keyspace: &KeyspaceInner, key: &[u8]) -> Result<Option<Value>> {
+    pub(crate) fn get(&self, keyspace: &KeyspaceInner, sort_key: &[u8]) -> Result<Option<Value>> {
         keyspace.exists()?;
-        let newest = self.pages.get(keyspace.tree, key)?;
-        let replaced = self.versions.newest(keyspace.tree.number, key, || self.queue.visible());
+        let newest = keyspace.index.get(&self.pages, sort_key)?;
+        // What is being dropped loses its keys one by one.
+        keyspace.exists()?;
+        let replaced = self.versions.newest(keyspace.index.number(), sort_key, || self.queue.visible());
         Ok(replaced.unwrap_or(newest))
     }
 
-    fn note_old(&self, seq: u64, tree: TreeId, key: &[u8], old: Option<Value>) -> Result<()> {
-        self.versions.replace(seq, (tree.number, key.to_vec()), old);
+    fn note_old(&self, seq: u64, number: u32, sort_key: &[u8], old: Option<Value>) -> Result<()> {
+        self.versions.replace(seq, (number, sort_key.to_vec()), old);
         Ok(())
     }
 
@@ -574,13 +614,15 @@ impl Shared {
 
     /// Refuses what cannot be stored.
     fn check_batch(&self, batch: &Batch) -> Result<()> {
-        let max = key_max(self.geometry.page_bytes as usize);
-        for ((_, key), operation) in &batch.operations {
+        for ((_, sort_key), operation) in &batch.operations {
             self.owns(&operation.keyspace)?;
             operation.keyspace.exists()?;
-            if key.len() > max {
+            let index = &operation.keyspace.index;
+            let (length, max) =
+                (sort_key.len() - index.prefix_bytes(), index.key_max(self.geometry.page_bytes as usize));
+            if length > max {
                 let page = ByteSize(self.geometry.page_bytes);
-                return Err(StoreError::KeyTooLong { length: key.len(), page, max });
+                return Err(StoreError::KeyTooLong { length, page, max });
             }
         }
         Ok(())
@@ -588,8 +630,7 @@ impl Shared {
 
     pub(crate) fn commit(&self, batch: Batch, until: Durability, reads: Option<&ReadSet>) -> Result<()> {
         self.check_batch(&batch)?;
-        let keys = batch.operations.iter().map(|((_, key), operation)| (operation.keyspace.tree, key.as_slice()));
-        self.pages.prefetch(keys);
+        self.prefetch(&batch);
         let mut writer = self.lock_writer()?;
         if batch.operations.values().any(|operation| operation.value.is_some()) {
             self.restore_reserve(&mut writer)?;
@@ -603,27 +644,87 @@ impl Shared {
         }
         // A keyspace may have been dropped since the check; its root may belong to something else by now.
         self.check_batch(&batch)?;
-        let mut user_bytes = 0;
+        let (mut user_bytes, mut growing) = (0, Vec::new());
         let ticket = self.apply(&mut writer, until, |group, seq| {
-            for ((_, key), operation) in &batch.operations {
-                let tree = operation.keyspace.tree;
-                let note = &mut |old| self.note_old(seq, tree, key, old);
-                user_bytes += key.len() as u64;
-                match &operation.value {
-                    Some(value) => {
-                        user_bytes += value.len() as u64;
-                        group.put(tree, key, value, note)?;
-                    }
-                    None => _ = group.remove(tree, key, note)?,
+            let mut counted: Vec<(&Arc<Table>, Counted)> = Vec::new();
+            for ((number, sort_key), operation) in &batch.operations {
+                let index = &operation.keyspace.index;
+                let value = operation.value.as_deref();
+                user_bytes += (sort_key.len() - index.prefix_bytes() + value.map_or(0, <[u8]>::len)) as u64;
+                let note = &mut |old| self.note_old(seq, *number, sort_key, old);
+                let added = index.change(group, sort_key, value, note)?;
+                let Index::Table(table) = index else { continue };
+                match counted.last_mut() {
+                    Some((last, counted)) if last.id == table.id => *counted += added,
+                    _ => counted.push((table, added)),
+                }
+            }
+            for (table, added) in counted {
+                group.count(table, added)?;
+                if added.bytes > 0 {
+                    growing.push((Arc::clone(table), added.bytes.unsigned_abs()));
                 }
             }
             Ok(())
         })?;
+        for (table, added) in growing {
+            // The batch is committed whether its table grows or not; a later one tries again.
+            if self.grow(&mut writer, &table, added, until).is_err() {
+                table.stuck(table.counts(&self.pages).map_or(1, |counts| counts.bytes));
+            }
+        }
         drop(writer);
         self.wait(ticket, until)?;
         self.user_bytes.fetch_add(user_bytes, Ordering::Relaxed);
         self.commits.fetch_add(1, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Loads what a batch changes, several pages at once.
+    fn prefetch(&self, batch: &Batch) {
+        let operations: Vec<_> = batch.operations.iter().collect();
+        for own in operations.chunk_by(|a, b| a.0.0 == b.0.0) {
+            if let Some((_, operation)) = own.first() {
+                operation.keyspace.index.prefetch(&self.pages, own.iter().map(|((_, key), _)| key.as_slice()));
+            }
+        }
+    }
+
+    /// How many buckets a table must have to be filled as it should.
+    fn buckets_for(&self, bytes: u64) -> u64 {
+        let filled = self.geometry.page_bytes * u64::from(self.geometry.bucket_fill) / 100;
+        bytes.div_ceil(filled.max(1))
+    }
+
+    /// Splits as many buckets as the bytes that a commit has added make necessary, and as many again if the table has
+    /// fallen behind.
+    fn grow(&self, writer: &mut WriterState, table: &Arc<Table>, added: u64, until: Durability) -> Result<()> {
+        // Visible when they are in the log, so that they can be taken back with the commit; a buffered one cannot.
+        let level = until.min(Durability::Flushed);
+        let mut allowed = SPLITS_CATCH_UP * self.buckets_for(added);
+        loop {
+            let bytes = table.counts(&self.pages)?.bytes;
+            let (buckets, wanted) = (table.buckets(), self.buckets_for(bytes));
+            let together = wanted.saturating_sub(buckets).min(allowed).min(SPLITS_TOGETHER);
+            if together == 0 || table.is_stuck(bytes) || self.pages.cache.reserve.is_released() {
+                return Ok(());
+            }
+            self.make_space(writer)?;
+            self.apply(writer, level, |group, _| {
+                for _ in 0..together {
+                    group.split_bucket(table)?;
+                    let (used, most) = group.log_bytes();
+                    if used > most / SPLITS_LOG_SHARE {
+                        break;
+                    }
+                }
+                Ok(())
+            })?;
+            allowed = allowed.saturating_sub(table.buckets() - buckets);
+            if level == Durability::Flushed && self.log.waiting_bytes() > SPLITS_WAITING {
+                self.queue.write_out()?;
+            }
+        }
     }
 
     /// After the medium was full: what deletes have freed becomes space, and the reserve is written again before
@@ -728,7 +829,41 @@ impl Shared {
     // Keyspaces, compaction, check.
 
     /// Frees the pages of a dropped keyspace, a part at a time.
-    fn finish_drop(&self, tree: TreeId) -> Result<()> {
+    fn finish_drop(&self, index: &Index) -> Result<()> {
+        match index {
+            Index::Tree(tree) => self.finish_drop_of_tree(*tree),
+            Index::Table(table) => self.finish_drop_of_table(table),
+        }
+    }
+
+    fn finish_drop_of_table(&self, table: &Arc<Table>) -> Result<()> {
+        loop {
+            let mut is_gone = false;
+            self.run(Durability::Buffered, |group, seq| {
+                for _ in 0..BUCKETS_DROPPED_TOGETHER {
+                    let (used, most) = group.log_bytes();
+                    if used > most / SPLITS_LOG_SHARE || !group.drop_bucket(table)? {
+                        break;
+                    }
+                }
+                if table.buckets() == 0 && group.log_bytes().0 == 0 && group.drop_table(table)? {
+                    self.forget_dropped(group, seq, table.id)?;
+                    is_gone = true;
+                }
+                Ok(())
+            })?;
+            if is_gone {
+                return self.sync();
+            }
+        }
+    }
+
+    fn forget_dropped(&self, group: &mut Group<'_>, seq: u64, id: TreeId) -> Result<()> {
+        let key = catalog::dropped_key_of(id);
+        group.remove(CATALOG, &key, &mut |old| self.note_old(seq, CATALOG.number, &key, old)).map(drop)
+    }
+
+    fn finish_drop_of_tree(&self, tree: TreeId) -> Result<()> {
         loop {
             let keys = self.first_keys(tree)?;
             let mut is_gone = false;
@@ -739,8 +874,7 @@ impl Shared {
                 // Leaves without keys merge, until the root is the only one.
                 if keys.is_empty() && !group.compact_at(tree, b"")? {
                     group.drop_root(tree)?;
-                    let key = catalog::dropped_key_of(tree);
-                    group.remove(CATALOG, &key, &mut |old| self.note_old(seq, CATALOG, &key, old))?;
+                    self.forget_dropped(group, seq, tree)?;
                     is_gone = true;
                 }
                 Ok(())
@@ -763,12 +897,46 @@ impl Shared {
         }
     }
 
+    /// Merges buckets until the table is filled as it should be, and takes exceptions back into their buckets.
+    fn compact_table(&self, keyspace: &KeyspaceInner, table: &Arc<Table>) -> Result<()> {
+        let mut is_done = false;
+        while !is_done {
+            self.run(Durability::Buffered, |group, _| {
+                // Under the writer's lock: the keyspace is not being dropped.
+                keyspace.exists()?;
+                let wanted = self.buckets_for(table.counts(&self.pages)?.bytes).max(1);
+                for _ in 0..SPLITS_TOGETHER {
+                    let (used, most) = group.log_bytes();
+                    is_done = table.buckets() <= wanted || !group.merge_bucket(table)?;
+                    if is_done || used > most / SPLITS_LOG_SHARE {
+                        break;
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        table.stuck_at.store(0, Ordering::Relaxed);
+        let mut from = Vec::new();
+        loop {
+            let exceptions = table.exceptions_from(&self.pages, &from, SPLITS_TOGETHER as usize)?;
+            let Some(last) = exceptions.last() else { break };
+            from = [last.as_slice(), &[0]].concat();
+            self.run(Durability::Buffered, |group, _| {
+                keyspace.exists()?;
+                exceptions.iter().try_for_each(|sort_key| group.absorb(table, sort_key).map(drop))
+            })?;
+        }
+        self.compact(keyspace, table.side)
+    }
+
     /// Merges neighbours all along a tree, one commit a page.
-    fn compact(&self, tree: TreeId) -> Result<()> {
+    fn compact(&self, keyspace: &KeyspaceInner, tree: TreeId) -> Result<()> {
         let mut key = Vec::new();
         loop {
             let mut is_merged = false;
             self.run(Durability::Buffered, |group, _| {
+                // Under the writer's lock: the keyspace is not being dropped.
+                keyspace.exists()?;
                 is_merged = group.compact_at(tree, &key)?;
                 Ok(())
             })?;
@@ -799,7 +967,14 @@ impl Shared {
         match listed {
             Ok((found, dropped)) => {
                 keyspaces = found.len() as u64;
-                found.into_iter().map(|found| found.1).chain(dropped).for_each(|tree| checker.tree(tree));
+                let found = found.into_iter().map(|found| (found.1, true));
+                for (id, is_whole) in found.chain(dropped.into_iter().map(|id| (id, false))) {
+                    match Index::open(&self.pages, self.geometry.engine, id) {
+                        Ok(Index::Tree(tree)) => checker.tree(tree),
+                        Ok(Index::Table(table)) => checker.table(&table, is_whole),
+                        Err(error) => checker.findings.add(error.to_string()),
+                    }
+                }
                 checker.maps(writer.pages.maps);
             }
             Err(error) => checker.findings.add(error.to_string()),
@@ -807,6 +982,11 @@ impl Shared {
         let findings = checker.findings;
         let (keys, pages) = (findings.keys - keys_before, findings.pages);
         Ok(Check { keyspaces, keys, pages, damage: findings.damage, unlisted: findings.unlisted })
+    }
+
+    fn index_memory(&self) -> u64 {
+        let tables: u64 = lock(&self.keyspaces).values().map(|keyspace| keyspace.index.memory()).sum();
+        self.pages.cache.known_bytes() + tables
     }
 
     fn stats(&self) -> Stats {
@@ -826,6 +1006,7 @@ impl Shared {
             page_bytes: ByteSize(self.geometry.page_bytes),
             cached_pages: cached as u64,
             dirty_pages: dirty as u64,
+            index_memory: ByteSize(self.index_memory()),
             log_used: ByteSize(self.log.used_blocks() * BLOCK),
             snapshot_bytes: self.versions.bytes(),
             device: self.disk.counters(),

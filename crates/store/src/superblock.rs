@@ -9,10 +9,13 @@ use flashwise_block::{ByteSize, IoBuffer};
 use crate::bytes::{checksum, get_u32, get_u64, put};
 use crate::error::{Result, StoreError};
 use crate::medium::{BLOCK, Cause, Disk};
+use crate::options::{Engine, LogForm, StoreOptions};
 
 const MAGIC: &[u8; 8] = b"flwstore";
 /// The only version so far.
 pub(crate) const VERSION: u32 = 1;
+/// Where the fill of buckets is.
+const FILL_AT: usize = 112;
 /// Where the checksum is; it covers the bytes before.
 const CHECKSUM_AT: usize = 4088;
 /// The checksum of a superblock, which names the store's identity, is seeded with a constant.
@@ -41,14 +44,19 @@ pub(crate) const SEGMENTS_MAX: u64 = 512;
 pub(crate) const RING_PAGES_MIN: u64 = 32;
 pub(crate) const RING_BLOCKS_MAX: u64 = 1 << 24;
 
-/// Which engine a store has.
-pub(crate) const ENGINE_B_TREE: u32 = 1;
+/// Numbers of the engines.
+const ENGINE_B_TREE: u32 = 1;
+const ENGINE_HASH: u32 = 2;
+
+/// Bounds of the buckets' fill in percent.
+const FILL_MIN: u32 = 5;
+const FILL_MAX: u32 = 90;
 
 /// What never changes in the life of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
     /// Which engine the pages belong to.
-    pub engine: u32,
+    pub engine: Engine,
     /// Random identity; the seed of all checksums.
     pub seed: u64,
     pub page_bytes: u64,
@@ -58,18 +66,28 @@ pub(crate) struct Geometry {
     pub is_packed: bool,
     /// Where the pages start.
     pub area_start: u64,
+    /// How many percent of a table's buckets are used; zero for trees.
+    pub bucket_fill: u32,
 }
 
 impl Geometry {
     /// The geometry of a new store.
-    pub(crate) fn new(seed: u64, page: ByteSize, segment: ByteSize, log: ByteSize, is_packed: bool) -> Result<Self> {
+    pub(crate) fn new(seed: u64, options: &StoreOptions) -> Result<Self> {
+        let StoreOptions { engine, page, segment, log, log_form, bucket_fill, .. } = *options;
         let ring_blocks = (log.0 / BLOCK).min(RING_BLOCKS_MAX + 1);
         let alignment = if log.0 < AREA_ALIGNMENT { BLOCK } else { AREA_ALIGNMENT };
         let area_start = (RING_AT + ring_blocks.saturating_mul(BLOCK) + reserve_bytes(page.0.min(PAGE_MAX)))
             .next_multiple_of(alignment);
-        let (page_bytes, segment_bytes) = (page.0, segment.0);
-        let engine = ENGINE_B_TREE;
-        let geometry = Self { engine, seed, page_bytes, segment_bytes, ring_blocks, is_packed, area_start };
+        let geometry = Self {
+            engine,
+            seed,
+            page_bytes: page.0,
+            segment_bytes: segment.0,
+            ring_blocks,
+            is_packed: log_form == LogForm::Packed,
+            area_start,
+            bucket_fill: if engine == Engine::Hash { bucket_fill } else { 0 },
+        };
         geometry.check().map_err(StoreError::Invalid)?;
         Ok(geometry)
     }
@@ -93,6 +111,14 @@ impl Geometry {
         if !(least..=RING_BLOCKS_MAX).contains(&ring_blocks) {
             let (log, least) = (ByteSize(ring_blocks.saturating_mul(BLOCK)), ByteSize(least * BLOCK));
             return Err(format!("a log of {log}: choose {least} to 64 GiB"));
+        }
+        match self.engine {
+            Engine::Hash if !(FILL_MIN..=FILL_MAX).contains(&self.bucket_fill) => {
+                let fill = self.bucket_fill;
+                return Err(format!("buckets filled by {fill} percent: choose {FILL_MIN} to {FILL_MAX}"));
+            }
+            Engine::BTree if self.bucket_fill != 0 => return Err("buckets in a store of trees".to_owned()),
+            _ => {}
         }
         let behind_ring = RING_AT + ring_blocks * BLOCK + reserve_bytes(page_bytes);
         if area_start < behind_ring || !area_start.is_multiple_of(BLOCK) || area_start > behind_ring + AREA_ALIGNMENT {
@@ -132,7 +158,7 @@ pub(crate) struct Superblock {
     pub durable: u64,
     /// The last sequence number when this was written.
     pub last_seq: u64,
-    /// For the engine: the B⁻-tree's number of map pages.
+    /// The number of map pages.
     pub engine_word: u64,
 }
 
@@ -147,7 +173,11 @@ impl Superblock {
         let g = &self.geometry;
         put(&mut block, 0, MAGIC);
         put(&mut block, 8, &VERSION.to_le_bytes());
-        put(&mut block, 12, &g.engine.to_le_bytes());
+        let engine = match g.engine {
+            Engine::BTree => ENGINE_B_TREE,
+            Engine::Hash => ENGINE_HASH,
+        };
+        put(&mut block, 12, &engine.to_le_bytes());
         put(&mut block, 16, &g.seed.to_le_bytes());
         put(&mut block, 24, &(g.page_bytes as u32).to_le_bytes());
         put(&mut block, 28, &(g.segment_bytes as u32).to_le_bytes());
@@ -158,6 +188,7 @@ impl Superblock {
         for (n, count) in counts.into_iter().chain([self.engine_word]).enumerate() {
             put(&mut block, 56 + 8 * n, &count.to_le_bytes());
         }
+        put(&mut block, FILL_AT, &g.bucket_fill.to_le_bytes());
         let sum = checksum(SEED, &block[..CHECKSUM_AT]);
         put(&mut block, CHECKSUM_AT, &sum.to_le_bytes());
         block
@@ -176,11 +207,15 @@ impl Superblock {
                  that wrote it, or a newer one"
             ));
         }
-        if engine != ENGINE_B_TREE {
-            return not_ours(format!(
-                "a store of engine {engine}, which this flashwise does not have; use a newer one"
-            ));
-        }
+        let engine = match engine {
+            ENGINE_B_TREE => Engine::BTree,
+            ENGINE_HASH => Engine::Hash,
+            _ => {
+                return not_ours(format!(
+                    "a store of engine {engine}, which this flashwise does not have; use a newer one"
+                ));
+            }
+        };
         let geometry = Geometry {
             engine,
             seed: get_u64(block, 16),
@@ -189,6 +224,7 @@ impl Superblock {
             ring_blocks: get_u64(block, 32),
             area_start: get_u64(block, 40),
             is_packed: get_u64(block, 48) != 0,
+            bucket_fill: get_u32(block, FILL_AT),
         };
         let count = |n: usize| get_u64(block, 56 + 8 * n);
         let superblock = Self {
@@ -260,7 +296,7 @@ mod tests {
     use super::*;
 
     fn geometry() -> Geometry {
-        Geometry::new(7, ByteSize::kib(8), ByteSize(64), ByteSize::mib(64), false).unwrap()
+        Geometry::new(7, &StoreOptions::default()).unwrap()
     }
 
     #[test]
@@ -276,8 +312,20 @@ mod tests {
     }
 
     #[test]
+    fn a_store_knows_its_engine() {
+        let hash = Superblock::new(Geometry::new(7, &StoreOptions::hash()).unwrap());
+        assert_eq!(Superblock::decode(&hash.encode(), "").unwrap(), Some(hash));
+        assert_eq!((hash.geometry.engine, hash.geometry.bucket_fill), (Engine::Hash, 20));
+        let options = StoreOptions { bucket_fill: 95, ..StoreOptions::hash() };
+        assert!(matches!(Geometry::new(7, &options), Err(StoreError::Invalid(_))));
+    }
+
+    #[test]
     fn a_geometry_out_of_bounds_is_refused_in_words() {
-        let make = |page, segment, log| Geometry::new(1, ByteSize(page), ByteSize(segment), ByteSize(log), false);
+        let make = |page, segment, log| {
+            let (page, segment, log) = (ByteSize(page), ByteSize(segment), ByteSize(log));
+            Geometry::new(1, &StoreOptions { page, segment, log, ..StoreOptions::default() })
+        };
         assert!(make(8192, 64, 1 << 20).is_ok() && make(4096, 512, 131_072).is_ok());
         for (page, segment, log) in [(5000, 64, 1 << 20), (65_536, 128, 4 << 20), (8192, 32, 1 << 20), (8192, 64, 4096)]
         {

@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 use crate::batch::Batch;
 use crate::error::Result;
-use crate::keyspace::Keyspace;
+use crate::keyspace::{Keyspace, KeyspaceInner};
 use crate::options::Durability;
-use crate::scan::{Scan, Span};
+use crate::scan::{SortedScan, Span};
 use crate::snapshot::{Snapshot, SnapshotInner};
 use crate::store::Shared;
 use crate::value::Value;
@@ -87,13 +87,15 @@ impl Transaction {
     /// # Errors
     /// As [`Snapshot::get`].
     pub fn get(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        let key = key.as_ref();
-        let tree = keyspace.inner.tree.number;
-        if let Some(own) = self.changes.operations.get(&(tree, key.to_vec())) {
+        let key = keyspace.inner.sort_key(key.as_ref()).into_owned();
+        let number = keyspace.inner.index.number();
+        self.reads.spans.push((number, Span::of::<&[u8]>(&(&key[..]..=&key[..]))));
+        let full = (number, key);
+        if let Some(own) = self.changes.operations.get(&full) {
+            self.reads.spans.pop();
             return Ok(own.value.as_deref().map(Value::copy_of));
         }
-        self.reads.spans.push((tree, Span::of::<&[u8]>(&(key..=key))));
-        self.snapshot.get(keyspace, key)
+        self.snapshot.0.get(&keyspace.inner, &full.1)
     }
 
     /// Keys and values of a range, with this transaction's own changes.
@@ -105,6 +107,7 @@ impl Transaction {
         keyspace: &Keyspace,
         range: impl RangeBounds<K>,
     ) -> Result<TransactionScan<'_>> {
+        keyspace.inner.ordered()?;
         self.scan(keyspace, Span::of(&range))
     }
 
@@ -113,15 +116,24 @@ impl Transaction {
     /// # Errors
     /// As [`Snapshot::range`].
     pub fn prefix(&mut self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Result<TransactionScan<'_>> {
+        keyspace.inner.ordered()?;
         self.scan(keyspace, Span::of_prefix(prefix.as_ref()))
     }
 
+    /// The same for all keys; in no order in a store with the hash.
+    ///
+    /// # Errors
+    /// As [`Snapshot::entries`].
+    pub fn entries(&mut self, keyspace: &Keyspace) -> Result<TransactionScan<'_>> {
+        self.scan(keyspace, Span::of_prefix(b""))
+    }
+
     fn scan(&mut self, keyspace: &Keyspace, span: Span) -> Result<TransactionScan<'_>> {
-        let tree = keyspace.inner.tree.number;
-        let stored = self.snapshot.scan(keyspace, span.clone())?.peekable();
-        let own = own_changes(&self.changes, tree, &span).peekable();
-        self.reads.spans.push((tree, span));
-        Ok(TransactionScan { stored, own })
+        let number = keyspace.inner.index.number();
+        let stored = self.snapshot.sorted(keyspace, span.clone())?.peekable();
+        let own = own_changes(&self.changes, number, &span).peekable();
+        self.reads.spans.push((number, span));
+        Ok(TransactionScan { keyspace: Arc::clone(&keyspace.inner), stored, own })
     }
 
     /// Puts a value; others see it after the commit.
@@ -164,9 +176,10 @@ fn own_changes<'a>(changes: &'a Batch, tree: u32, span: &Span) -> Box<dyn Iterat
 
 type BTreeRange<'a> = std::collections::btree_map::Range<'a, (u32, Vec<u8>), crate::batch::Operation>;
 
-/// A range in a transaction, in ascending order.
+/// A range in a transaction, in ascending order; all entries, in no order with the hash.
 pub struct TransactionScan<'a> {
-    stored: Peekable<Scan>,
+    keyspace: Arc<KeyspaceInner>,
+    stored: Peekable<SortedScan>,
     own: Peekable<Box<dyn Iterator<Item = Own<'a>> + 'a>>,
 }
 
@@ -187,12 +200,14 @@ impl Iterator for TransactionScan<'_> {
                     *own < stored.as_slice()
                 }
             };
-            if !is_own {
-                return self.stored.next();
-            }
-            if let Some((key, Some(value))) = self.own.next() {
-                return Some(Ok((key.to_vec(), Value::copy_of(value))));
-            }
+            let entry = match is_own {
+                false => self.stored.next()?,
+                true => match self.own.next() {
+                    Some((key, Some(value))) => Ok((key.to_vec(), Value::copy_of(value))),
+                    _ => continue,
+                },
+            };
+            return Some(entry.map(|(key, value)| (self.keyspace.index.key(key), value)));
         }
     }
 }

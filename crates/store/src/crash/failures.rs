@@ -3,11 +3,11 @@
 use flashwise_block::ByteSize;
 
 use super::drive::{Bytes, Drive, Event, Random, Record, SharedControl, locked};
-use super::history::{CAPACITY, Content, History, content, create, open, options};
+use super::history::{CAPACITY, Content, ENGINES, History, content, create, open, options};
 use crate::bytes::{checksum, get_u64, put};
 use crate::pages::PageLayout;
 use crate::superblock::{Geometry, Superblock};
-use crate::{Batch, Durability, Result, Store, StoreError, StoreOptions};
+use crate::{Batch, Durability, Engine, Result, Store, StoreError, StoreOptions};
 
 /// Commits one after the other, whatever fails. A commit that fails is not there; after a poisoning the history ends.
 fn go_on(history: &mut History, store: &Store, control: &SharedControl, count: usize) {
@@ -32,13 +32,13 @@ fn go_on(history: &mut History, store: &Store, control: &SharedControl, count: u
 }
 
 /// One history in which one request fails, or all from it on; returns whether it came that far.
-fn one_fails(seed: u64, fail_at: u64, fails_on: bool) -> bool {
+fn one_fails(engine: Engine, seed: u64, fail_at: u64, fails_on: bool) -> bool {
     let mut random = Random(seed);
-    let options = options(&mut random);
+    let options = options(&mut random, engine);
     let (store, control) = create(&options);
     let mut history = History::new(random.next(), Content::new());
     let store = store.unwrap();
-    let words = format!("seed {seed}, request {fail_at} fails, on: {fails_on}");
+    let words = format!("{engine}, seed {seed}, request {fail_at} fails, on: {fails_on}");
     {
         let mut control = locked(&control);
         (control.requests, control.fail_at, control.fails_on) = (0, Some(fail_at), fails_on);
@@ -69,10 +69,11 @@ fn one_fails(seed: u64, fail_at: u64, fails_on: bool) -> bool {
 
 #[test]
 fn whichever_request_fails_nothing_is_lost_and_the_store_goes_on_or_says_that_it_cannot() {
-    for (seed, fails_on) in [(1, false), (2, true), (3, false), (5, true)] {
+    let runs = [(1, false), (2, true), (3, false), (5, true)];
+    for (engine, (seed, fails_on)) in ENGINES.into_iter().flat_map(|engine| runs.map(|run| (engine, run))) {
         let mut random = Random(seed);
         let mut fail_at = 1;
-        while one_fails(seed, fail_at, fails_on) {
+        while one_fails(engine, seed, fail_at, fails_on) {
             fail_at += 1 + random.below(3);
         }
         assert!(fail_at > 100, "the history is too short: {fail_at} requests");
@@ -97,7 +98,12 @@ fn a_failed_flush_poisons_the_store_and_reads_go_on() {
 
 #[test]
 fn a_full_device_is_an_error_loses_nothing_and_works_again_after_deletes() {
+    ENGINES.into_iter().for_each(full_device);
+}
+
+fn full_device(engine: Engine) {
     let options = StoreOptions {
+        engine,
         page: ByteSize::kib(4),
         log: ByteSize::kib(256),
         cache: ByteSize::kib(128),
@@ -119,7 +125,7 @@ fn a_full_device_is_an_error_loses_nothing_and_works_again_after_deletes() {
     assert!(stored > 300, "{stored}");
     assert!(store.check().unwrap().is_sound());
     let is_there = |n: u32| keyspace.get(key(n)).unwrap().is_some_and(|value| value == vec![n as u8; 400]);
-    assert!((0..stored).all(is_there) && keyspace.iter().unwrap().count() == stored as usize);
+    assert!((0..stored).all(is_there) && keyspace.entries().unwrap().count() == stored as usize);
     // Present keys can be replaced; deleted ones make space.
     keyspace.put(key(0), vec![9; 400]).unwrap();
     (0..stored / 2).for_each(|n| keyspace.delete(key(n)).unwrap());
@@ -133,7 +139,12 @@ fn a_full_device_is_an_error_loses_nothing_and_works_again_after_deletes() {
 
 #[test]
 fn a_drive_without_physical_space_is_an_error_loses_nothing_and_works_again_after_deletes() {
+    ENGINES.into_iter().for_each(full_drive);
+}
+
+fn full_drive(engine: Engine) {
     let options = StoreOptions {
+        engine,
         page: ByteSize::kib(4),
         log: ByteSize::kib(128),
         cache: ByteSize::kib(64),
@@ -167,7 +178,7 @@ fn a_drive_without_physical_space_is_an_error_loses_nothing_and_works_again_afte
         }
     }
     assert!(deleted > stored / 2, "{deleted} of {stored}");
-    let kept = keyspace.iter().unwrap().count();
+    let kept = keyspace.entries().unwrap().count();
     assert_eq!(kept, 1 + (stored - deleted) as usize);
     (0..20).for_each(|n| keyspace.put(key(n), vec![n as u8; 400]).unwrap());
     assert!((0..20).all(is_there));
@@ -175,9 +186,9 @@ fn a_drive_without_physical_space_is_an_error_loses_nothing_and_works_again_afte
 }
 
 /// A store that was closed, with its content.
-fn closed(seed: u64) -> (StoreOptions, Bytes, Content) {
+fn closed(engine: Engine, seed: u64) -> (StoreOptions, Bytes, Content) {
     let mut random = Random(seed);
-    let options = options(&mut random);
+    let options = options(&mut random, engine);
     let (store, control) = create(&options);
     let store = store.unwrap();
     let mut history = History::new(random.next(), Content::new());
@@ -199,9 +210,13 @@ fn use_store(bytes: Bytes, options: &StoreOptions) -> Result<(Content, crate::Ch
 
 #[test]
 fn a_flipped_bit_is_found_and_named_or_does_not_matter() {
+    ENGINES.into_iter().for_each(flip_bits);
+}
+
+fn flip_bits(engine: Engine) {
     let (mut named, mut harmless) = (0, 0);
     for seed in 1..=4 {
-        let (options, bytes, content) = closed(seed);
+        let (options, bytes, content) = closed(engine, seed);
         let mut random = Random(seed);
         for block in bytes.stored() {
             for _ in 0..2 {
@@ -233,9 +248,9 @@ fn a_flipped_bit_is_found_and_named_or_does_not_matter() {
 
 #[test]
 fn a_flipped_bit_in_the_log_never_hides_a_durable_commit_but_the_last() {
-    for seed in 1..=6 {
+    for (engine, seed) in ENGINES.into_iter().flat_map(|engine| (1..=6).map(move |seed| (engine, seed))) {
         let mut random = Random(seed);
-        let options = StoreOptions { buffer: ByteSize(0), ..options(&mut random) };
+        let options = StoreOptions { buffer: ByteSize(0), ..options(&mut random, engine) };
         let (store, control) = create(&options);
         let store = store.unwrap();
         let keyspace = store.keyspace("a").unwrap();
@@ -303,8 +318,8 @@ fn bear(bytes: Bytes, options: &StoreOptions) {
     for name in store.keyspaces().unwrap_or_default() {
         let Ok(Some(keyspace)) = store.find_keyspace(&name) else { continue };
         // What is read need not make sense; forwards and backwards need not agree.
-        keyspace.iter().into_iter().for_each(|scan| scan.for_each(drop));
-        keyspace.iter().into_iter().for_each(|scan| scan.rev().for_each(drop));
+        keyspace.entries().into_iter().for_each(|scan| scan.for_each(drop));
+        keyspace.entries().into_iter().for_each(|scan| scan.rev().for_each(drop));
     }
     let _ = store.check();
     let mut history = History::new(1, Content::new());
@@ -317,8 +332,8 @@ fn bear(bytes: Bytes, options: &StoreOptions) {
 }
 
 fn fuzz(seeds: std::ops::Range<u64>, rounds: u64) {
-    for seed in seeds {
-        let (options, bytes, _) = closed(seed);
+    for (engine, seed) in ENGINES.into_iter().flat_map(|engine| seeds.clone().map(move |seed| (engine, seed))) {
+        let (options, bytes, _) = closed(engine, seed);
         let mut block = vec![0; 4096];
         bytes.read(0, &mut block);
         let (drive, _) = Drive::new(CAPACITY, bytes.clone());

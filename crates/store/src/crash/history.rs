@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use flashwise_block::ByteSize;
 
 use super::drive::{Bytes, Drive, Random, SharedControl, locked};
-use crate::{Batch, Durability, LogForm, Result, Store, StoreError, StoreOptions};
+use crate::{Batch, Durability, Engine, LogForm, Result, Store, StoreError, StoreOptions};
 
 pub(crate) const CAPACITY: ByteSize = ByteSize::mib(64);
 
@@ -22,9 +22,18 @@ pub(crate) struct Change {
 
 pub(crate) const KEYSPACES: [&str; 2] = ["a", "b"];
 
+pub(crate) const ENGINES: [Engine; 2] = [Engine::BTree, Engine::Hash];
+
 /// Options under which pages split, merge and are written, and the log comes around, within few commits.
-pub(crate) fn options(random: &mut Random) -> StoreOptions {
+pub(crate) fn options(random: &mut Random, engine: Engine) -> StoreOptions {
+    // Full buckets have exceptions; empty ones are many.
+    let bucket_fill = match engine {
+        Engine::BTree => 0,
+        Engine::Hash => [10, 20, 60, 90][random.below(4) as usize],
+    };
     StoreOptions {
+        engine,
+        bucket_fill,
         page: ByteSize::kib(4),
         segment: ByteSize([64, 128, 256][random.below(3) as usize]),
         log: ByteSize::kib([128, 160, 256][random.below(3) as usize]),
@@ -213,10 +222,10 @@ pub(crate) fn content(store: &Store) -> Result<Content> {
     for name in store.keyspaces()? {
         let keyspace = store.keyspace(&name)?;
         let mut backwards = Vec::new();
-        for entry in keyspace.iter()?.rev() {
+        for entry in keyspace.entries()?.rev() {
             backwards.push(entry?);
         }
-        for entry in keyspace.iter()? {
+        for entry in keyspace.entries()? {
             let (key, value) = entry?;
             assert_eq!(backwards.pop().as_ref(), Some(&(key.clone(), value.clone())), "backwards");
             content.insert((name.clone(), key), value.to_vec());

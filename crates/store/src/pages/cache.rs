@@ -449,6 +449,11 @@ impl Cache {
         self.load_together(&reads);
     }
 
+    /// Memory for what is known of pages.
+    pub(crate) fn known_bytes(&self) -> u64 {
+        lock(&self.known).table.capacity() as u64
+    }
+
     fn known(&self, page: PageId) -> u8 {
         lock(&self.known).table.get(page as usize).copied().unwrap_or(0)
     }

@@ -1,6 +1,6 @@
-//! A batch that is being applied: every change of a page is a log record and the same change in memory, and can be taken
-//! back. What a batch does to a tree or a table is with them; here is what both do: change, allocate and free pages,
-//! write and free long values.
+//! A batch that is being applied: every change of a page is a log record and the same change in memory, and can be
+//! taken back. What a batch does to a tree or a table is with them; here is what both do: change, allocate and free
+//! pages, write and free long values.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,6 +17,9 @@ use super::record::{Change, Record};
 use super::undo::{GroupUndo, Step};
 use crate::error::{Result, StoreError};
 
+/// Pages of the longest run: less than the smallest map page has bits.
+pub(crate) const RUN_MAX: u64 = 1 << 13;
+
 /// What the writer knows of the pages in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Writer {
@@ -24,6 +27,8 @@ pub(crate) struct Writer {
     pub maps: u64,
     /// No page below this one is free.
     pub hint: PageId,
+    /// No map page below this one has a run of `RUN_MAX` free pages.
+    pub run_hint: u64,
     /// Pages in use.
     pub pages: u64,
 }
@@ -45,6 +50,11 @@ impl<'a> Group<'a> {
         let undo = GroupUndo { seq, steps: Vec::new(), pages: writer.pages, maps: writer.maps };
         let records_max = pages.cache.log.group_max() - crate::log::GROUP_HEADER as u64;
         Self { pages, writer, seq, records: Vec::new(), records_max, undo, is_finished: false }
+    }
+
+    /// Bytes of its records, and how many they may be.
+    pub(crate) fn log_bytes(&self) -> (u64, u64) {
+        (self.records.len() as u64, self.records_max)
     }
 
     /// The records for the log, and how the group is taken back.
@@ -138,9 +148,7 @@ impl<'a> Group<'a> {
                 self.change(&frame, Change::Bit { bit: bit as u64, value: true })?;
                 self.writer.hint = id + 1;
                 self.writer.pages += 1;
-                self.undo.steps.push(Step::Allocated(id));
-                lock(&self.pages.cache.write_back).not_freed(id);
-                self.pages.cache.note_free(id, false);
+                self.reclaim(id);
                 return Ok(id);
             }
             map += 1;
@@ -164,18 +172,71 @@ impl<'a> Group<'a> {
         }
     }
 
+    /// A page whose bit is set is about to be created.
+    pub(crate) fn reclaim(&mut self, id: PageId) {
+        self.undo.steps.push(Step::Allocated(id));
+        lock(&self.pages.cache.write_back).not_freed(id);
+        self.pages.cache.note_free(id, false);
+    }
+
+    /// Nothing is in a page any more; its bit stays set.
+    pub(crate) fn release(&mut self, frame: &Arc<Frame>) -> Result<()> {
+        let id = frame.id;
+        self.change(frame, Change::Free)?;
+        frame.write(|page| page.dirty = false)?;
+        self.pages.cache.note_free(id, true);
+        lock(&self.pages.cache.write_back).freed(id, self.seq);
+        self.undo.steps.push(Step::Freed(id));
+        Ok(())
+    }
+
     /// Frees a page.
     pub(crate) fn free(&mut self, frame: &Arc<Frame>) -> Result<()> {
         let (id, bits) = (frame.id, map_bits(self.page_bytes()));
-        self.change(frame, Change::Free)?;
-        frame.write(|page| page.dirty = false)?;
+        self.release(frame)?;
         let map = self.pages.cache.get(id / bits * bits)?;
         self.change(&map, Change::Bit { bit: id % bits, value: false })?;
         self.writer.hint = self.writer.hint.min(id);
         self.writer.pages = self.writer.pages.saturating_sub(1);
-        self.pages.cache.note_free(id, true);
-        lock(&self.pages.cache.write_back).freed(id, self.seq);
-        self.undo.steps.push(Step::Freed(id));
+        Ok(())
+    }
+
+    /// Neighbouring pages that were free, up to `RUN_MAX` of them; their bits are set.
+    pub(crate) fn allocate_run(&mut self, count: u64) -> Result<PageId> {
+        let bits = map_bits(self.page_bytes());
+        let mut map = if count == RUN_MAX { self.writer.run_hint } else { 0 };
+        loop {
+            if map >= self.writer.maps {
+                self.add_map()?;
+            }
+            let frame = self.pages.cache.get(map * bits)?;
+            let found = frame.read(|page| match page.view().kind() {
+                Kind::Map => Ok(page.view().clear_run(count as usize)),
+                _ => Err("it is not the map that it should be"),
+            })?;
+            let found = found.map_err(|what| self.damaged(map * bits, what))?;
+            if let Some(from) = found {
+                let (from, first) = (from as u64, map * bits + from as u64);
+                self.reach(first + count - 1)?;
+                self.change(&frame, Change::Run { from, count, value: true })?;
+                self.writer.pages += count;
+                if count == RUN_MAX {
+                    self.writer.run_hint = map;
+                }
+                return Ok(first);
+            }
+            map += 1;
+        }
+    }
+
+    /// Clears the bits of a run, whose pages were released or never used.
+    pub(crate) fn free_run(&mut self, first: PageId, count: u64) -> Result<()> {
+        let bits = map_bits(self.page_bytes());
+        let map = self.pages.cache.get(first / bits * bits)?;
+        self.change(&map, Change::Run { from: first % bits, count, value: false })?;
+        self.writer.hint = self.writer.hint.min(first);
+        self.writer.run_hint = self.writer.run_hint.min(first / bits);
+        self.writer.pages = self.writer.pages.saturating_sub(count);
         Ok(())
     }
 
@@ -216,6 +277,6 @@ impl Drop for Group<'_> {
 
 /// Takes a group back. The writer's lock is held, and newer groups were taken back before.
 pub(crate) fn take_back(pages: &Pages, writer: &mut Writer, undo: GroupUndo) {
-    (writer.pages, writer.maps, writer.hint) = (undo.pages, undo.maps, 0);
+    *writer = Writer { pages: undo.pages, maps: undo.maps, hint: 0, run_hint: 0 };
     pages.restructure(|| undo.take_back(&pages.cache));
 }

@@ -264,7 +264,13 @@ mod tests {
     use crate::pages::page::{Builder, Kind, PageMut, Shape, Stored};
 
     fn layout() -> PageLayout {
-        PageLayout::new(&Geometry::new(9, ByteSize(4096), ByteSize(64), ByteSize::mib(1), false).unwrap())
+        PageLayout::new(
+            &Geometry::new(
+                9,
+                &crate::StoreOptions { page: ByteSize(4096), log: ByteSize::mib(1), ..crate::StoreOptions::default() },
+            )
+            .unwrap(),
+        )
     }
 
     fn page() -> Vec<u8> {

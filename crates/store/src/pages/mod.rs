@@ -11,7 +11,7 @@
 //! | `group.rs` | a batch that is being applied: change, allocate, free; long values |
 //! | `overflow.rs` | values in chains of pages |
 //! | `record.rs` | log records |
-//! | `page.rs`, `image.rs` | a page in memory, and on the medium |
+//! | `page.rs`, `table.rs`, `image.rs` | a page in memory (of trees, of tables), and on the medium |
 //! | `frame.rs`, `cache.rs`, `ledger.rs`, `write_back.rs` | frames, loading and redo, what the log is needed for, writing |
 //! | `undo.rs` | a batch that failed is taken back |
 
@@ -23,6 +23,7 @@ mod ledger;
 mod overflow;
 pub(crate) mod page;
 pub(crate) mod record;
+pub(crate) mod table;
 mod undo;
 mod write_back;
 
@@ -35,7 +36,7 @@ pub(crate) use self::image::{PageId, PageLayout};
 pub(crate) use self::overflow::Reference;
 pub(crate) use self::page::key_max;
 use self::page::{Stored, map_bits};
-pub(crate) use self::undo::GroupUndo;
+pub(crate) use self::undo::{GroupUndo, Step};
 use crate::error::Result;
 use crate::value::Value;
 

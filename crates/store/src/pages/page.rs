@@ -21,6 +21,7 @@
 
 use std::ops::Range;
 
+use super::table::{BucketRef, TABLE_END};
 use crate::bytes::{get_u16, get_u32, get_u64};
 
 /// Bytes of the image in front of and behind what a page holds.
@@ -44,7 +45,7 @@ const RECORD_HEADER: usize = 4;
 /// No upper limit.
 const INFINITE: u16 = u16::MAX;
 /// The value is an overflow reference.
-const OVERFLOW: u16 = 1 << 15;
+pub(crate) const OVERFLOW: u16 = 1 << 15;
 
 /// What a page is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,8 @@ pub(crate) enum Kind {
     Inner = 2,
     Overflow = 3,
     Map = 4,
+    Bucket = 5,
+    Table = 6,
 }
 
 impl Kind {
@@ -65,6 +68,8 @@ impl Kind {
             2 => Self::Inner,
             3 => Self::Overflow,
             4 => Self::Map,
+            5 => Self::Bucket,
+            6 => Self::Table,
             _ => return None,
         })
     }
@@ -292,7 +297,8 @@ impl<'a> PageRef<'a> {
     pub(crate) fn check(self) -> Result<(), &'static str> {
         let Some(kind) = Kind::of(self.0[KIND]) else { return Err("its kind is unknown") };
         match kind {
-            Kind::Free | Kind::Map => return Ok(()),
+            Kind::Free | Kind::Map | Kind::Table => return Ok(()),
+            Kind::Bucket => return BucketRef(self.0).check(),
             Kind::Overflow => {
                 let fits = get_u32(self.0, OVERFLOW_LENGTH) as usize <= overflow_space(self.0.len());
                 return if fits { Ok(()) } else { Err("its length is impossible") };
@@ -359,6 +365,8 @@ impl<'a> PageRef<'a> {
                 (&self.0[HEAD..OVERFLOW_DATA + length], &[])
             }
             Kind::Map => (&self.0[HEAD..self.end()], &[]),
+            Kind::Bucket => (BucketRef(self.0).content(), &[]),
+            Kind::Table => (&self.0[HEAD..TABLE_END], &[]),
         }
     }
 }
@@ -638,6 +646,26 @@ impl PageMut<'_> {
     }
 }
 
+impl PageMut<'_> {
+    /// Sets or clears neighbouring bits of a map page; `false` where it has no such bits.
+    pub(crate) fn set_run(&mut self, from: usize, count: usize, value: bool) -> bool {
+        let Some(end) = from.checked_add(count).filter(|&end| end <= map_bits(self.bytes.len()) as usize) else {
+            return false;
+        };
+        if count == 0 {
+            return true;
+        }
+        let first = BODY + from / 8;
+        let mut bytes = self.bytes[first..BODY + end.div_ceil(8)].to_vec();
+        for bit in from..end {
+            let (at, mask) = (bit / 8 - from / 8, 1 << (bit % 8));
+            bytes[at] = if value { bytes[at] | mask } else { bytes[at] & !mask };
+        }
+        self.set(first, &bytes);
+        true
+    }
+}
+
 /// Bits of a map page: how many pages it describes.
 pub(crate) const fn map_bits(page_bytes: usize) -> u64 {
     ((page_bytes - FOOT - BODY) * 8) as u64
@@ -653,6 +681,24 @@ impl PageRef<'_> {
         }
         let behind = bytes.iter().enumerate().skip(from / 8 + 1).find(|(_, byte)| **byte != u8::MAX);
         behind.map(|(at, byte)| at * 8 + byte.trailing_ones() as usize)
+    }
+
+    /// The first of `count` neighbouring clear bits.
+    pub(crate) fn clear_run(self, count: usize) -> Option<usize> {
+        let (mut start, mut length) = (0, 0);
+        for (at, &byte) in self.0[BODY..self.end()].iter().enumerate() {
+            for bit in 0..8 {
+                if byte & 1 << bit != 0 {
+                    (start, length) = (at * 8 + bit + 1, 0);
+                    continue;
+                }
+                length += 1;
+                if length >= count {
+                    return Some(start);
+                }
+            }
+        }
+        None
     }
 
     pub(crate) fn bit(self, bit: usize) -> bool {

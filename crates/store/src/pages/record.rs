@@ -5,12 +5,13 @@
 //! | 1 | kind of the record |
 //! | varint | page |
 //! | varint | how far the page's LSN before this record lies behind the group's sequence number |
-//! | … | `put`: key, value; `remove`: key; `format`: front part and back part of the content; `cut`: the new high fence; `bit`: which |
+//! | … | `put`: key, value; `remove`: key; `format`: front part and back part of the content; `cut`: the new high fence; `bit`: which; `run`: first bit, number; `exceptions`: number; `counts`: buckets, keys, bytes |
 //!
 //! Keys, values and parts have their length (varint) in front.
 
 use super::image::PageId;
 use super::page::{Builder, Kind, PageMut, PageRef, Shape, Stored};
+use super::table::Counts;
 use crate::bytes::{Cursor, put_bytes, put_varint};
 
 /// A change of one page.
@@ -26,6 +27,12 @@ pub(crate) enum Change<'a> {
     Cut { high: &'a [u8] },
     /// Sets or clears a bit of a map page.
     Bit { bit: u64, value: bool },
+    /// Sets or clears neighbouring bits of a map page.
+    Run { from: u64, count: u64, value: bool },
+    /// How many records of a bucket are in the side tree.
+    Exceptions { count: u64 },
+    /// How large a table is.
+    Counts(Counts),
     /// The page is free.
     Free,
 }
@@ -38,6 +45,10 @@ const CUT: u8 = 5;
 const SET_BIT: u8 = 6;
 const CLEAR_BIT: u8 = 7;
 const FREE: u8 = 8;
+const EXCEPTIONS: u8 = 9;
+const COUNTS: u8 = 10;
+const SET_RUN: u8 = 11;
+const CLEAR_RUN: u8 = 12;
 
 /// A record in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +71,10 @@ impl<'a> Record<'a> {
             Change::Bit { value: true, .. } => (SET_BIT, [&[]; 2]),
             Change::Bit { value: false, .. } => (CLEAR_BIT, [&[]; 2]),
             Change::Free => (FREE, [&[]; 2]),
+            Change::Exceptions { .. } => (EXCEPTIONS, [&[]; 2]),
+            Change::Counts(_) => (COUNTS, [&[]; 2]),
+            Change::Run { value: true, .. } => (SET_RUN, [&[]; 2]),
+            Change::Run { value: false, .. } => (CLEAR_RUN, [&[]; 2]),
         };
         into.push(kind);
         put_varint(into, self.page);
@@ -68,6 +83,11 @@ impl<'a> Record<'a> {
             Change::Put { .. } | Change::Format { .. } => parts.iter().for_each(|part| put_bytes(into, part)),
             Change::Remove { .. } | Change::Cut { .. } => put_bytes(into, parts[0]),
             Change::Bit { bit, .. } => put_varint(into, bit),
+            Change::Run { from, count, .. } => [from, count].into_iter().for_each(|word| put_varint(into, word)),
+            Change::Exceptions { count } => put_varint(into, count),
+            Change::Counts(Counts { buckets, keys, bytes }) => {
+                [buckets, keys, bytes].into_iter().for_each(|word| put_varint(into, word));
+            }
             Change::Free => {}
         }
     }
@@ -87,6 +107,9 @@ impl<'a> Record<'a> {
             CUT => Change::Cut { high: from.bytes()? },
             SET_BIT | CLEAR_BIT => Change::Bit { bit: from.varint()?, value: kind == SET_BIT },
             FREE => Change::Free,
+            EXCEPTIONS => Change::Exceptions { count: from.varint()? },
+            COUNTS => Change::Counts(Counts { buckets: from.varint()?, keys: from.varint()?, bytes: from.varint()? }),
+            SET_RUN | CLEAR_RUN => Change::Run { from: from.varint()?, count: from.varint()?, value: kind == SET_RUN },
             _ => return None,
         };
         Some(Self { page, before, change })
@@ -104,6 +127,9 @@ impl Change<'_> {
         match *self {
             Self::Put { key, value } => {
                 let view = page.view();
+                if view.kind() == Kind::Bucket && value.bytes().len() < 1 << 15 {
+                    return page.put_in_bucket(key, value).map_err(|_| "a record does not fit into its bucket");
+                }
                 if !view.serves(view.tree(), key) {
                     return Err("a record belongs to another page");
                 }
@@ -115,8 +141,11 @@ impl Change<'_> {
             }
             Self::Remove { key } => {
                 let view = page.view();
-                let is_served = view.serves(view.tree(), key);
-                if is_served && page.remove(key) { Ok(()) } else { Err("a record to be removed is missing") }
+                let removed = match view.kind() {
+                    Kind::Bucket => page.remove_from_bucket(key),
+                    _ => view.serves(view.tree(), key) && page.remove(key),
+                };
+                if removed { Ok(()) } else { Err("a record to be removed is missing") }
             }
             Self::Format { front, back } => {
                 let done = page.format(front, back);
@@ -132,6 +161,26 @@ impl Change<'_> {
                 let is_map = page.view().kind() == Kind::Map;
                 let bit = usize::try_from(bit).map_err(|_| "a bit is out of bounds")?;
                 if is_map && page.set_bit(bit, value) { Ok(()) } else { Err("a bit is out of bounds") }
+            }
+            Self::Run { from, count, value } => {
+                let is_map = page.view().kind() == Kind::Map;
+                let run = usize::try_from(from).ok().zip(usize::try_from(count).ok());
+                let is_done = is_map && run.is_some_and(|(from, count)| page.set_run(from, count, value));
+                if is_done { Ok(()) } else { Err("bits are out of bounds") }
+            }
+            Self::Exceptions { count } => {
+                if page.view().kind() != Kind::Bucket || count > u64::from(u16::MAX) {
+                    return Err("a bucket's exceptions are impossible");
+                }
+                page.set_exceptions(count);
+                Ok(())
+            }
+            Self::Counts(counts) => {
+                if page.view().kind() != Kind::Table {
+                    return Err("the size of a table belongs to another page");
+                }
+                page.set_counts(counts);
+                Ok(())
             }
             Self::Free => {
                 page.format(&super::page::empty_content(Kind::Free), &[]);
@@ -181,6 +230,10 @@ mod tests {
             Change::Bit { bit: 70_000, value: true },
             Change::Bit { bit: 0, value: false },
             Change::Free,
+            Change::Run { from: 9, count: 8192, value: true },
+            Change::Run { from: 0, count: 1, value: false },
+            Change::Exceptions { count: 300 },
+            Change::Counts(Counts { buckets: 5, keys: 70_000, bytes: 1 << 40 }),
         ];
         for change in changes {
             let record = Record { page: 1234, before: 90, change };

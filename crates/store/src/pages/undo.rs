@@ -23,6 +23,8 @@ pub(crate) enum Step {
     Allocated(PageId),
     /// The page was in use.
     Freed(PageId),
+    /// What an engine has in memory besides pages.
+    Memory(Box<dyn FnOnce() + Send>),
 }
 
 /// What a group has done, in order.
@@ -57,6 +59,7 @@ impl GroupUndo {
                 Step::Created { frame, old } => {
                     let _ = frame.write(|page| *page = *old);
                 }
+                Step::Memory(restore) => restore(),
                 Step::Allocated(page) => {
                     cache.note_free(page, true);
                     lock(&cache.write_back).freed(page, self.seq.saturating_sub(1));

@@ -395,7 +395,7 @@ mod tests {
 
     #[test]
     fn the_threshold_starts_at_a_kibibyte_and_follows_what_is_written() {
-        let geometry = Geometry::new(1, ByteSize::kib(8), ByteSize(64), ByteSize::mib(1), false).unwrap();
+        let geometry = Geometry::new(1, &StoreOptions { log: ByteSize::mib(1), ..StoreOptions::default() }).unwrap();
         let layout = PageLayout::new(&geometry);
         let mut threshold = Threshold::new(&layout, None);
         assert!((threshold.bytes() - THRESHOLD_START).abs() < 1.0);

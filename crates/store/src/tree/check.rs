@@ -48,7 +48,7 @@ struct Content {
 
 /// A check under way. The writer's lock is held.
 pub(crate) struct Checker<'a> {
-    pages: &'a Pages,
+    pub pages: &'a Pages,
     seen: FxHashSet<PageId>,
     pub findings: Findings,
 }
@@ -70,7 +70,7 @@ impl<'a> Checker<'a> {
                 Ok(content) => {
                     self.findings.keys += content.keys;
                     for (key, chain) in content.chains {
-                        self.chain(tree, &key, chain);
+                        self.chain(tree.number, &key, chain);
                     }
                     let level = content.level.wrapping_sub(1);
                     stack.extend(content.children.into_iter().map(|child| Expected { level: Some(level), ..child }));
@@ -80,7 +80,14 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn note(&mut self, page: PageId, what: &str) {
+    /// A page that something else refers to.
+    pub(crate) fn see(&mut self, page: PageId) {
+        if !self.seen.insert(page) {
+            self.note(page, "two things refer to it");
+        }
+    }
+
+    pub(crate) fn note(&mut self, page: PageId, what: &str) {
         let error = self.pages.cache.damaged(page, what);
         self.findings.add(error.to_string());
     }
@@ -91,9 +98,9 @@ impl<'a> Checker<'a> {
         read.map_err(|what| self.pages.cache.damaged(expected.page, what))
     }
 
-    fn chain(&mut self, tree: TreeId, key: &[u8], chain: Reference) {
+    pub(crate) fn chain(&mut self, owner: u32, key: &[u8], chain: Reference) {
         let mut ids = Vec::new();
-        let walked = self.pages.walk_chain(tree.number, chain, |frame: &std::sync::Arc<Frame>, _| ids.push(frame.id));
+        let walked = self.pages.walk_chain(owner, chain, |frame: &std::sync::Arc<Frame>, _| ids.push(frame.id));
         for id in ids {
             if !self.seen.insert(id) {
                 self.note(id, "two values are in it");

@@ -5,8 +5,8 @@
 //!   batch ─▶ path ─▶ pages/: Group: change(page)
 //! ```
 //!
-//! `mod.rs` has descent and reads, `group.rs` a batch's changes (put, remove, split, merge), `check.rs` reads and compares
-//! everything. Pages, their cache and their way to the medium are in `pages/`.
+//! `mod.rs` has descent and reads, `group.rs` a batch's changes (put, remove, split, merge), `check.rs` reads and
+//! compares everything. Pages, their cache and their way to the medium are in `pages/`.
 //!
 //! **Readers during writes.** There is one writer at a time. It changes one page at a time under that page's latch, so
 //! a reader sees each page whole. It may come to a page by a reference that is out of date. A page that belongs to the
@@ -122,6 +122,7 @@ impl Pages {
                 }
                 match page.kind() {
                     Kind::Leaf => Step::Here(read(page)),
+                    // It serves the key, so that it is an inner page.
                     _ => Step::Down(page.child(target.child(page)), page.level() - 1),
                 }
             })?;

@@ -6,7 +6,9 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 
 use flashwise_block::ByteSize;
-use flashwise_store::{Batch, Durability, LogForm, Store, StoreError, StoreOptions};
+use flashwise_store::{Batch, Durability, Engine, LogForm, Store, StoreError, StoreOptions};
+
+const ENGINES: [Engine; 2] = [Engine::BTree, Engine::Hash];
 
 fn options() -> StoreOptions {
     StoreOptions { log: ByteSize::mib(4), cache: ByteSize::mib(1), ..StoreOptions::default() }
@@ -19,9 +21,10 @@ fn key(n: u32) -> [u8; 4] {
 #[test]
 fn a_file_grows_and_has_everything_when_it_is_opened_again() {
     let folder = tempfile::tempdir().unwrap();
-    for (name, log_form) in [("sparse", LogForm::Sparse), ("packed", LogForm::Packed)] {
-        let path = folder.path().join(name);
-        let options = StoreOptions { log_form, ..options() };
+    let forms = [("sparse", LogForm::Sparse), ("packed", LogForm::Packed)];
+    for (engine, (name, log_form)) in ENGINES.into_iter().flat_map(|engine| forms.map(|form| (engine, form))) {
+        let path = folder.path().join(format!("{engine} {name}"));
+        let options = StoreOptions { engine, log_form, ..options() };
         let store = Store::open(&path, &options).unwrap();
         let keyspace = store.keyspace("k").unwrap();
         for part in 0..10 {
@@ -37,7 +40,8 @@ fn a_file_grows_and_has_everything_when_it_is_opened_again() {
 
         let store = Store::open(&path, &StoreOptions { create: false, ..options }).unwrap();
         let keyspace = store.find_keyspace("k").unwrap().unwrap();
-        assert_eq!(keyspace.iter().unwrap().count(), 2_001);
+        assert_eq!(store.engine(), engine);
+        assert_eq!(keyspace.entries().unwrap().count(), 2_001);
         assert!((0..2_000).all(|n| keyspace.get(key(n)).unwrap().unwrap() == [(n / 200) as u8; 300]));
         assert_eq!(keyspace.get("long").unwrap().unwrap(), vec![7; 200_000]);
         let check = store.check().unwrap();
@@ -108,6 +112,7 @@ const CHILD: &str = "FLASHWISE_STORE_CHILD";
 #[test]
 fn a_child_that_commits_until_it_is_killed() {
     let Some(path) = std::env::var_os(CHILD) else { return };
+    // The store exists, and knows its engine.
     let store = Store::open(path, &options()).unwrap();
     let keyspace = store.keyspace("k").unwrap();
     for n in 0u32.. {
@@ -122,8 +127,9 @@ fn a_child_that_commits_until_it_is_killed() {
 #[test]
 fn a_process_that_is_killed_loses_no_commit_that_was_flushed() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("s");
-    for commits in [1, 40, 200] {
+    for (engine, commits) in ENGINES.into_iter().flat_map(|engine| [1, 40, 200].map(|commits| (engine, commits))) {
+        let path = folder.path().join(engine.to_string());
+        drop(Store::open(&path, &StoreOptions { engine, ..options() }).unwrap());
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["a_child_that_commits_until_it_is_killed", "--exact", "--nocapture", "--test-threads=1"])
             .env(CHILD, &path)
@@ -152,7 +158,7 @@ fn a_process_that_is_killed_loses_no_commit_that_was_flushed() {
                 assert_eq!(value.unwrap(), vec![n as u8; 200], "commit {n} of {acknowledged}");
             }
         }
-        assert_eq!(keyspace.iter().unwrap().count() % 5, 0, "no commit by half");
+        assert_eq!(keyspace.entries().unwrap().count() % 5, 0, "no commit by half");
         assert!(store.check().unwrap().is_sound());
     }
 }
