@@ -60,8 +60,8 @@ fn sessions(user: &UserWorkload) -> Option<String> {
         ),
     };
     Some(format!(
-        "{} sessions take turns: their transactions overlap, and wait for one another's locks, but one statement runs \
-         to its end before the next one starts. Think times are not counted.{restarted}",
+        "{} sessions are interleaved: their transactions overlap, and wait for one another's locks, but one statement \
+         runs to its end before the next one starts. Think times are not counted.{restarted}",
         script.sessions.len()
     ))
 }

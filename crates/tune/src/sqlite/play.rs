@@ -1,11 +1,13 @@
 //! Runs a script and measures each statement.
 //!
-//! Sessions take turns, as their think times have it: the session that has been ready for longest runs its next
-//! statement to its end, and the clock moves on to the next one that is ready. Statements do not overlap in time, but
-//! transactions of different sessions do, with SQLite's own locks between them: a statement that finds the database
-//! locked waits until another session's transaction has ended. Where SQLite can only refuse (another session wrote
-//! since the transaction read, or two wait for each other), the transaction is rolled back and starts again, as its
-//! program would have to; the time of the failed attempt counts.
+//! Sessions are interleaved by their think times: the session that has been ready for longest runs its next statement to
+//! its end, and the clock moves on to the next one that is ready. A recording runs in the order in which it was
+//! recorded instead, because a statement may need what one of another session did before it; think times only move the
+//! clock. Statements do not overlap in time, but transactions of different sessions do, with SQLite's own locks between
+//! them: a statement that finds the database locked waits until another session's transaction has ended, and others
+//! run meanwhile. Where SQLite can only refuse (another session wrote since the transaction read, or two wait for each
+//! other), the transaction is rolled back and starts again, as its program would have to; the time of the failed
+//! attempt counts.
 //!
 //! Think times pass on the clock of drive and kernel. What is counted is the time of the statements.
 
@@ -16,7 +18,7 @@ use flashwise_block::{Nanos, Progress};
 use rusqlite::{Connection, ErrorCode, Statement, ffi};
 
 use super::run::Rounds;
-use super::script::{Script, SessionScript, Step};
+use super::script::{Order, Script, SessionScript, Step};
 use super::session::Session;
 use super::user::UserWorkload;
 use crate::TuneError;
@@ -80,6 +82,14 @@ impl Turn<'_> {
         let steps = &self.script.steps;
         (&steps[self.next % steps.len()], self.next / steps.len())
     }
+
+    /// The session with the lowest one runs next.
+    fn rank(&self, order: Order) -> (u64, usize) {
+        match (order, self.step()) {
+            (Order::Ready, _) => (self.ready.0, 0),
+            (Order::File, (step, pass)) => (pass as u64, step.number),
+        }
+    }
 }
 
 /// How a statement ended.
@@ -117,22 +127,16 @@ pub(crate) fn measure(
     progress: &mut dyn Progress,
 ) -> Result<(), TuneError> {
     let script = workload.script()?;
-    let total = script.statements() * script.passes;
-    let turns = connections.iter().zip(&script.sessions).map(|(&db, own)| {
-        let all = own.steps.len() * script.passes;
-        // Each session does the same share, so that runs do the same work whatever their speed.
-        let share = |most: usize| (all as u128 * most as u128).div_ceil(total as u128) as usize;
-        Turn {
-            db,
-            script: own,
-            next: 0,
-            limit: workload.extent.statements.map_or(all, share).min(all),
-            ready: Nanos(0),
-            is_blocked: false,
-            waiting_since: None,
-            is_finished: false,
-            transaction: Transaction::default(),
-        }
+    let turns = connections.iter().zip(&script.sessions).map(|(&db, own)| Turn {
+        db,
+        script: own,
+        next: 0,
+        limit: script.share(own, workload.extent.statements.unwrap_or(usize::MAX)),
+        ready: Nanos(0),
+        is_blocked: false,
+        waiting_since: None,
+        is_finished: false,
+        transaction: Transaction::default(),
     });
     let turns: Vec<Turn<'_>> = turns.collect();
     for turn in &turns {
@@ -178,7 +182,7 @@ impl Player<'_> {
         loop {
             self.retire();
             let free = (0..self.turns.len()).filter(|&n| !self.turns[n].is_finished && !self.turns[n].is_blocked);
-            let Some(next) = free.min_by_key(|&n| self.turns[n].ready) else {
+            let Some(next) = free.min_by_key(|&n| self.turns[n].rank(self.script.order)) else {
                 if self.turns.iter().all(|turn| turn.is_finished) {
                     return Ok(None);
                 }
@@ -345,7 +349,12 @@ impl Player<'_> {
         let mut waiting = (0..self.turns.len()).filter(|&n| self.turns[n].is_blocked);
         let holding = waiting.clone().filter(|&n| !self.turns[n].db.is_autocommit());
         match holding.max_by_key(|&n| self.turns[n].waiting_since) {
-            Some(last) => self.restart(last),
+            Some(last) => {
+                self.restart(last)?;
+                // Until another session has ended its transaction: it would get into its way again.
+                self.turns[last].is_blocked = true;
+                Ok(())
+            }
             None => {
                 let place = waiting.next_back().map(|n| self.script.place(self.turns[n].step().0)).unwrap_or_default();
                 let message = "the database is locked, and no session has a transaction".into();

@@ -71,9 +71,7 @@ impl Workload {
     pub(crate) fn settings(&self, page: ByteSize) -> Settings {
         match self {
             Self::KeyValue(workload) => Settings::plain(page, workload.page_cache),
-            Self::User(workload) => {
-                Settings { journal: workload.journal_mode(), ..Settings::plain(page, workload.page_cache) }
-            }
+            Self::User(workload) => workload.settings(page),
         }
     }
 

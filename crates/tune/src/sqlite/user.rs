@@ -13,6 +13,7 @@ use flashwise_block::input::{check_regular, open_regular, read_text};
 use flashwise_block::interrupt;
 use flashwise_block::temporary::TemporaryFolder;
 use flashwise_block::{BlockError, ByteSize, Nanos};
+use rusqlite::backup::{Backup, StepResult};
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
@@ -20,7 +21,7 @@ use super::made;
 use super::play::ROUNDS;
 use super::script::{Script, folder_of};
 use super::session::{Session, words_of};
-use super::settings::Journal;
+use super::settings::{Journal, Settings};
 use super::workload::check_page_cache;
 use crate::{TuneError, WorkloadDescription};
 
@@ -70,11 +71,7 @@ impl DatabaseBefore {
         let path = folder.path().join("before.db");
         let source = Source::open(database)?;
         let mut copy = Connection::open(&path).map_err(failed)?;
-        let backup = rusqlite::backup::Backup::new(&source.db, &mut copy).map_err(failed)?;
-        while backup.step(PAGES_AT_ONCE).map_err(failed)? == rusqlite::backup::StepResult::More {
-            interrupt::check()?;
-        }
-        drop(backup);
+        copy_pages(database, &source.db, &mut copy)?;
         copy.close().map_err(|(_, e)| failed(e))?;
         Ok(Self { path, folder })
     }
@@ -85,6 +82,23 @@ impl DatabaseBefore {
 
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
+    }
+}
+
+/// Copies all pages of a database.
+fn copy_pages(database: &Path, from: &Connection, to: &mut Connection) -> Result<(), TuneError> {
+    let failed = |e| plain_error(database, &e);
+    let backup = Backup::new(from, to).map_err(failed)?;
+    loop {
+        match backup.step(PAGES_AT_ONCE).map_err(failed)? {
+            StepResult::Done => return Ok(()),
+            StepResult::More => interrupt::check()?,
+            // Busy or locked, after the time that SQLite waits for a lock: what was copied is rolled back.
+            _ => {
+                let message = "another program holds it locked; let that end its transaction, and try again".to_owned();
+                return Err(TuneError::Sql { context: database.display().to_string(), message });
+            }
+        }
     }
 }
 
@@ -191,6 +205,13 @@ impl UserWorkload {
     /// The file that runs start from.
     fn source(&self) -> &Path {
         self.before.as_ref().map_or(&self.database, |before| before.path())
+    }
+
+    /// The settings of `default`: the database's own, and the program's.
+    pub(crate) fn settings(&self, page: ByteSize) -> Settings {
+        let plain = Settings::plain(page, self.page_cache);
+        let own = self.script().ok().and_then(|script| script.checkpoint_pages);
+        Settings { journal: self.journal_mode(), checkpoint_pages: own.unwrap_or(plain.checkpoint_pages), ..plain }
     }
 
     /// The page size that the database has now.
@@ -442,4 +463,27 @@ pub(crate) fn confine(mut db: Connection) -> Result<Connection, TuneError> {
         |e: rusqlite::Error| TuneError::Sql { context: "setting an authorizer".into(), message: e.to_string() };
     db.authorizer(Some(judge)).map_err(message)?;
     Ok(db)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_that_meets_a_lock_is_no_copy() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app.db");
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("CREATE TABLE t (x); INSERT INTO t VALUES (zeroblob(100000))").unwrap();
+        let source = Connection::open(&path).unwrap();
+        source.busy_timeout(Duration::ZERO).unwrap();
+        count_schema(&source).unwrap();
+        let mut copy = Connection::open(folder.path().join("copy.db")).unwrap();
+        other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+        let error = copy_pages(&path, &source, &mut copy).unwrap_err().to_string();
+        assert!(error.contains("app.db: another program holds it locked"), "{error}");
+        other.execute_batch("COMMIT").unwrap();
+        copy_pages(&path, &source, &mut copy).unwrap();
+        assert_eq!(copy.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)).unwrap(), 1);
+    }
 }

@@ -7,6 +7,7 @@ mod audit_sqlite;
 mod fit_sqlite;
 mod fit_user_database;
 mod own_workload;
+mod recorded_programs;
 mod recording;
 mod support;
 mod tune_postgres;

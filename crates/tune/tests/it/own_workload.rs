@@ -126,7 +126,7 @@ fn sessions_wait_for_one_another_and_all_of_their_work_is_done() {
         assert_eq!((c.search.statements, c.default.transaction_latency.count), (9, 2), "{}", place.journal);
         // The second one waits for all of the first one's thinking.
         assert!(c.default.transaction_latency.max_ns > 2_000_000, "{:?}", c.default.transaction_latency);
-        assert!(c.notes.iter().any(|note| note.starts_with("3 sessions take turns")), "{:?}", c.notes);
+        assert!(c.notes.iter().any(|note| note.starts_with("3 sessions are interleaved")), "{:?}", c.notes);
         assert!(c == run(&place.options()), "the same sessions are the same work");
     }
 }
@@ -141,12 +141,30 @@ fn transactions_that_sqlite_can_only_refuse_start_again() {
         )
     };
     let sql = session("a", "1ms") + &session("b", "1500us");
-    for place in [Place::new(&sql), Place::new(&sql).in_wal_mode()] {
+    let interleaved = "-- flashwise: order file\n-- flashwise: session a\nBEGIN; SELECT count(*) FROM log;\n\
+        -- flashwise: session b\nBEGIN; SELECT count(*) FROM log;\n\
+        -- flashwise: session a\nINSERT INTO log SELECT 'a', count(*) FROM log;\n\
+        -- flashwise: session b\nINSERT INTO log SELECT 'b', count(*) FROM log; COMMIT;\n\
+        -- flashwise: session a\nCOMMIT;";
+    for place in [&sql, interleaved].into_iter().flat_map(|sql| [Place::new(sql), Place::new(sql).in_wal_mode()]) {
         assert_eq!(place.ask("SELECT group_concat(n, ' ') FROM (SELECT n FROM log ORDER BY n)"), "0 1");
         let c = run(&place.options());
         assert_eq!(c.search.statements, 8, "{}", place.journal);
         assert!(c.notes.iter().any(|note| note.contains("rolled back and started again")), "{:?}", c.notes);
     }
+}
+
+#[test]
+fn in_the_order_of_the_file_a_session_has_what_another_one_made_before_it() {
+    // The tables take the drive longer than the worker thinks.
+    let sql = "CREATE TABLE a (x); CREATE TABLE b (x);\n-- flashwise: session worker\n-- flashwise: think 10us\n\
+               INSERT INTO b VALUES (1);\n-- flashwise: session main\nBEGIN; INSERT INTO b VALUES (2);\n\
+               -- flashwise: session worker\nINSERT INTO b VALUES (3);\n-- flashwise: session main\nCOMMIT;";
+    let error = Place::new(sql).error().to_string();
+    assert!(error.contains("no such table: b"), "{error}");
+    let ordered = format!("-- flashwise: order file\n{sql}");
+    let answer = Place::new(&ordered).ask("SELECT group_concat(x, ' ') FROM b");
+    assert_eq!(answer, "1 2 3", "a session that is blocked is passed over");
 }
 
 #[test]

@@ -19,22 +19,22 @@ const SCHEMA: &str = "CREATE TABLE item (id INTEGER PRIMARY KEY, stock INTEGER, 
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
     INSERT INTO item SELECT i, 100, zeroblob(300) FROM n;";
 
-struct Place {
+pub struct Place {
     directory: TempDir,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let place = Self { directory: tempfile::tempdir().unwrap() };
         Connection::open(place.path("app.db")).unwrap().execute_batch(SCHEMA).unwrap();
         place
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    fn record(&self, command: &[&str]) -> Result<Recording, TuneError> {
+    pub fn record(&self, command: &[&str]) -> Result<Recording, TuneError> {
         let command = command.iter().map(|word| word.replace("DB", self.path("app.db").to_str().unwrap()).into());
         let command = TracedCommand { command: command.collect(), output_to_stderr: true, interrupted: Arc::default() };
         record(&self.path("app.db"), DatabaseBefore::copy(&self.path("app.db")).unwrap(), &command)
@@ -44,7 +44,7 @@ impl Place {
         Connection::open(self.path(name)).unwrap().query_row(question, [], |row| row.get(0)).unwrap()
     }
 
-    fn options(&self, workload: UserWorkload) -> FitOptions {
+    pub fn options(&self, workload: UserWorkload) -> FitOptions {
         let skip = ["page_size", "cache_size", "journal_mode", "wal_autocheckpoint"];
         let techniques = flashwise_sqlite::TECHNIQUES.iter().map(|technique| technique.name);
         let skip = skip.into_iter().chain(techniques).map(str::to_owned).collect();
@@ -52,7 +52,7 @@ impl Place {
     }
 }
 
-fn has(program: &str, argument: &str) -> bool {
+pub fn has(program: &str, argument: &str) -> bool {
     let is_there = Command::new(program).arg(argument).output().is_ok_and(|output| output.status.success());
     if !is_there {
         println!("skipped: this machine has no {program}");
@@ -166,7 +166,7 @@ fn a_program_with_a_sqlite_of_its_own_can_load_the_recorder() {
         return;
     }
     let place = Place::new();
-    // Without the preloaded library its SQLite is one that nothing stands before.
+    // Without the preloaded library nothing of its SQLite is interposed.
     let script = "LD_PRELOAD= sqlite3 -cmd \".load $FLASHWISE_RECORDER\" DB 'INSERT INTO sale (item) VALUES (1)' \
                   '.open DB' 'SELECT count(*) FROM sale'";
     let recording = place.record(&["sh", "-c", script]).unwrap();

@@ -13,7 +13,7 @@ const HEAD: usize = 48;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum EventKind {
     /// The recorder was loaded into a process.
     Loaded,
     /// A connection to the recorded database was opened.
@@ -22,17 +22,21 @@ pub(super) enum What {
     OpenedOther,
     /// A statement started; whether its values are missing.
     Started { is_incomplete: bool },
-    /// It ended.
-    Ended,
+    /// It ended; whether a transaction is open then.
+    Ended { in_transaction: bool },
     /// Its call of `sqlite3_step` failed; whether the transaction was rolled back with it.
     Failed { is_rolled_back: bool },
     /// The connection was closed.
     Closed,
     /// The program took the trace callback for itself.
     TraceLost,
+    /// A step that had failed because of a lock went on, and succeeded; whether a transaction is open then.
+    Resumed { in_transaction: bool },
+    /// A connection was opened by a SQLite that cannot be traced.
+    NotTraced,
 }
 
-impl What {
+impl EventKind {
     fn of(kind: u32, flags: u64) -> Option<Self> {
         let flag = flags & 1 == 1;
         Some(match kind {
@@ -40,10 +44,12 @@ impl What {
             2 => Self::Opened,
             3 => Self::OpenedOther,
             4 => Self::Started { is_incomplete: flag },
-            5 => Self::Ended,
+            5 => Self::Ended { in_transaction: flag },
             6 => Self::Failed { is_rolled_back: flag },
             7 => Self::Closed,
             8 => Self::TraceLost,
+            9 => Self::Resumed { in_transaction: flag },
+            10 => Self::NotTraced,
             _ => return None,
         })
     }
@@ -59,7 +65,7 @@ pub(super) struct Connection {
 /// One event.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Event<'a> {
-    pub(super) what: What,
+    pub(super) kind: EventKind,
     pub(super) connection: Connection,
     pub(super) statement: u64,
     pub(super) time_ns: u64,
@@ -79,7 +85,7 @@ impl<'a> Iterator for Events<'a> {
         let text = self.0.get(HEAD..u32_at(0) as usize)?;
         self.0 = &self.0[HEAD + text.len()..];
         Some(Event {
-            what: What::of(u32_at(4), u64_at(40))?,
+            kind: EventKind::of(u32_at(4), u64_at(40))?,
             connection: Connection { process: u32_at(8).cast_signed(), address: u64_at(24) },
             statement: u64_at(32),
             time_ns: u64_at(16),
@@ -118,7 +124,7 @@ pub(super) mod tests {
         let file = [event(2, 5, 1, 0, 0, ""), event(4, 6, 1, 2, 1, "SELECT 1"), event(5, 7, 1, 2, 0, "")].concat();
         let whole: Vec<_> = Events(&file).collect();
         assert_eq!(whole.len(), 3);
-        assert_eq!((whole[1].what, whole[1].text), (What::Started { is_incomplete: true }, &b"SELECT 1"[..]));
+        assert_eq!((whole[1].kind, whole[1].text), (EventKind::Started { is_incomplete: true }, &b"SELECT 1"[..]));
         for cut in 0..file.len() {
             assert!(Events(&file[..cut]).count() < 3);
         }

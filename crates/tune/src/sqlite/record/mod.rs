@@ -11,7 +11,7 @@
 //! | `events.rs` | the form of events |
 //! | `sql.rs` | from events to a script with sessions and think times |
 //!
-//! A library can be preloaded only into a program that is linked dynamically, and stands only before a SQLite that is a
+//! A library can be preloaded only into a program that is linked dynamically, and interposes only a SQLite that is a
 //! library of its own (`libsqlite3.so`). Nothing is recorded of others, and that is an error with the way out.
 
 mod events;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use flashwise_block::ByteSize;
 use flashwise_block::input::{TEXT_MAX, check_regular};
-use flashwise_block::output::{Access, OutputFile, Published};
+use flashwise_block::output::{Access, OutputFile, publish_all};
 use flashwise_trace::capture::TracedCommand;
 
 use super::check_new;
@@ -47,8 +47,10 @@ const EVENTS_MAX: u64 = TEXT_MAX / 2;
 pub struct Recording {
     /// The statements, with sessions and think times.
     pub text: Arc<str>,
-    /// What the recording has, and has not.
+    /// What was recorded, and what is left out.
     pub recorded: Recorded,
+    /// The recorded database.
+    pub database: PathBuf,
     /// The database as it was.
     pub before: Arc<DatabaseBefore>,
     /// The program with its arguments.
@@ -89,30 +91,30 @@ impl Recording {
         Self::files(name).iter().try_for_each(|path| check_new(path))
     }
 
-    /// Keeps the statements as NAME.sql and the database as NAME.db, both or none.
+    /// Keeps the statements as NAME.sql and the database as NAME.db, both or none, with the access rights of the
+    /// recorded database: both have its data.
     ///
     /// # Errors
     /// When one of them exists or cannot be written.
     pub fn save(&self, name: &Path) -> Result<(), TuneError> {
         let [statements, database] = Self::files(name);
-        let kept = new_file(&statements, &mut self.text.as_bytes())?;
-        let copied = std::fs::File::open(self.before.path()).map_err(|e| TuneError::file(self.before.path(), &e));
-        match copied.and_then(|mut file| new_file(&database, &mut file)) {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                let _ = kept.remove();
-                Err(error)
-            }
-        }
+        let access = Access::of(&self.database).map_err(|e| TuneError::file(&self.database, &e))?;
+        let before = self.before.path();
+        let mut copied = std::fs::File::open(before).map_err(|e| TuneError::file(before, &e))?;
+        let files = vec![
+            (new_file(&statements, &access, &mut self.text.as_bytes())?, None),
+            (new_file(&database, &access, &mut copied)?, None),
+        ];
+        publish_all(files).map_err(|(path, e)| TuneError::file(&path, &e))
     }
 }
 
-/// A new file, wholly or not at all.
-fn new_file(path: &Path, content: &mut dyn std::io::Read) -> Result<Published, TuneError> {
+/// A new file that has no name yet.
+fn new_file(path: &Path, access: &Access, content: &mut dyn std::io::Read) -> Result<OutputFile, TuneError> {
     let failed = |e: std::io::Error| TuneError::file(path, &e);
-    let mut new = OutputFile::create(path, Access::Usual).map_err(failed)?;
+    let mut new = OutputFile::create(path, access.clone()).map_err(failed)?;
     std::io::copy(content, new.file()).map_err(failed)?;
-    new.publish().map_err(failed)
+    Ok(new)
 }
 
 /// Runs a command and records what it does with a database, of which `before` is a copy.
@@ -133,7 +135,8 @@ pub fn record(database: &Path, before: DatabaseBefore, command: &TracedCommand) 
     let (text, mut recorded) =
         sql::script(&bytes, &name).map_err(|nothing| TuneError::Missing(explain(&nothing, &name, database)))?;
     recorded.is_full = bytes.len() as u64 >= EVENTS_MAX;
-    Ok(Recording { text: text.into(), recorded, command: name, before: Arc::new(before), status })
+    let (database, before) = (database.to_owned(), Arc::new(before));
+    Ok(Recording { text: text.into(), recorded, command: name, database, before, status })
 }
 
 /// Refuses a path that `LD_PRELOAD` cannot name: spaces and colons separate libraries there.
@@ -195,7 +198,12 @@ fn explain(nothing: &Nothing, command: &str, database: &Path) -> String {
         ),
         Nothing::NoLibrary => format!(
             "{command}: not recorded: it called no libsqlite3.so. If it has a SQLite of its own, let it load the \
-             extension that the variable FLASHWISE_RECORDER names, or {instead}"
+             extension that the variable FLASHWISE_RECORDER names; if it is a server that changes its user, start it \
+             as that user; otherwise {instead}"
+        ),
+        Nothing::NoTrace => format!(
+            "{command}: not recorded: its libsqlite3.so has no sqlite3_trace_v2, which SQLite has since 3.14 unless it \
+             is built without; use another one (LD_LIBRARY_PATH), or {instead}"
         ),
         Nothing::OtherDatabases(others) => {
             format!("{command}: it did not open {database}, but {}", others.join(", "))

@@ -1,16 +1,18 @@
 /* Records the statements that a program runs on one SQLite database, into a file of events.
  *
- * Preloaded (LD_PRELOAD), it stands before the functions of libsqlite3 that open a database, and sets a trace callback
+ * Preloaded (LD_PRELOAD), it interposes the functions of libsqlite3.so that open a database, and sets a trace callback
  * on each connection to the recorded one (sqlite3_trace_v2). SQLite itself then reports each statement as it starts,
- * with its values in place of the parameters (sqlite3_expanded_sql), and as it ends. sqlite3_step is stood before only
- * to learn which statements fail. A program that is linked with a SQLite of its own can load this file as an extension
- * instead (sqlite3_flashwiserecorder_init); then failures are not seen.
+ * with its values in place of the parameters (sqlite3_expanded_sql), and as it ends. It interposes sqlite3_step only to
+ * learn which statements fail, and the functions that set a trace callback only to learn that ours is gone. A program
+ * that is linked with a SQLite of its own can load this file as an extension instead (sqlite3_flashwiserecorder_init);
+ * then neither is seen.
  *
- * The program is not to notice: errno is kept, no memory is allocated here, and the file of events is opened for each
- * event, because a program may close descriptors that it did not open. O_APPEND keeps events of several threads and
- * processes whole. Nothing is written beyond a limit.
+ * The program works as without it. Each interposed function calls the real one; where functions that recording needs
+ * are missing, nothing is recorded. errno is kept. The file of events is opened for each event, because a program may
+ * close descriptors that it did not open; the descriptor that is kept is for a program that has dropped its rights to
+ * open it. O_APPEND keeps events of several threads and processes whole. Nothing is written beyond a limit.
  *
- * It is C because it stands in a foreign process, with SQLite's names: no runtime, no unwinding, nothing to initialise.
+ * It is C because it runs in a foreign process, under SQLite's names: no runtime, no unwinding, nothing to initialise.
  *
  * Source: SQLite's "C-language Interface Specification" on sqlite3_trace_v2, and sqlite3ext.h; ld.so(8); dlsym(3).
  */
@@ -20,6 +22,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,17 +33,17 @@
 
 typedef struct sqlite3 sqlite3;
 typedef struct sqlite3_stmt sqlite3_stmt;
-int sqlite3_step(sqlite3_stmt *statement);
 
 #define PUBLIC __attribute__((visibility("default")))
 
 /* Of SQLite's result codes and trace events. */
-enum { OK = 0, ERROR = 1, ROW = 100, DONE = 101, OK_LOAD_PERMANENTLY = 256 };
+enum { OK = 0, ERROR = 1, BUSY = 5, ROW = 100, DONE = 101, OK_LOAD_PERMANENTLY = 256 };
 enum { TRACE_STMT = 1, TRACE_PROFILE = 2, TRACE_CLOSE = 8 };
 
 /* Of the events; record/events.rs has the same. */
-enum { LOADED = 1, OPENED, OPENED_OTHER, STARTED, ENDED, FAILED, CLOSED, TRACE_LOST };
-/* STARTED: the values are missing. FAILED: the transaction was rolled back with it. */
+enum { LOADED = 1, OPENED, OPENED_OTHER, STARTED, ENDED, FAILED, CLOSED, TRACE_LOST, RESUMED, NOT_TRACED };
+/* STARTED: the values are missing. ENDED, RESUMED: a transaction is open. FAILED: the transaction was rolled back with
+ * it. */
 enum { FLAG = 1 };
 
 /* The head of an event, with its text behind it. */
@@ -58,16 +61,25 @@ struct event {
 static char events[PATH_MAX];   /* the file of events */
 static char recorded[PATH_MAX]; /* the recorded database, without links */
 static uint64_t limit;          /* of the file of events, bytes; 0 where nothing is recorded */
+static struct stat identity;    /* of the file of events */
+static int spare = -1;          /* a descriptor of it */
+
+static int open_events(void) { return open(events, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW); }
 
 static void emit(uint32_t kind, int code, const void *database, const void *statement, uint64_t flags,
                  const char *text) {
     if (limit == 0) return;
     int kept = errno;
-    int file = open(events, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+    int own = open_events(), file = own >= 0 ? own : spare;
     struct stat found;
     size_t length = text ? strlen(text) : 0;
-    if (file >= 0 && fstat(file, &found) == 0 && S_ISREG(found.st_mode) && (uint64_t)found.st_size < limit &&
-        length < limit) {
+    if (length >= limit) {
+        length = 0;
+        flags |= FLAG;
+    }
+    /* The program may have closed the spare descriptor, and given its number to a file of its own. */
+    if (fstat(file, &found) == 0 && found.st_dev == identity.st_dev && found.st_ino == identity.st_ino &&
+        (uint64_t)found.st_size < limit) {
         struct timespec now = {0, 0};
         clock_gettime(CLOCK_MONOTONIC, &now);
         struct event head = {
@@ -84,7 +96,7 @@ static void emit(uint32_t kind, int code, const void *database, const void *stat
         ssize_t written = writev(file, parts, length ? 2 : 1);
         (void)written; /* a full disk: the reader stops at an event that is cut */
     }
-    if (file >= 0) close(file);
+    if (own >= 0) close(own);
     errno = kept;
 }
 
@@ -96,22 +108,38 @@ static int copy(char *to, const char *name) {
     return 1;
 }
 
+/* Opens the file of events for good, above the numbers that programs expect their own files to have. */
+static int keep_open(void) {
+    enum { SPARE_FROM = 900 };
+    int file = open_events();
+    if (file < 0) return 0;
+    spare = fcntl(file, F_DUPFD_CLOEXEC, SPARE_FROM);
+    int is_known = fstat(file, &identity) == 0 && S_ISREG(identity.st_mode);
+    close(file);
+    return is_known;
+}
+
 __attribute__((constructor)) static void load(void) {
+    int kept = errno;
     const char *most = getenv("FLASHWISE_RECORD_LIMIT");
-    if (most && copy(events, "FLASHWISE_RECORD_EVENTS") && copy(recorded, "FLASHWISE_RECORD_DATABASE")) {
+    if (most && copy(events, "FLASHWISE_RECORD_EVENTS") && copy(recorded, "FLASHWISE_RECORD_DATABASE") && keep_open()) {
         /* Texts are counted with 32 bits. */
         limit = strtoull(most, NULL, 10);
         if (limit > INT32_MAX) limit = INT32_MAX;
         emit(LOADED, 0, NULL, NULL, 0, NULL);
     }
+    errno = kept;
 }
 
-/* The functions of one SQLite. A process may have several: libsqlite3, and others within libraries of their own. */
+/* The functions of one SQLite, NULL where it lacks one. A process may have several SQLites: libsqlite3, and others
+ * within libraries of their own. */
 struct functions {
     int (*open)(const char *, sqlite3 **);
     int (*open16)(const void *, sqlite3 **);
     int (*open_v2)(const char *, sqlite3 **, int, const char *);
     int (*step)(sqlite3_stmt *);
+    void *(*trace)(sqlite3 *, void (*)(void *, const char *), void *);
+    void *(*profile)(sqlite3 *, void (*)(void *, const char *, uint64_t), void *);
     int (*trace_v2)(sqlite3 *, unsigned, int (*)(unsigned, void *, void *, void *), void *);
     char *(*expanded_sql)(sqlite3_stmt *);
     const char *(*sql)(sqlite3_stmt *);
@@ -121,6 +149,28 @@ struct functions {
     int (*get_autocommit)(sqlite3 *);
 };
 
+/* SQLite has sqlite3_trace_v2 and sqlite3_expanded_sql since 3.14, unless it is built with SQLITE_OMIT_TRACE. */
+static int can_record(const struct functions *sqlite) {
+    return sqlite->trace_v2 && sqlite->expanded_sql && sqlite->sql && sqlite->db_handle && sqlite->db_filename &&
+           sqlite->free && sqlite->get_autocommit;
+}
+
+/* The step that a thread is in. A SQLite before 3.39 that has to prepare its statement again within it reports the
+ * start of the statement again; a user's function may step other statements within it. */
+struct step {
+    const sqlite3_stmt *statement;
+    int has_started;
+    struct step *outer;
+};
+static __thread struct step *current;
+
+static int is_repeated(const sqlite3_stmt *statement) {
+    if (!current || current->statement != statement) return 0;
+    int has_started = current->has_started;
+    current->has_started = 1;
+    return has_started;
+}
+
 static int on_trace(unsigned event, void *context, void *subject, void *detail) {
     const struct functions *sqlite = context;
     if (event == TRACE_CLOSE) {
@@ -129,9 +179,9 @@ static int on_trace(unsigned event, void *context, void *subject, void *detail) 
     }
     sqlite3 *database = sqlite->db_handle(subject);
     if (event == TRACE_PROFILE) {
-        emit(ENDED, 0, database, subject, 0, NULL);
-    } else if (event == TRACE_STMT && detail == (void *)sqlite->sql(subject)) {
-        /* Otherwise a trigger, or a statement within a statement, which run again by themselves. */
+        emit(ENDED, 0, database, subject, sqlite->get_autocommit(database) ? 0 : FLAG, NULL);
+    } else if (event == TRACE_STMT && detail == (void *)sqlite->sql(subject) && !is_repeated(subject)) {
+        /* Another text is that of a trigger, or a statement within a statement, which run again by themselves. */
         char *text = sqlite->expanded_sql(subject);
         emit(STARTED, 0, database, subject, text ? 0 : FLAG, text ? text : detail);
         sqlite->free(text);
@@ -139,25 +189,36 @@ static int on_trace(unsigned event, void *context, void *subject, void *detail) 
     return 0;
 }
 
-/* The functions of a SQLite for the rest of its life; NULL where there are too many SQLites. */
+/* Functions that are kept for the rest of the process: those of each SQLite that is traced. */
+enum { KEPT = 16 };
+static struct functions kept_functions[KEPT];
+
+static int is_ours(const void *context) {
+    return (uintptr_t)context >= (uintptr_t)kept_functions && (uintptr_t)context < (uintptr_t)(kept_functions + KEPT);
+}
+
+/* NULL where there are too many SQLites. */
 static const struct functions *lasting(const struct functions *sqlite) {
-    enum { MOST = 16 };
-    static struct functions kept[MOST];
-    static int is_ready[MOST];
+    static int is_ready[KEPT];
     static unsigned used;
-    for (unsigned n = 0; n < MOST; n++) {
-        if (__atomic_load_n(&is_ready[n], __ATOMIC_ACQUIRE) && kept[n].trace_v2 == sqlite->trace_v2) return &kept[n];
+    for (unsigned n = 0; n < KEPT; n++) {
+        if (__atomic_load_n(&is_ready[n], __ATOMIC_ACQUIRE) && kept_functions[n].trace_v2 == sqlite->trace_v2)
+            return &kept_functions[n];
     }
     unsigned number = __atomic_fetch_add(&used, 1, __ATOMIC_RELAXED);
-    if (number >= MOST) return NULL;
-    kept[number] = *sqlite;
+    if (number >= KEPT) return NULL;
+    kept_functions[number] = *sqlite;
     __atomic_store_n(&is_ready[number], 1, __ATOMIC_RELEASE);
-    return &kept[number];
+    return &kept_functions[number];
 }
 
 /* Traces a connection, if it is one to the recorded database. */
 static void watch(const struct functions *sqlite, sqlite3 *database) {
     if (limit == 0 || !database) return;
+    if (!can_record(sqlite)) {
+        emit(NOT_TRACED, 0, database, NULL, 0, NULL);
+        return;
+    }
     int kept = errno;
     const char *name = sqlite->db_filename(database, "main");
     struct stat own, wanted;
@@ -169,52 +230,90 @@ static void watch(const struct functions *sqlite, sqlite3 *database) {
         return;
     }
     sqlite = lasting(sqlite);
-    if (!sqlite) return;
-    int code = sqlite->trace_v2(database, TRACE_STMT | TRACE_PROFILE | TRACE_CLOSE, on_trace, (void *)sqlite);
-    if (code == OK) emit(OPENED, 0, database, NULL, 0, NULL);
+    int code = ERROR;
+    if (sqlite) code = sqlite->trace_v2(database, TRACE_STMT | TRACE_PROFILE | TRACE_CLOSE, on_trace, (void *)sqlite);
+    emit(code == OK ? OPENED : NOT_TRACED, code, database, NULL, 0, NULL);
 }
 
 /* The SQLite that a caller would have called without us. The linker looks into the program and what that is linked with
  * first, and then into the library that the caller is in and what that is linked with: so does this. */
 
-static int fill(struct functions *into, void *library) {
-    struct {
+/* Whether a function is one of this library. */
+static int is_own(void *function) {
+    Dl_info it, self;
+    return dladdr(function, &it) && dladdr(&spare, &self) && it.dli_fbase == self.dli_fbase;
+}
+
+/* Takes the functions of a library; whether the wanted one is among them, which is the offset of its member. */
+static int fill(struct functions *into, void *library, size_t wanted) {
+    static const struct {
         const char *name;
-        void *to;
-    } wanted[] = {
-        {"sqlite3_open", &into->open},
-        {"sqlite3_open16", &into->open16},
-        {"sqlite3_open_v2", &into->open_v2},
-        {"sqlite3_step", &into->step},
-        {"sqlite3_trace_v2", &into->trace_v2},
-        {"sqlite3_expanded_sql", &into->expanded_sql},
-        {"sqlite3_sql", &into->sql},
-        {"sqlite3_db_handle", &into->db_handle},
-        {"sqlite3_db_filename", &into->db_filename},
-        {"sqlite3_free", &into->free},
-        {"sqlite3_get_autocommit", &into->get_autocommit},
+        size_t offset;
+    } names[] = {
+        {"sqlite3_open", offsetof(struct functions, open)},
+        {"sqlite3_open16", offsetof(struct functions, open16)},
+        {"sqlite3_open_v2", offsetof(struct functions, open_v2)},
+        {"sqlite3_step", offsetof(struct functions, step)},
+        {"sqlite3_trace", offsetof(struct functions, trace)},
+        {"sqlite3_profile", offsetof(struct functions, profile)},
+        {"sqlite3_trace_v2", offsetof(struct functions, trace_v2)},
+        {"sqlite3_expanded_sql", offsetof(struct functions, expanded_sql)},
+        {"sqlite3_sql", offsetof(struct functions, sql)},
+        {"sqlite3_db_handle", offsetof(struct functions, db_handle)},
+        {"sqlite3_db_filename", offsetof(struct functions, db_filename)},
+        {"sqlite3_free", offsetof(struct functions, free)},
+        {"sqlite3_get_autocommit", offsetof(struct functions, get_autocommit)},
     };
-    for (size_t n = 0; n < sizeof wanted / sizeof *wanted; n++) {
-        void *found = dlsym(library, wanted[n].name);
-        if (!found) return 0;
-        memcpy(wanted[n].to, &found, sizeof found);
+    int has_wanted = 0;
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+        void *found = dlsym(library, names[n].name);
+        if (found && is_own(found)) found = NULL;
+        memcpy((char *)into + names[n].offset, &found, sizeof found);
+        has_wanted |= names[n].offset == wanted && found;
     }
-    return into->step != sqlite3_step; /* not this library itself */
+    dlerror(); /* a missing function is no error of the program's */
+    return has_wanted;
 }
 
-static int fill_from(struct functions *into, const char *name) {
+static int fill_from(struct functions *into, const char *name, size_t wanted) {
     void *library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
-    return library && fill(into, library);
+    if (library && fill(into, library, wanted)) return 1;
+    if (library) dlclose(library);
+    return 0;
 }
 
-static int look_into(struct dl_phdr_info *object, size_t size, void *into) {
+/* The name of one of the loaded libraries that are called libsqlite3. */
+struct loaded {
+    size_t skipped;
+    char name[PATH_MAX];
+};
+
+static int copy_name(struct dl_phdr_info *object, size_t size, void *context) {
     (void)size;
-    return object->dlpi_name && strstr(object->dlpi_name, "libsqlite3") && fill_from(into, object->dlpi_name);
+    struct loaded *into = context;
+    const char *name = object->dlpi_name;
+    if (!name || !strstr(name, "libsqlite3") || strlen(name) >= sizeof into->name) return 0;
+    if (into->skipped > 0) {
+        into->skipped--;
+        return 0;
+    }
+    strcpy(into->name, name);
+    return 1;
 }
 
-/* A place that calls SQLite, with the functions of that. */
+/* dl_iterate_phdr holds a lock that dlopen takes after another one, so that dlopen must wait until it has returned. */
+static int fill_from_loaded(struct functions *into, size_t wanted) {
+    for (size_t n = 0;; n++) {
+        struct loaded library = {.skipped = n};
+        if (!dl_iterate_phdr(copy_name, &library)) return 0;
+        if (fill_from(into, library.name, wanted)) return 1;
+    }
+}
+
+/* A place that calls a function of SQLite, with the functions of that SQLite. */
 struct site {
     const void *caller;
+    size_t wanted;
     struct functions functions;
 };
 
@@ -223,36 +322,42 @@ static struct site pool[SITES];
 static unsigned pool_used;
 static struct site *sites[SITES];
 
-/* 0 where there is no SQLite behind us, which cannot be if the caller was linked. Found sites are kept: a step is called
- * for each row. Two threads may find the same one twice. */
-static int behind(const void *caller, struct functions *found) {
+/* 0 where no SQLite behind us has the wanted function. Found sites are kept: a step is called for each row. Two threads
+ * may find the same one twice. */
+static int behind(const void *caller, size_t wanted, struct functions *found) {
     size_t first = ((uintptr_t)caller >> 4) % SITES;
     for (size_t n = 0; n < NEAR; n++) {
         struct site *site = __atomic_load_n(&sites[(first + n) % SITES], __ATOMIC_ACQUIRE);
-        if (site && site->caller == caller) {
+        if (site && site->caller == caller && site->wanted == wanted) {
             *found = site->functions;
             return 1;
         }
     }
     Dl_info info;
     int kept = errno;
-    int is_there = fill(found, RTLD_NEXT) ||
-                   (dladdr(caller, &info) && info.dli_fname && fill_from(found, info.dli_fname)) ||
-                   dl_iterate_phdr(look_into, found);
+    int is_found = fill(found, RTLD_NEXT, wanted) ||
+                   (dladdr(caller, &info) && info.dli_fname && fill_from(found, info.dli_fname, wanted)) ||
+                   fill_from_loaded(found, wanted);
     errno = kept;
-    for (size_t n = 0; is_there && n < NEAR; n++) {
+    for (size_t n = 0; is_found && n < NEAR; n++) {
         struct site **place = &sites[(first + n) % SITES];
         if (__atomic_load_n(place, __ATOMIC_ACQUIRE)) continue;
         unsigned number = __atomic_fetch_add(&pool_used, 1, __ATOMIC_RELAXED);
         if (number >= SITES) break;
         struct site *expected = NULL, *site = &pool[number];
-        *site = (struct site){caller, *found};
+        *site = (struct site){caller, wanted, *found};
         if (__atomic_compare_exchange_n(place, &expected, site, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) break;
     }
-    return is_there;
+    return is_found;
 }
 
-#define BEHIND(sqlite) behind(__builtin_return_address(0), &sqlite)
+#define BEHIND(sqlite, function) behind(__builtin_return_address(0), offsetof(struct functions, function), &sqlite)
+
+/* A weak reference to a function that no SQLite of the process has is resolved to ours all the same. */
+static int not_found(sqlite3 **database) {
+    if (database) *database = NULL;
+    return ERROR;
+}
 
 static int opened(const struct functions *sqlite, int code, sqlite3 **database) {
     if (code == OK && database) watch(sqlite, *database);
@@ -261,29 +366,63 @@ static int opened(const struct functions *sqlite, int code, sqlite3 **database) 
 
 PUBLIC int sqlite3_open(const char *name, sqlite3 **database) {
     struct functions sqlite;
-    return BEHIND(sqlite) ? opened(&sqlite, sqlite.open(name, database), database) : ERROR;
+    if (!BEHIND(sqlite, open)) return not_found(database);
+    return opened(&sqlite, sqlite.open(name, database), database);
 }
 
 PUBLIC int sqlite3_open16(const void *name, sqlite3 **database) {
     struct functions sqlite;
-    return BEHIND(sqlite) ? opened(&sqlite, sqlite.open16(name, database), database) : ERROR;
+    if (!BEHIND(sqlite, open16)) return not_found(database);
+    return opened(&sqlite, sqlite.open16(name, database), database);
 }
 
 PUBLIC int sqlite3_open_v2(const char *name, sqlite3 **database, int flags, const char *vfs) {
     struct functions sqlite;
-    return BEHIND(sqlite) ? opened(&sqlite, sqlite.open_v2(name, database, flags, vfs), database) : ERROR;
+    if (!BEHIND(sqlite, open_v2)) return not_found(database);
+    return opened(&sqlite, sqlite.open_v2(name, database, flags, vfs), database);
+}
+
+/* Statements whose last step was refused with SQLITE_BUSY. The next step may go on where that one stopped, and SQLite
+ * then reports neither start nor end. One that is forgotten because many wait at once counts as failed. */
+enum { REFUSED = 64 };
+static sqlite3_stmt *refused[REFUSED];
+static unsigned refused_next, refused_ever;
+
+static void refuse(sqlite3_stmt *statement) {
+    unsigned number = __atomic_fetch_add(&refused_next, 1, __ATOMIC_RELAXED) % REFUSED;
+    __atomic_store_n(&refused[number], statement, __ATOMIC_RELAXED);
+    __atomic_store_n(&refused_ever, 1, __ATOMIC_RELAXED);
+}
+
+static int was_refused(sqlite3_stmt *statement) {
+    if (!__atomic_load_n(&refused_ever, __ATOMIC_RELAXED)) return 0;
+    for (size_t n = 0; n < REFUSED; n++) {
+        sqlite3_stmt *expected = statement;
+        if (__atomic_load_n(&refused[n], __ATOMIC_RELAXED) == statement &&
+            __atomic_compare_exchange_n(&refused[n], &expected, NULL, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            return 1;
+    }
+    return 0;
 }
 
 PUBLIC int sqlite3_step(sqlite3_stmt *statement) {
     struct functions sqlite;
-    if (!BEHIND(sqlite)) return ERROR;
-    if (!statement || limit == 0) return sqlite.step(statement);
+    if (!BEHIND(sqlite, step)) return ERROR;
+    if (!statement || limit == 0 || !can_record(&sqlite)) return sqlite.step(statement);
     sqlite3 *database = sqlite.db_handle(statement);
     int was_open = database && !sqlite.get_autocommit(database);
+    int may_resume = was_refused(statement);
+    struct step step = {statement, 0, current};
+    current = &step;
     int code = sqlite.step(statement);
-    if (code != ROW && code != DONE && database) {
+    current = step.outer;
+    if (!database) return code;
+    if (code != ROW && code != DONE) {
         int is_rolled_back = was_open && sqlite.get_autocommit(database);
         emit(FAILED, code, database, statement, is_rolled_back ? FLAG : 0, NULL);
+        if ((code & 0xff) == BUSY) refuse(statement);
+    } else if (may_resume && !step.has_started) {
+        emit(RESUMED, code, database, statement, sqlite.get_autocommit(database) ? 0 : FLAG, NULL);
     }
     return code;
 }
@@ -292,9 +431,26 @@ PUBLIC int sqlite3_step(sqlite3_stmt *statement) {
 PUBLIC int sqlite3_trace_v2(sqlite3 *database, unsigned mask, int (*callback)(unsigned, void *, void *, void *),
                             void *context) {
     struct functions sqlite;
-    if (!BEHIND(sqlite)) return ERROR;
+    if (!BEHIND(sqlite, trace_v2)) return ERROR;
     if (callback != on_trace) emit(TRACE_LOST, 0, database, NULL, 0, NULL);
     return sqlite.trace_v2(database, mask, callback, context);
+}
+
+/* The two functions before sqlite3_trace_v2 do so, too. They return the context of the last callback: not ours. */
+PUBLIC void *sqlite3_trace(sqlite3 *database, void (*callback)(void *, const char *), void *context) {
+    struct functions sqlite;
+    if (!BEHIND(sqlite, trace)) return NULL;
+    emit(TRACE_LOST, 0, database, NULL, 0, NULL);
+    void *last = sqlite.trace(database, callback, context);
+    return is_ours(last) ? NULL : last;
+}
+
+PUBLIC void *sqlite3_profile(sqlite3 *database, void (*callback)(void *, const char *, uint64_t), void *context) {
+    struct functions sqlite;
+    if (!BEHIND(sqlite, profile)) return NULL;
+    emit(TRACE_LOST, 0, database, NULL, 0, NULL);
+    void *last = sqlite.profile(database, callback, context);
+    return is_ours(last) ? NULL : last;
 }
 
 /* Of a SQLite that loads this file as an extension. */

@@ -1,16 +1,17 @@
 //! From events to a script: statements in the order in which they started, with sessions and think times.
 //!
 //! Left out, and counted: statements that failed, because they would fail again; what could not be recorded whole; and
-//! the settings that a fit tries itself (`PRAGMA journal_mode = …`), which would undo what is tried. Connections that
-//! follow one another share a session. A query is run to its end, also where the program stopped reading it before.
+//! the settings that a fit tries itself (`PRAGMA journal_mode = …`), which would undo what is tried. A transaction that
+//! is open when its connection ends is rolled back there, as SQLite does. Connections that follow one another share a
+//! session. A query is run to its end, also where the program stopped reading it before.
 
 use std::collections::HashMap;
 use std::fmt::Write;
 
 use flashwise_block::{ByteSize, Nanos, grouped};
 
-use super::events::{Connection, Event, Events, What};
-use crate::sqlite::script::{SESSIONS_MAX, only_statement};
+use super::events::{Connection, Event, EventKind, Events};
+use crate::sqlite::script::{SESSIONS_MAX, only_statement, tokens};
 
 /// Settings that a fit tries itself, or reports on: in the script they would take the place of what is tried.
 const SETTINGS: [&str; 5] = ["journal_mode", "page_size", "cache_size", "wal_autocheckpoint", "synchronous"];
@@ -19,7 +20,7 @@ const THINK_MIN: Nanos = Nanos(1_000);
 /// Names of other databases in a message.
 const OTHERS_SHOWN: usize = 3;
 
-/// What a recording has, and has not.
+/// What was recorded, and what is left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
     /// Statements of the script.
@@ -34,6 +35,8 @@ pub struct Recorded {
     pub failed: u64,
     /// Statements that could not be recorded whole, and are left out.
     pub incomplete: u64,
+    /// Transactions that were open when their connection ended.
+    pub rolled_back: u64,
     /// Settings that the program makes, as it last made them; they are left out.
     pub settings: Vec<(String, String)>,
     /// Connections of which the program took the trace callback: what followed was not recorded.
@@ -50,6 +53,13 @@ impl Recorded {
         // A negative number counts KiB, a positive one pages.
         let unit = if value < 0 { 1024 } else { page.bytes() };
         value.unsigned_abs().checked_mul(unit).map(ByteSize)
+    }
+
+    /// Pages of a log at which the program has it written back; 0 where it never does.
+    pub fn checkpoint_pages(&self) -> Option<u32> {
+        let (_, value) = self.settings.iter().find(|(name, _)| name == "wal_autocheckpoint")?;
+        let pages: i32 = value.parse().ok()?;
+        Some(u32::try_from(pages).unwrap_or(0))
     }
 
     /// What its user should know, in sentences.
@@ -77,6 +87,10 @@ impl Recorded {
         if self.incomplete > 0 {
             let what = count(self.incomplete, "statement", "statements");
             remarks.push(format!("left out: {what} that could not be recorded with all values"));
+        }
+        if self.rolled_back > 0 {
+            let what = count(self.rolled_back, "transaction", "transactions");
+            remarks.push(format!("rolled back, as in the program: {what} that no COMMIT ended"));
         }
         if !self.settings.is_empty() {
             let all: Vec<String> = self.settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
@@ -110,6 +124,8 @@ pub(super) enum Nothing {
     NotLoaded,
     /// No process called libsqlite3.
     NoLibrary,
+    /// A SQLite was called that has no trace callback.
+    NoTrace,
     /// Others were opened.
     OtherDatabases(Vec<String>),
     /// It was opened, and no more.
@@ -132,8 +148,24 @@ struct Statement<'a> {
 #[derive(Clone, Copy)]
 struct Opened {
     at: u64,
-    closed: u64,
+    /// A process may end without closing it.
+    closed: Option<u64>,
+    /// End of its last statement.
+    ended: u64,
     has_statement: bool,
+    in_transaction: bool,
+}
+
+impl Opened {
+    /// When its session is free for another one.
+    fn free_from(&self) -> u64 {
+        self.rolled_back().unwrap_or(self.ended)
+    }
+
+    /// When SQLite rolled back what was open.
+    fn rolled_back(&self) -> Option<u64> {
+        self.in_transaction.then(|| self.closed.unwrap_or(self.ended).max(self.ended))
+    }
 }
 
 /// All that was recorded.
@@ -145,52 +177,89 @@ struct Record<'a> {
     /// The last execution of each prepared statement.
     running: HashMap<(usize, u64), usize>,
     is_loaded: bool,
+    is_not_traced: bool,
     others: Vec<String>,
     lost: u64,
 }
 
 impl<'a> Record<'a> {
     fn add(&mut self, event: Event<'a>) {
-        let Event { what, connection, statement, time_ns, text } = event;
+        let Event { kind, connection, statement, time_ns, text } = event;
         let known = self.open.get(&connection).copied();
-        match (what, known) {
-            (What::Loaded, _) => self.is_loaded = true,
-            (What::OpenedOther, _) => {
+        match (kind, known) {
+            (EventKind::Loaded, _) => self.is_loaded = true,
+            (EventKind::NotTraced, _) => self.is_not_traced = true,
+            (EventKind::OpenedOther, _) => {
                 self.open.remove(&connection);
                 self.others.push(String::from_utf8_lossy(text).into_owned());
             }
-            (What::Opened, _) => _ = self.opened(connection, time_ns),
-            (What::Started { is_incomplete }, known) => {
+            (EventKind::Opened, _) => _ = self.opened(connection, time_ns),
+            (EventKind::Started { is_incomplete }, known) => {
                 // A child may go on with a connection of its parent.
                 let connection = known.unwrap_or_else(|| self.opened(connection, time_ns));
-                self.connections[connection].has_statement = true;
+                let opened = &mut self.connections[connection];
+                opened.has_statement = true;
+                // sqlite3_close reports the close, and then refuses it where statements are left.
+                opened.closed = None;
                 self.running.insert((connection, statement), self.statements.len());
                 let (started, ended, failed) = (time_ns, time_ns, None);
                 self.statements.push(Statement { connection, started, ended, text, is_incomplete, failed });
+                self.ended(connection, statement, time_ns);
             }
             (_, None) => {}
-            (What::Closed, Some(connection_number)) => {
-                self.connections[connection_number].closed = time_ns;
-                self.open.remove(&connection);
+            (EventKind::Closed, Some(connection)) => self.connections[connection].closed = Some(time_ns),
+            (EventKind::TraceLost, Some(_)) => self.lost += 1,
+            (EventKind::Ended { in_transaction }, Some(connection)) => {
+                self.connections[connection].in_transaction = in_transaction;
+                self.ended(connection, statement, time_ns);
             }
-            (What::TraceLost, Some(_)) => self.lost += 1,
-            (What::Ended, Some(connection)) => {
-                if let Some(&n) = self.running.get(&(connection, statement)) {
-                    self.statements[n].ended = self.statements[n].started.max(time_ns);
+            (EventKind::Failed { is_rolled_back }, Some(connection)) => {
+                self.connections[connection].in_transaction &= !is_rolled_back;
+                if let Some(statement) = self.execution(connection, statement) {
+                    statement.failed = Some(is_rolled_back);
                 }
             }
-            (What::Failed { is_rolled_back }, Some(connection)) => {
-                if let Some(&n) = self.running.get(&(connection, statement)) {
-                    self.statements[n].failed = Some(is_rolled_back);
+            (EventKind::Resumed { in_transaction }, Some(connection)) => {
+                self.connections[connection].in_transaction = in_transaction;
+                if let Some(statement) = self.execution(connection, statement) {
+                    statement.failed = None;
                 }
+                self.ended(connection, statement, time_ns);
             }
         }
     }
 
+    /// The last execution of a prepared statement.
+    fn execution(&mut self, connection: usize, statement: u64) -> Option<&mut Statement<'a>> {
+        self.running.get(&(connection, statement)).map(|&n| &mut self.statements[n])
+    }
+
+    fn ended(&mut self, connection: usize, statement: u64, at: u64) {
+        if let Some(statement) = self.execution(connection, statement) {
+            statement.ended = statement.started.max(at);
+            let ended = statement.ended;
+            let opened = &mut self.connections[connection];
+            opened.ended = opened.ended.max(ended);
+        }
+    }
+
     fn opened(&mut self, connection: Connection, at: u64) -> usize {
-        self.connections.push(Opened { at, closed: u64::MAX, has_statement: false });
+        let (closed, ended) = (None, at);
+        self.connections.push(Opened { at, closed, ended, has_statement: false, in_transaction: false });
         self.open.insert(connection, self.connections.len() - 1);
         self.connections.len() - 1
+    }
+
+    /// Rolls back what was open when its connection ended; how many transactions that were.
+    fn roll_back(&mut self) -> u64 {
+        let mut count = 0;
+        for (connection, opened) in self.connections.iter().enumerate().filter(|(_, opened)| opened.has_statement) {
+            let Some(at) = opened.rolled_back() else { continue };
+            let (started, ended, text) = (at, at, &b"ROLLBACK"[..]);
+            self.statements.push(Statement { connection, started, ended, text, is_incomplete: false, failed: None });
+            count += 1;
+        }
+        count
     }
 
     fn nothing(&self) -> Nothing {
@@ -203,12 +272,13 @@ impl<'a> Record<'a> {
                 others.truncate(OTHERS_SHOWN);
                 Nothing::OtherDatabases(others)
             }
+            (_, true, true) if self.is_not_traced => Nothing::NoTrace,
             (true, true, true) => Nothing::NoLibrary,
             (false, true, true) => Nothing::NotLoaded,
         }
     }
 
-    /// The session of each connection; one that was closed leaves its session to a later one.
+    /// The session of each connection; after its last statement, it leaves its session to a later one.
     fn sessions(&self) -> Option<(Vec<usize>, usize)> {
         let mut free_from: Vec<u64> = Vec::new();
         let mut sessions = vec![0; self.connections.len()];
@@ -216,8 +286,8 @@ impl<'a> Record<'a> {
             let free = free_from.iter().position(|&free| free <= opened.at);
             *session = free.unwrap_or(free_from.len());
             match free {
-                Some(free) => free_from[free] = opened.closed,
-                None => free_from.push(opened.closed),
+                Some(free) => free_from[free] = opened.free_from(),
+                None => free_from.push(opened.free_from()),
             }
         }
         (free_from.len() <= SESSIONS_MAX).then_some((sessions, free_from.len()))
@@ -232,14 +302,16 @@ pub(super) fn script(events: &[u8], command: &str) -> Result<(String, Recorded),
     let Some(origin) = record.statements.iter().map(|statement| statement.started).min() else {
         return Err(record.nothing());
     };
+    let ended = record.statements.iter().map(|statement| statement.ended).max().unwrap_or(origin);
+    let rolled_back = record.roll_back();
     // Events of several processes come in the order in which they were written, nearly.
     record.statements.sort_by_key(|statement| statement.started);
-    let ended = record.statements.iter().map(|statement| statement.ended).max().unwrap_or(origin);
     let mut recorded = Recorded {
         connections: record.connections.iter().filter(|opened| opened.has_statement).count() as u64,
         sessions: count as u64,
         duration: Nanos(ended - origin),
         lost: record.lost,
+        rolled_back,
         ..Recorded::default()
     };
     let mut writer = Writer { text: String::new(), session: None, busy_until: vec![origin; count], origin };
@@ -251,6 +323,13 @@ pub(super) fn script(events: &[u8], command: &str) -> Result<(String, Recorded),
     }
     let mut text = format!("-- Recorded by flashwise: {}\n", one_line(command));
     recorded.remarks().iter().for_each(|remark| text += &format!("-- {}\n", one_line(remark)));
+    if count > 1 {
+        // A statement may need what one of another session did before it.
+        text += "-- flashwise: order file\n";
+    }
+    if let Some(pages) = recorded.checkpoint_pages() {
+        text += &format!("-- flashwise: wal_autocheckpoint {pages}\n");
+    }
     text += &writer.text;
     Ok((text, recorded))
 }
@@ -303,17 +382,17 @@ impl Writer {
         recorded: &mut Recorded,
     ) -> Option<()> {
         let text = String::from_utf8_lossy(statement.text);
-        if let Some((name, value)) = setting(&text) {
+        let Some(sql) = only_statement(&text) else {
+            recorded.incomplete += 1;
+            return None;
+        };
+        if let Some((name, value)) = setting(sql) {
             match recorded.settings.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, known)) => *known = value,
                 None => recorded.settings.push((name, value)),
             }
             return None;
         }
-        let Some(sql) = only_statement(&text) else {
-            recorded.incomplete += 1;
-            return None;
-        };
         self.write(session, think, statement, sql);
         recorded.statements += 1;
         Some(())
@@ -333,17 +412,17 @@ impl Writer {
     }
 }
 
-/// Name and value of a setting that a fit makes itself.
-fn setting(text: &str) -> Option<(String, String)> {
-    let (word, rest) = text.trim().split_at_checked("PRAGMA".len())?;
-    let rest = rest.trim().trim_end_matches(';');
-    let (name, value) = match rest.split_once('=') {
-        Some((name, value)) => (name, value.trim()),
-        None => rest.split_once('(').map(|(name, value)| (name, value.trim_end_matches(')').trim()))?,
+/// Name and value of a setting that a fit makes itself: `PRAGMA schema.name = value` or `PRAGMA name(value)`.
+fn setting(sql: &str) -> Option<(String, String)> {
+    let unquoted = |text: &str| text.trim_matches(['\'', '"', '`', '[', ']']).to_ascii_lowercase();
+    let tokens: Vec<&str> = tokens(sql).collect();
+    let (_, rest) = tokens.split_first().filter(|(word, _)| word.eq_ignore_ascii_case("PRAGMA"))?;
+    let (name, value) = match rest {
+        [_, ".", name, "=" | "(", value @ ..] | [name, "=" | "(", value @ ..] => (unquoted(name), value),
+        _ => return None,
     };
-    let name = name.trim().rsplit('.').next()?.trim().to_ascii_lowercase();
-    let is_setting = word.eq_ignore_ascii_case("PRAGMA") && SETTINGS.contains(&name.as_str());
-    is_setting.then(|| (name, value.trim_matches(['\'', '"']).to_ascii_lowercase()))
+    let value = value.strip_suffix(&[")"]).unwrap_or(value).concat();
+    SETTINGS.contains(&name.as_str()).then(|| (name, unquoted(&value)))
 }
 
 #[cfg(test)]
@@ -367,6 +446,8 @@ mod tests {
     const END: u32 = 5;
     const FAIL: u32 = 6;
     const CLOSE: u32 = 7;
+    const RESUME: u32 = 9;
+    const NOT_TRACED: u32 = 10;
 
     #[test]
     fn statements_keep_their_order_their_sessions_and_their_think_times() {
@@ -385,6 +466,7 @@ mod tests {
         ])
         .unwrap();
         let expected = [
+            "-- flashwise: order file",
             "-- flashwise: session 1",
             "SELECT 1;",
             "INSERT INTO t VALUES (';');",
@@ -429,12 +511,16 @@ mod tests {
             (START, 10, 1, 5, 0, "pragma main.cache_size = -8000"),
             (START, 10, 1, 5, 0, "PRAGMA synchronous(NORMAL);"),
             (START, 10, 1, 5, 0, "PRAGMA synchronous('off')"),
+            (START, 10, 1, 5, 0, "/* orm */ PRAGMA wal_autocheckpoint = 4000"),
+            (START, 10, 1, 5, 0, "-- orm\nPRAGMA/**/\"main\" . \"journal_mode\"/**/=/**/'MEMORY'"),
             (START, 10, 1, 5, 0, "PRAGMA cache_size"),
             (START, 10, 1, 5, 0, "PRAGMA foreign_keys = ON"),
         ])
         .unwrap();
-        assert_eq!(lines, ["-- flashwise: session 1", "PRAGMA cache_size;", "PRAGMA foreign_keys = ON;"]);
-        let settings = [("journal_mode", "wal"), ("cache_size", "-8000"), ("synchronous", "off")];
+        let session = ["-- flashwise: wal_autocheckpoint 4000", "-- flashwise: session 1"];
+        assert_eq!(lines, [&session[..], &["PRAGMA cache_size;", "PRAGMA foreign_keys = ON;"]].concat());
+        let settings = ["journal_mode memory", "cache_size -8000", "synchronous off", "wal_autocheckpoint 4000"];
+        let settings = settings.map(|setting| setting.split_once(' ').unwrap());
         assert_eq!(recorded.settings, settings.map(|(name, value)| (name.to_owned(), value.to_owned())));
         assert_eq!(recorded.page_cache(ByteSize::kib(4)), Some(ByteSize::kib(8000)));
     }
@@ -452,8 +538,52 @@ mod tests {
         };
         let (lines, counts) = recorded(&(0..100).flat_map(one).collect::<Vec<_>>()).unwrap();
         assert_eq!((counts.connections, counts.sessions, lines.len()), (100, 1, 200));
-        let open = |n: u64| [(OPEN, n, n, 0, 0, ""), (START, n, n, 5, 0, "SELECT 1")];
+        // Processes that end without closing leave their sessions all the same.
+        let killed =
+            |n: u64| one(n).into_iter().filter(|event| event.0 != CLOSE).map(move |e| (e.0, e.1, n, e.3, e.4, e.5));
+        assert_eq!(recorded(&(1..100).flat_map(killed).collect::<Vec<_>>()).unwrap().1.sessions, 1);
+        let open = |n: u64| [(OPEN, n, n, 0, 0, ""), (START, 100 + n, n, 5, 0, "SELECT 1")];
         assert_eq!(recorded(&(1..66).flat_map(open).collect::<Vec<_>>()).unwrap_err(), Nothing::TooManySessions);
+    }
+
+    #[test]
+    fn a_transaction_that_is_left_open_is_rolled_back_before_its_session_goes_on() {
+        let left_open = |connection: u64, at: u64| {
+            [
+                (OPEN, at, connection, 0, 0, ""),
+                (START, at + 1, connection, 5, 0, "BEGIN"),
+                (END, at + 2, connection, 5, 1, ""),
+                (START, at + 3, connection, 6, 0, "DELETE FROM t"),
+                (END, at + 5, connection, 6, 1, ""),
+            ]
+        };
+        let mut events = left_open(1, 0).to_vec();
+        events.push((CLOSE, 8, 1, 0, 0, ""));
+        // It does not close.
+        events.extend(left_open(2, 9));
+        events.extend(left_open(2, 20));
+        // A close that SQLite refuses.
+        events.extend([(CLOSE, 26, 2, 0, 0, ""), (START, 27, 2, 5, 0, "COMMIT"), (END, 28, 2, 5, 0, "")]);
+        let (lines, recorded) = recorded(&events).unwrap();
+        let statements: Vec<&str> = lines.iter().map(String::as_str).filter(|line| !line.starts_with("--")).collect();
+        let begun = ["BEGIN;", "DELETE FROM t;"];
+        assert_eq!(statements, [&begun[..], &["ROLLBACK;"], &begun, &["ROLLBACK;"], &begun, &["COMMIT;"]].concat());
+        assert_eq!((recorded.rolled_back, recorded.sessions, recorded.statements), (2, 1, 9));
+    }
+
+    #[test]
+    fn a_statement_that_went_on_after_it_was_busy_has_not_failed() {
+        let (lines, recorded) = recorded(&[
+            (START, 10, 1, 5, 0, "BEGIN IMMEDIATE"),
+            (END, 20, 1, 5, 0, ""),
+            (FAIL, 20, 1, 5, 0, ""),
+            (RESUME, 40, 1, 5, 1, ""),
+            (START, 41, 1, 6, 0, "COMMIT"),
+            (END, 42, 1, 6, 0, ""),
+        ])
+        .unwrap();
+        assert_eq!(lines, ["-- flashwise: session 1", "BEGIN IMMEDIATE;", "-- flashwise: think 1us", "COMMIT;"]);
+        assert_eq!((recorded.failed, recorded.rolled_back), (0, 0));
     }
 
     #[test]
@@ -461,6 +591,7 @@ mod tests {
         for (events, reason) in [
             (&[][..], Nothing::NotLoaded),
             (&[(1, 0, 0, 0, 0, "")], Nothing::NoLibrary),
+            (&[(1, 0, 0, 0, 0, ""), (NOT_TRACED, 0, 0, 0, 0, "")], Nothing::NoTrace),
             (&[(1, 0, 0, 0, 0, ""), (3, 0, 1, 0, 0, "/b.db"), (3, 0, 2, 0, 0, "/a.db")], {
                 Nothing::OtherDatabases(vec!["/a.db".into(), "/b.db".into()])
             }),

@@ -138,6 +138,22 @@ impl<'a> Lexer<'a> {
         Self { text, at, line: 1 }
     }
 
+    /// Tokens that are neither white space nor comments.
+    pub(super) fn tokens(mut self) -> impl Iterator<Item = &'a str> {
+        let next = move || {
+            let length = self.length_or_end();
+            let range = Self::skip(&mut self, length);
+            self.text.get(range).filter(|token| !token.is_empty())
+        };
+        let is_blank =
+            |token: &str| token.starts_with("--") || token.starts_with("/*") || token.trim_ascii().is_empty();
+        std::iter::from_fn(next).filter(move |token| !is_blank(token))
+    }
+
+    fn length_or_end(&self) -> usize {
+        if self.at < self.text.len() { self.length() } else { 0 }
+    }
+
     fn rest(&self) -> &'a [u8] {
         &self.text.as_bytes()[self.at..]
     }

@@ -11,6 +11,9 @@
 //! -- flashwise: session NAME       what follows is run by a connection of its own
 //! -- flashwise: think 5ms          the session waits before its next statement
 //! -- flashwise: parameters FILE    the next statement takes its values from the rows of FILE
+//! -- flashwise: order file         statements run in the order of the file, whatever their session
+//! -- flashwise: wal_autocheckpoint 4000
+//!                                  what the program sets: `default` has it
 //! ```
 //!
 //! The script runs as many times as its longest file of values has rows; a shorter one starts again from its first row.
@@ -33,7 +36,7 @@ pub(crate) use values::Values;
 const FIRST_SESSION: &str = "main";
 /// Connections of a script: SQLite's own programs have a few, and each one has a page cache.
 pub(super) const SESSIONS_MAX: usize = 64;
-const DIRECTIVES: [&str; 3] = ["session", "think", "parameters"];
+const DIRECTIVES: [&str; 5] = ["session", "think", "parameters", "order", "wal_autocheckpoint"];
 
 /// One statement of a session.
 #[derive(Clone, Debug)]
@@ -67,6 +70,20 @@ pub(crate) struct Script {
     values: Vec<Values>,
     /// How often every session runs its statements.
     pub(crate) passes: usize,
+    /// Which session is next.
+    pub(crate) order: Order,
+    /// The program's own setting.
+    pub(crate) checkpoint_pages: Option<u32>,
+}
+
+/// Which session runs its next statement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// The one that has been ready for longest.
+    #[default]
+    Ready,
+    /// The one whose next statement comes first in the file.
+    File,
 }
 
 impl Script {
@@ -85,14 +102,30 @@ impl Script {
                 Piece::Statement { line, text, parameters } => builder.statement(line, text, &parameters)?,
             }
         }
-        let Builder { sessions, values, .. } = builder.finish()?;
+        let Builder { sessions, values, order, checkpoint_pages, .. } = builder.finish()?;
         let passes = values.iter().map(Values::rows).max().unwrap_or(1);
-        Ok(Self { name: name.to_owned(), text, sessions, values, passes })
+        Ok(Self { name: name.to_owned(), text, sessions, values, passes, order, checkpoint_pages })
     }
 
     /// Statements of one pass.
     pub(crate) fn statements(&self) -> usize {
         self.sessions.iter().map(|session| session.steps.len()).sum()
+    }
+
+    /// Statements that a session runs where all together run at most so many.
+    ///
+    /// In the order of the file they are the first ones, because later ones may need what these do. Otherwise each
+    /// session does the same share, so that runs do the same work whatever their speed.
+    pub(crate) fn share(&self, session: &SessionScript, most: usize) -> usize {
+        let (all, total) = (session.steps.len() * self.passes, self.statements());
+        let share = match self.order {
+            Order::Ready => (all as u128 * most as u128).div_ceil((total * self.passes) as u128) as usize,
+            Order::File => {
+                let (whole_passes, rest) = (most / total, most % total);
+                whole_passes * session.steps.len() + session.steps.partition_point(|step| step.number <= rest)
+            }
+        };
+        share.min(all)
     }
 
     pub(crate) fn sql(&self, step: &Step) -> &str {
@@ -149,6 +182,8 @@ struct Builder<'a> {
     think: Nanos,
     own_values: Option<(usize, usize)>,
     statements: usize,
+    order: Order,
+    checkpoint_pages: Option<u32>,
 }
 
 impl<'a> Builder<'a> {
@@ -156,8 +191,19 @@ impl<'a> Builder<'a> {
         let values = parameters.map(Values::read).transpose()?;
         let has_usual = values.is_some();
         let values = values.into_iter().collect();
-        let (think, own_values) = (Nanos(0), None);
-        Ok(Self { name, folder, sessions: Vec::new(), current: 0, values, has_usual, think, own_values, statements: 0 })
+        Ok(Self {
+            name,
+            folder,
+            sessions: Vec::new(),
+            current: 0,
+            values,
+            has_usual,
+            think: Nanos(0),
+            own_values: None,
+            statements: 0,
+            order: Order::Ready,
+            checkpoint_pages: None,
+        })
     }
 
     fn error(&self, line: usize, message: impl Into<String>) -> TuneError {
@@ -175,12 +221,24 @@ impl<'a> Builder<'a> {
             let example = match name {
                 "session" => "session reader",
                 "think" => "think 5ms",
+                "order" => "order file",
+                "wal_autocheckpoint" => "wal_autocheckpoint 4000",
                 _ => "parameters values.csv",
             };
             return Err(self.error(line, format!("-- flashwise: {name}: it needs a value, such as {example}")));
         }
         match name {
             "session" => self.session(line, argument),
+            "order" if argument == "file" => {
+                self.order = Order::File;
+                Ok(())
+            }
+            "order" => Err(self.error(line, format!("-- flashwise: order {argument}: unknown order; write file"))),
+            "wal_autocheckpoint" => {
+                let pages = argument.parse().map_err(|e| self.error(line, format!("-- flashwise: {name}: {e}")))?;
+                self.checkpoint_pages = Some(pages);
+                Ok(())
+            }
             "think" => {
                 let think: Nanos =
                     argument.parse().map_err(|e| self.error(line, format!("-- flashwise: think: {e}")))?;
@@ -286,6 +344,11 @@ pub(super) fn only_statement(text: &str) -> Option<&str> {
         let is_whole = parameters.is_empty() && range.end <= text.len() && last.end == closed.len();
         if is_whole { text.get(range) } else { None }
     })
+}
+
+/// The tokens of a statement, without comments.
+pub(super) fn tokens(sql: &str) -> impl Iterator<Item = &str> {
+    Lexer::new(sql).tokens()
 }
 
 /// A parameter as the user wrote it, nearly.

@@ -1,0 +1,274 @@
+//! Programs that are hard to record: they step on, do not close, drop their rights, or have another SQLite.
+
+use crate::recording::{Place, has};
+use crate::support::run;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use flashwise_tune::sqlite::{FitOptions, Recording};
+use rusqlite::Connection;
+
+const PYTHON: &str = "/usr/bin/python3";
+
+/// Calls SQLite itself; the functions are found as a linked program finds them.
+const SQLITE: &str = r#"
+import ctypes, os, sqlite3, sys, threading, time
+ctypes.CDLL("libsqlite3.so.0", ctypes.RTLD_GLOBAL)
+lib = ctypes.CDLL(None)
+PATH = sys.argv[1]
+
+def opened():
+    db = ctypes.c_void_p()
+    assert lib.sqlite3_open(PATH.encode(), ctypes.byref(db)) == 0
+    return db
+
+def prepared(db, sql):
+    statement = ctypes.c_void_p()
+    assert lib.sqlite3_prepare_v2(db, sql.encode(), -1, ctypes.byref(statement), None) == 0
+    return statement
+
+def once(db, sql):
+    statement = prepared(db, sql)
+    assert lib.sqlite3_step(statement) in (100, 101), sql
+    lib.sqlite3_finalize(statement)
+"#;
+
+impl Place {
+    fn python(&self, program: &str) -> Option<Recording> {
+        if !has(PYTHON, "-c import sqlite3") {
+            return None;
+        }
+        std::fs::write(self.path("app.py"), SQLITE.to_owned() + program).unwrap();
+        let recording = self.record(&[PYTHON, self.path("app.py").to_str().unwrap(), "DB"]).unwrap();
+        assert!(recording.status.success());
+        Some(recording)
+    }
+
+    /// Runs the recording again, and compares what that leaves with what the program left.
+    fn is_done_again(&self, recording: &Recording) {
+        const ALL: &str = "SELECT group_concat(item || note, '|') FROM (SELECT * FROM sale ORDER BY id)";
+        let workload = recording.workload(&self.path("app.db"), None).unwrap();
+        let saved = tempfile::tempdir().unwrap();
+        let again = saved.path().join("again.db");
+        run(&FitOptions { save_database: Some(again.clone()), ..self.options(workload) });
+        let ask = |path: &Path| Connection::open(path).unwrap().query_row(ALL, [], |row| row.get::<_, String>(0));
+        assert_eq!(ask(&again).unwrap(), ask(&self.path("app.db")).unwrap(), "{}", recording.text);
+    }
+
+    /// Builds a C file into a program or library.
+    fn build(&self, name: &str, source: &str, options: &[&str]) {
+        let file = self.path(&format!("{name}.c"));
+        std::fs::write(&file, source).unwrap();
+        let mut compiler = Command::new("cc");
+        compiler.arg(&file).args(options).arg("-o").arg(self.path(name)).current_dir(self.path(""));
+        assert!(compiler.status().unwrap().success());
+    }
+}
+
+fn statements(recording: &Recording) -> Vec<&str> {
+    recording.text.lines().filter(|line| !line.starts_with("--")).collect()
+}
+
+#[test]
+fn a_busy_statement_goes_on_where_it_was() {
+    let place = Place::new();
+    let Some(recording) = place.python(
+        r#"
+other = sqlite3.connect(PATH, isolation_level=None)
+db = opened()
+for sql in ("BEGIN IMMEDIATE", "INSERT INTO sale (item, note) VALUES (1, 'in')", "COMMIT",
+            "INSERT INTO sale (item, note) VALUES (2, 'alone')"):
+    holds = sql == "BEGIN IMMEDIATE" or "alone" in sql
+    statement = prepared(db, sql)
+    if holds:
+        other.execute("BEGIN IMMEDIATE")
+        assert lib.sqlite3_step(statement) == 5
+        assert lib.sqlite3_step(statement) == 5
+        other.execute("COMMIT")
+    assert lib.sqlite3_step(statement) == 101
+    lib.sqlite3_finalize(statement)
+"#,
+    ) else {
+        return;
+    };
+    assert_eq!((recording.recorded.failed, recording.recorded.statements), (0, 8), "{}", recording.text);
+    place.is_done_again(&recording);
+}
+
+#[test]
+fn what_a_connection_leaves_open_is_rolled_back() {
+    let place = Place::new();
+    // One that closes within a transaction, more processes than a script has sessions that end without closing, half of
+    // them within a transaction, and one that commits.
+    let Some(recording) = place.python(
+        r#"
+db = sqlite3.connect(PATH)
+db.execute("INSERT INTO sale (item, note) VALUES (1, 'closed')")
+db.close()
+for n in range(80):
+    child = os.fork()
+    if child == 0:
+        db = sqlite3.connect(PATH)
+        db.execute("INSERT INTO sale (item, note) VALUES (2, ?)", ("child %d" % n,))
+        if n % 2:
+            db.commit()
+        os._exit(0)
+    os.waitpid(child, 0)
+db = sqlite3.connect(PATH)
+with db:
+    db.execute("INSERT INTO sale (item, note) VALUES (3, 'last')")
+"#,
+    ) else {
+        return;
+    };
+    let recorded = &recording.recorded;
+    assert_eq!((recorded.connections, recorded.sessions, recorded.rolled_back), (82, 1, 41), "{}", recording.text);
+    assert_eq!(statements(&recording).iter().filter(|text| **text == "ROLLBACK;").count(), 41);
+    place.is_done_again(&recording);
+}
+
+#[test]
+fn statements_of_several_connections_run_in_the_recorded_order() {
+    let place = Place::new();
+    let Some(recording) = place.python(
+        r#"
+db, other = (sqlite3.connect(PATH, isolation_level=None) for _ in "ab")
+for n in range(30):
+    db.execute("CREATE TABLE t%d (x)" % n)
+    other.execute("INSERT INTO t%d VALUES (1)" % n)
+    other.execute("INSERT INTO sale (item, note) VALUES (1, 'unique')")
+    db.execute("DELETE FROM sale")
+db.execute("INSERT INTO sale (item, note) VALUES (1, 'last')")
+"#,
+    ) else {
+        return;
+    };
+    assert_eq!((recording.recorded.sessions, recording.recorded.statements), (2, 121));
+    place.is_done_again(&recording);
+}
+
+#[test]
+fn the_programs_own_settings_are_those_of_default_also_behind_a_comment() {
+    let place = Place::new();
+    let Some(recording) = place.python(
+        r#"
+db = sqlite3.connect(PATH, isolation_level=None)
+db.execute("/* orm */ PRAGMA journal_mode = WAL")
+db.execute("PRAGMA /* longer */ wal_autocheckpoint = 16000")
+db.execute("INSERT INTO sale (item, note) VALUES (1, 'in the log')")
+"#,
+    ) else {
+        return;
+    };
+    assert_eq!(statements(&recording), ["INSERT INTO sale (item, note) VALUES (1, 'in the log');"]);
+    let workload = recording.workload(&place.path("app.db"), None).unwrap();
+    let c = run(&place.options(workload));
+    assert!(c.workload.summary.contains("write-ahead log"), "{}", c.workload.summary);
+    let pages: Vec<u32> = c.candidates.iter().map(|candidate| candidate.wal_autocheckpoint).collect();
+    assert!(!pages.is_empty() && pages.iter().all(|&pages| pages == 16_000), "{pages:?}");
+}
+
+#[test]
+fn a_trace_callback_of_the_program_is_reported() {
+    for function in ["sqlite3_trace", "sqlite3_profile"] {
+        let place = Place::new();
+        let program = format!(
+            "db = opened()\nonce(db, 'SELECT 1')\nlib.{function}.restype = ctypes.c_void_p\n\
+             assert lib.{function}(db, None, None) is None\nonce(db, 'SELECT 2')\n"
+        );
+        let Some(recording) = place.python(&program) else { return };
+        assert_eq!((statements(&recording), recording.recorded.lost), (vec!["SELECT 1;"], 1), "{function}");
+    }
+}
+
+#[test]
+fn a_program_that_drops_its_rights_is_recorded() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can change its user");
+        return;
+    }
+    let place = Place::new();
+    for (name, mode) in [("", 0o777), ("app.db", 0o666)] {
+        std::fs::set_permissions(place.path(name), std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let Some(recording) = place.python(
+        r#"
+sqlite3.connect(PATH).execute("SELECT 1")
+os.setuid(65534)
+db = sqlite3.connect(PATH, isolation_level=None)
+db.execute("INSERT INTO sale (item, note) VALUES (1, 'nobody')")
+"#,
+    ) else {
+        return;
+    };
+    assert_eq!(statements(&recording), ["SELECT 1;", "INSERT INTO sale (item, note) VALUES (1, 'nobody');"]);
+}
+
+/// A SQLite that can open and step; with TRACE, as one before 3.39 whose statements must be prepared again.
+const OTHER_SQLITE: &str = r#"
+#include <stdlib.h>
+static char name[4096], *sql = "INSERT";
+int sqlite3_open(const char *path, void **db) { *db = name; __builtin_strcpy(name, path); return 0; }
+#ifdef TRACE
+static int (*callback)(unsigned, void *, void *, void *);
+static void *context;
+int sqlite3_trace_v2(void *db, unsigned mask, int (*c)(unsigned, void *, void *, void *), void *x) {
+    callback = c, context = x;
+    return 0;
+}
+char *sqlite3_expanded_sql(void *s) { return __builtin_strdup(sql); }
+const char *sqlite3_sql(void *s) { return sql; }
+void *sqlite3_db_handle(void *s) { return name; }
+const char *sqlite3_db_filename(void *db, const char *schema) { return name; }
+void sqlite3_free(void *p) { free(p); }
+int sqlite3_get_autocommit(void *db) { return 1; }
+int sqlite3_step(void *s) {
+    for (int n = 0; callback && n < 2; n++) callback(1, context, s, sql), callback(2, context, s, 0);
+    return 101;
+}
+#else
+int sqlite3_step(void *s) { return 101; }
+#endif
+"#;
+
+#[test]
+fn a_program_with_another_sqlite_works_as_without_the_recorder() {
+    let place = Place::new();
+    let program = r#"
+#include <stdio.h>
+int sqlite3_open(const char *, void **), sqlite3_step(void *);
+int main(int count, char **words) {
+    void *db = 0;
+    if (sqlite3_open(words[1], &db) || !db || sqlite3_step(words) != 101 || sqlite3_step(words) != 101) return 1;
+    return fclose(fopen(words[2], "w"));
+}
+"#;
+    let run_with = |options: &[&str]| {
+        place.build("libsqlite3.so.0", OTHER_SQLITE, &[&["-shared", "-fPIC"], options].concat());
+        place.build("app", program, &["-L.", "-l:libsqlite3.so.0", "-Wl,-rpath,$ORIGIN"]);
+        let done = place.path("done");
+        let recording = place.record(&[place.path("app").to_str().unwrap(), "DB", done.to_str().unwrap()]);
+        std::fs::remove_file(done).unwrap();
+        recording
+    };
+    let error = run_with(&[]).unwrap_err().to_string();
+    assert!(error.contains("not recorded: its libsqlite3.so has no sqlite3_trace_v2"), "{error}");
+    let repeated = run_with(&["-DTRACE"]).unwrap();
+    assert_eq!(statements(&repeated), ["INSERT;", "INSERT;"], "once for each step");
+}
+
+#[test]
+fn a_saved_recording_has_the_access_rights_of_the_database() {
+    if !has("sqlite3", "-version") {
+        return;
+    }
+    let place = Place::new();
+    std::fs::set_permissions(place.path("app.db"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    let recording = place.record(&["sqlite3", "DB", "SELECT 1"]).unwrap();
+    recording.save(&place.path("kept")).unwrap();
+    for name in ["kept.db", "kept.sql"] {
+        let mode = std::fs::metadata(place.path(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+}
