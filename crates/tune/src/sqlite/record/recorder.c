@@ -155,21 +155,14 @@ static int can_record(const struct functions *sqlite) {
            sqlite->free && sqlite->get_autocommit;
 }
 
-/* The step that a thread is in. A SQLite before 3.39 that has to prepare its statement again within it reports the
- * start of the statement again; a user's function may step other statements within it. */
+/* The step that a thread is in, and whether its statement was started by it; a user's function may step other statements
+ * within it. */
 struct step {
     const sqlite3_stmt *statement;
     int has_started;
     struct step *outer;
 };
 static __thread struct step *current;
-
-static int is_repeated(const sqlite3_stmt *statement) {
-    if (!current || current->statement != statement) return 0;
-    int has_started = current->has_started;
-    current->has_started = 1;
-    return has_started;
-}
 
 static int on_trace(unsigned event, void *context, void *subject, void *detail) {
     const struct functions *sqlite = context;
@@ -180,8 +173,9 @@ static int on_trace(unsigned event, void *context, void *subject, void *detail) 
     sqlite3 *database = sqlite->db_handle(subject);
     if (event == TRACE_PROFILE) {
         emit(ENDED, 0, database, subject, sqlite->get_autocommit(database) ? 0 : FLAG, NULL);
-    } else if (event == TRACE_STMT && detail == (void *)sqlite->sql(subject) && !is_repeated(subject)) {
+    } else if (event == TRACE_STMT && detail == (void *)sqlite->sql(subject)) {
         /* Another text is that of a trigger, or a statement within a statement, which run again by themselves. */
+        if (current && current->statement == subject) current->has_started = 1;
         char *text = sqlite->expanded_sql(subject);
         emit(STARTED, 0, database, subject, text ? 0 : FLAG, text ? text : detail);
         sqlite->free(text);
