@@ -155,7 +155,7 @@ static int can_record(const struct functions *sqlite) {
            sqlite->free && sqlite->get_autocommit;
 }
 
-/* The step that a thread is in, and whether its statement was started by it; a user's function may step other statements
+/* The step that a thread is in, and whether its statement was started by it; a function of the program may step others
  * within it. */
 struct step {
     const sqlite3_stmt *statement;
