@@ -1,5 +1,5 @@
 //! Compiles the recorder of `fit sqlite --record` (`src/sqlite/record/recorder.c`) into a shared object, which the
-//! library contains as bytes: wherever flashwise is installed, its recorder is there.
+//! library contains as bytes: flashwise is installed as one file.
 
 use std::path::PathBuf;
 

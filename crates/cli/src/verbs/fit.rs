@@ -53,7 +53,8 @@ pub fn fit_sqlite(options: FitSqlite, output: &Output) -> Result<ExitCode, Failu
     if options.save_database.is_some() && options.save_database == options.save_trace {
         return Err(Failure::usage("--save-database and --save-trace name the same file"));
     }
-    let workload = workload(&options, database.as_deref(), output)?;
+    let mut unsaved = None;
+    let workload = workload(&options, database.as_deref(), output, &mut unsaved)?;
     let detail = if options.verbose { Detail::Full } else { Detail::Short };
     let fit_options = FitOptions {
         seed: options.seed,
@@ -75,7 +76,7 @@ pub fn fit_sqlite(options: FitSqlite, output: &Output) -> Result<ExitCode, Failu
         let more = if options.verbose { "" } else { "; --verbose prints all of it" };
         render_comparison(&comparison, detail, style).and(format!("\nReport: {html}, {json}{more}\n"))
     })?;
-    Ok(ExitCode::SUCCESS)
+    unsaved.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
 /// Writes the report; all requested files are there, or none.
@@ -122,7 +123,12 @@ fn report_directory(named: Option<&Path>) -> Result<PathBuf, Failure> {
     found.ok_or_else(|| Failure::refused(format!("{REPORT}: {REPORTS} reports exist; name a directory with --report")))
 }
 
-fn workload(options: &FitSqlite, database: Option<&Path>, output: &Output) -> Result<Workload, Failure> {
+fn workload(
+    options: &FitSqlite,
+    database: Option<&Path>,
+    output: &Output,
+    unsaved: &mut Option<Failure>,
+) -> Result<Workload, Failure> {
     let page_cache = options.page_cache.unwrap_or(DEFAULT_PAGE_CACHE);
     let Some(database) = database else { return built_in(options) };
     let is_built_in = [options.rows, options.rounds, options.inserts, options.selects, options.inserts_per_transaction]
@@ -133,7 +139,7 @@ fn workload(options: &FitSqlite, database: Option<&Path>, output: &Output) -> Re
         return Err(Failure::usage(message));
     }
     if options.record {
-        return recorded(options, database, output);
+        return recorded(options, database, output, unsaved);
     }
     let sql = match &options.sql {
         Some(path) => Statements::File(path.clone()),

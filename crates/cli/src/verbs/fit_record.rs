@@ -11,8 +11,14 @@ use crate::failure::Failure;
 use crate::interrupt::{self, Listener};
 use crate::output::{Output, note};
 
-/// Runs the command and records its statements; keeps them where the user wants that.
-pub fn recorded(options: &FitSqlite, database: &Path, output: &Output) -> Result<Workload, Failure> {
+/// Runs the command and records its statements; keeps them where the user wants that. Files that cannot be kept are no
+/// reason to give up the fit, because the program has run: that failure is left in `unsaved`.
+pub fn recorded(
+    options: &FitSqlite,
+    database: &Path,
+    output: &Output,
+    unsaved: &mut Option<Failure>,
+) -> Result<Workload, Failure> {
     let kept = options.save_recording.as_deref();
     kept.map(Recording::check_files).transpose()?;
     let before = DatabaseBefore::copy(database)?;
@@ -31,20 +37,34 @@ pub fn recorded(options: &FitSqlite, database: &Path, output: &Output) -> Result
     if !recording.status.success() {
         note(&format!("the command ended with {}", recording.status));
     }
+    let workload = recording.workload(database, options.page_cache).map(|mut workload| {
+        workload.think_limit = options.think_limit;
+        workload
+    });
     if let Some(name) = kept {
-        recording.save(name)?;
-        let [sql, db] = Recording::files(name).map(|file| file.display().to_string());
-        note(&format!("saved; to use it again: flashwise fit sqlite {db} --sql {sql}"));
+        match recording.save(name) {
+            Ok(()) => {
+                let again = workload.as_ref().map(|workload| Recording::command_again(name, workload));
+                let again = again.map(|command| format!("; to use it again: {command}")).unwrap_or_default();
+                note(&format!("saved{again}"));
+            }
+            Err(error) => {
+                note(&format!("not saved: {error}"));
+                let failure = Failure::from(error);
+                *unsaved =
+                    Some(Failure { message: format!("the recording was not saved: {}", failure.message), ..failure });
+            }
+        }
     }
     if was_interrupted {
-        let message = match kept {
-            Some(_) => "interrupted; the recording is kept".to_owned(),
-            None => "interrupted; the recording is discarded (--save-recording NAME would keep it)".to_owned(),
+        let message = match (kept, unsaved) {
+            (Some(_), None) => "interrupted; the recording is kept",
+            (Some(_), Some(_)) => "interrupted; the recording is lost",
+            (None, _) => "interrupted; the recording is discarded (--save-recording NAME would keep it)",
         };
-        return Err(interrupt::failure(&message));
+        return Err(interrupt::failure(message));
     }
-    let mut workload = recording.workload(database, options.page_cache)?;
-    workload.think_limit = options.think_limit;
+    let workload = workload?;
     workload.check()?;
     Ok(Workload::User(workload))
 }

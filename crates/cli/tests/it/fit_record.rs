@@ -75,6 +75,36 @@ fn what_cannot_be_recorded_leaves_nothing_and_nothing_is_replaced() {
 }
 
 #[test]
+fn the_settings_that_a_program_makes_are_those_of_default_when_it_is_used_again() {
+    let Some(place) = place() else { return };
+    let sql = "PRAGMA journal_mode = wal; PRAGMA cache_size = -64; PRAGMA wal_autocheckpoint = 16; \
+               UPDATE t SET v = v || 'a'; UPDATE t SET v = v || 'b'; SELECT sum(length(v)) FROM t;";
+    let more = ["app.db", "--save-recording", "my work", "-o", "json", "--", "sqlite3", "app.db", sql];
+    let ended = place.run(&[&fit()[..], &["--record"], &more].concat()).expect(0);
+    let again =
+        "flashwise: saved; to use it again: flashwise fit sqlite 'my work.db' --sql 'my work.sql' --page-cache 64k\n";
+    assert!(ended.stderr.contains(again), "{}", ended.stderr);
+    let used = ["fit", "sqlite", "my work.db", "--sql", "my work.sql", "--page-cache", "64k", "--report", "r"];
+    let used = place.run(&[&used[..], &fit()[2..], &["-o", "json"]].concat()).expect(0).document();
+    let document = ended.document();
+    assert_eq!(used["default"]["drive_time_ns"], document["default"]["drive_time_ns"], "the same settings");
+    let journals = [&document, &used].map(|document| document["workload"]["summary"].as_str().unwrap().contains("log"));
+    assert_eq!(journals, [true; 2]);
+}
+
+#[test]
+fn a_recording_that_cannot_be_saved_is_used_all_the_same() {
+    let Some(place) = place() else { return };
+    let script = "sqlite3 app.db 'UPDATE t SET v = 1'; echo mine > kept.sql";
+    let more = ["app.db", "--save-recording", "kept", "-o", "json", "--", "sh", "-c", script];
+    let ended = place.run(&[&fit()[..], &["--record"], &more].concat());
+    assert!(ended.code != 0 && ended.stdout.contains("\"search\""), "{}", ended.stderr);
+    assert!(ended.stderr.contains("flashwise: not saved: kept.sql: "), "{}", ended.stderr);
+    assert_eq!(place.read("kept.sql"), "mine\n");
+    assert!(!place.path("kept.db").exists() && place.has_no_temporary_files());
+}
+
+#[test]
 fn a_recording_that_is_interrupted_is_kept() {
     let Some(place) = place() else { return };
     let script = "sqlite3 app.db 'UPDATE t SET v = 1'; touch started; exec sleep 60";

@@ -88,7 +88,7 @@ impl Checkpoints {
             }
             false => {
                 "Under a file system SQLite does not wait for each page: the kernel already writes many at a time, \
-                 whatever the depth. What is left to gain is that writing begins before the sync. On the bare drive \
+                 whatever the depth. What is left to gain is that writing starts before the sync. On the bare drive \
                  (--file-system none) the technique brings what the kernel brings here."
             }
         }

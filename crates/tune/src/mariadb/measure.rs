@@ -5,7 +5,7 @@
 //! time of both. Stopping writes all dirty pages back and is counted: settings that only put writes off win nothing.
 //! [`crate::servers`] has the rounds.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::private::{PrivateMariadb, Programs};
 use super::server::{Server, failed};
-use super::statements::{self, Statement};
+use super::statements::{SqlFile, Statement};
 use crate::TuneError;
 use crate::servers::{
     MeasuredSettings, PrivatePlace, Rounds, SettingProposal, Side, Terms, check_rounds, check_space, compare,
@@ -60,11 +60,11 @@ pub struct MariadbMeasureOptions {
 }
 
 impl MariadbMeasureOptions {
-    /// Refuses options from which nothing can be learned.
+    /// Refuses options from which nothing can be learned, and reads the user's files.
     ///
     /// # Errors
-    /// With the option that is wrong.
-    pub(super) fn check(&self) -> Result<(), TuneError> {
+    /// With the option that is wrong, or when a file cannot be read.
+    pub(super) fn check(&self) -> Result<OwnSql, TuneError> {
         check_rounds(self.rounds)?;
         if self.rows == 0 || self.clients == 0 || self.round_time.is_zero() {
             return Err(TuneError::Options("--rows, --clients and --round-time must be more than 0".to_owned()));
@@ -73,13 +73,14 @@ impl MariadbMeasureOptions {
             let message = "--load creates tables that the test transactions do not use: give yours with --sql";
             return Err(TuneError::Options(message.to_owned()));
         }
-        [&self.load, &self.script].into_iter().flatten().try_for_each(|file| statements::read(file).map(drop))
+        let read = |file: &Option<PathBuf>| file.as_deref().map(SqlFile::read).transpose();
+        Ok(OwnSql { load: read(&self.load)?, script: read(&self.script)? })
     }
 
     /// Checks that the instances fit where they are to be made.
-    fn check_space(&self) -> Result<(), TuneError> {
-        let loaded = match &self.load {
-            Some(file) => std::fs::metadata(file).map_err(|e| TuneError::file(file, &e))?.len() * LOADED_PER_BYTE,
+    fn check_space(&self, load: Option<&SqlFile>) -> Result<(), TuneError> {
+        let loaded = match load {
+            Some(file) => file.bytes().saturating_mul(LOADED_PER_BYTE),
             None => u64::from(self.rows) * ROW_BYTES,
         };
         check_space(self.directory.as_deref(), loaded.saturating_add(EMPTY_BYTES))
@@ -102,30 +103,38 @@ impl MariadbMeasureOptions {
     }
 }
 
+/// The user's SQL.
+#[derive(Debug, Default)]
+pub(super) struct OwnSql {
+    /// Makes and fills the tables.
+    pub(super) load: Option<SqlFile>,
+    /// One transaction.
+    pub(super) script: Option<SqlFile>,
+}
+
 /// Measures proposals that a server can be started with.
 ///
 /// # Errors
 /// When no server is installed, or it fails; nothing is left behind then either.
 pub(super) fn measure(
     options: &MariadbMeasureOptions,
+    own: &OwnSql,
     proposals: &[SettingProposal],
     progress: &mut dyn Progress,
 ) -> Result<MeasuredSettings, TuneError> {
     // A missing server is reported first, even if space is short too.
     let programs = Programs::find(options.programs.as_deref())?;
-    options.check_space()?;
+    options.check_space(own.load.as_ref())?;
     let server = PrivateMariadb::of(programs, options.directory.as_deref())?;
-    let script = options.script.as_deref().map(statements::read).transpose()?;
     let terms = Terms { rounds: options.rounds, directory: options.directory.as_deref(), workload: options.summary() };
-    compare(&mut OltpRounds { server, options, script }, proposals, terms, progress)
+    compare(&mut OltpRounds { server, options, own }, proposals, terms, progress)
 }
 
 /// Rounds of short transactions.
 struct OltpRounds<'a> {
     server: PrivateMariadb,
     options: &'a MariadbMeasureOptions,
-    /// The user's own transaction.
-    script: Option<Vec<Statement>>,
+    own: &'a OwnSql,
 }
 
 impl Rounds for OltpRounds<'_> {
@@ -141,7 +150,7 @@ impl Rounds for OltpRounds<'_> {
         server.place.at("loading".to_owned(), 0.0);
         server.start(instance, &[], progress)?;
         let program = Server::connect(&server.place())?.facts.program;
-        match &self.options.load {
+        match &self.own.load {
             Some(file) => load(&mut server.connect()?, file, progress)?,
             None => fill(&mut server.connect()?, self.options, progress)?,
         }
@@ -152,7 +161,7 @@ impl Rounds for OltpRounds<'_> {
 
     /// The server's end is part of the time.
     fn round(&mut self, side: &Side, round: u32, progress: &mut dyn Progress) -> Result<f64, TuneError> {
-        let (server, options, script) = (&mut self.server, self.options, self.script.as_deref());
+        let (server, options, script) = (&mut self.server, self.options, self.own.script.as_ref());
         server.drop_page_cache(side.name)?;
         server.start(side.name, &side.settings, progress)?;
         let connections = (0..options.clients).map(|_| server.connect()).collect::<Result<Vec<_>, _>>()?;
@@ -163,7 +172,7 @@ impl Rounds for OltpRounds<'_> {
                 // The same choices for both sides of a pair.
                 let seed = options.seed.wrapping_add(u64::from(round)).wrapping_mul(1_000_003).wrapping_add(number);
                 scope.spawn(move || match script {
-                    Some(script) => repeat(connection, script, options, seed, end),
+                    Some(script) => repeat(connection, script, seed, end),
                     None => play(connection, options.rows, seed, end),
                 })
             };
@@ -179,31 +188,25 @@ impl Rounds for OltpRounds<'_> {
 }
 
 /// Runs a file that makes and fills tables in the database `flashwise`.
-pub(super) fn load(connection: &mut Conn, file: &Path, progress: &mut dyn Progress) -> Result<(), TuneError> {
+pub(super) fn load(connection: &mut Conn, file: &SqlFile, progress: &mut dyn Progress) -> Result<(), TuneError> {
     let made = connection.query_drop("CREATE DATABASE flashwise").and_then(|()| connection.query_drop("USE flashwise"));
     made.map_err(|e| failed("loading", &e))?;
-    let statements = statements::read(file)?;
-    for (number, statement) in statements.iter().enumerate() {
-        progress.advance("loading", number as f64 / statements.len() as f64)?;
-        connection.query_drop(&statement.text).map_err(|e| failed_at(file, statement, &e))?;
+    let statements = file.statements();
+    let count = statements.len();
+    for (number, statement) in statements.enumerate() {
+        progress.advance("loading", number as f64 / count as f64)?;
+        connection.query_drop(statement.text).map_err(|e| failed_at(file, statement, &e))?;
     }
     Ok(())
 }
 
 /// A statement of the user's failed.
-fn failed_at(file: &Path, statement: &Statement, error: &mysql::Error) -> TuneError {
-    failed(&format!("{}, line {}", file.display(), statement.line), error)
+fn failed_at(file: &SqlFile, statement: Statement<'_>, error: &mysql::Error) -> TuneError {
+    failed(&format!("{}, line {}", file.path().display(), statement.line), error)
 }
 
 /// The user's own transaction, again and again until a moment.
-pub(super) fn repeat(
-    mut connection: Conn,
-    script: &[Statement],
-    options: &MariadbMeasureOptions,
-    seed: u64,
-    end: Instant,
-) -> Result<u64, TuneError> {
-    let file = options.script.as_deref().unwrap_or(Path::new(""));
+pub(super) fn repeat(mut connection: Conn, script: &SqlFile, seed: u64, end: Instant) -> Result<u64, TuneError> {
     // RAND() without an argument then gives the same numbers for both sides of a pair.
     let (first, second) = (seed as u32, (seed >> 32) as u32 ^ SECOND_SEED);
     let prepared = format!("SET SESSION rand_seed1 = {first}, rand_seed2 = {second}");
@@ -211,12 +214,12 @@ pub(super) fn repeat(
     connection.query_drop(prepared).map_err(|e| failed("measuring", &e))?;
     let mut done = 0;
     while Instant::now() < end {
-        match script.iter().try_for_each(|s| connection.query_drop(&s.text).map_err(|e| (s, e))) {
+        match script.statements().try_for_each(|s| connection.query_drop(s.text).map_err(|e| (s, e))) {
             Ok(()) => done += 1,
-            Err((_, mysql::Error::MySqlError(told))) if IN_THE_WAY.contains(&told.code) => {
+            Err((_, mysql::Error::MySqlError(refusal))) if IN_THE_WAY.contains(&refusal.code) => {
                 connection.query_drop("ROLLBACK").map_err(|e| failed("measuring", &e))?;
             }
-            Err((statement, error)) => return Err(failed_at(file, statement, &error)),
+            Err((statement, error)) => return Err(failed_at(script, statement, &error)),
         }
     }
     Ok(done)
@@ -257,7 +260,7 @@ fn play(mut connection: Conn, rows: u32, seed: u64, end: Instant) -> Result<u64,
     while Instant::now() < end {
         match transaction(&mut connection, rows, &mut random) {
             Ok(()) => done += 1,
-            Err(mysql::Error::MySqlError(told)) if IN_THE_WAY.contains(&told.code) => {}
+            Err(mysql::Error::MySqlError(refusal)) if IN_THE_WAY.contains(&refusal.code) => {}
             Err(error) => return Err(failed("measuring", &error)),
         }
     }
@@ -296,10 +299,10 @@ mod tests {
             round_time: Duration::from_secs(1),
             seed: 1,
         };
-        let told = |options: &MariadbMeasureOptions| options.check().unwrap_err().to_string();
-        assert!(told(&MariadbMeasureOptions { rounds: 4, ..options.clone() }).contains("at least 5"));
-        assert!(told(&MariadbMeasureOptions { clients: 0, ..options.clone() }).contains("--clients"));
-        let no_space = |options: &MariadbMeasureOptions| options.check_space().unwrap_err();
+        let error = |options: &MariadbMeasureOptions| options.check().unwrap_err().to_string();
+        assert!(error(&MariadbMeasureOptions { rounds: 4, ..options.clone() }).contains("at least 5"));
+        assert!(error(&MariadbMeasureOptions { clients: 0, ..options.clone() }).contains("--clients"));
+        let no_space = |options: &MariadbMeasureOptions| options.check_space(None).unwrap_err();
         let nowhere = MariadbMeasureOptions { directory: Some("/no/such/place".into()), ..options.clone() };
         assert!(no_space(&nowhere).to_string().contains("no such directory"));
         assert!(no_space(&MariadbMeasureOptions { rows: u32::MAX, ..options }).is_refusal());

@@ -71,9 +71,7 @@ pub fn tune_mariadb(options: &MariadbOptions, progress: &mut dyn Progress) -> Re
         return Err(TuneError::Options("--apply needs a server: name it with --socket or --dsn".to_owned()));
     }
     check_names(&options.skip)?;
-    if let Some(measure) = &options.measure {
-        measure.check()?;
-    }
+    let own_sql = options.measure.as_ref().map(MariadbMeasureOptions::check).transpose()?.unwrap_or_default();
     let mut server = options.server.as_ref().map(Server::connect).transpose()?;
     let facts = server.as_ref().map(|server| &server.facts);
     let documented = Variables::documented();
@@ -90,7 +88,7 @@ pub fn tune_mariadb(options: &MariadbOptions, progress: &mut dyn Progress) -> Re
     let option_file = Some(option_file(&judged.proposals));
     let tuning = ServerTuning { option_file, ..judged.document(of, statements, notes) };
     let mut measure =
-        options.measure.as_ref().map(|with| |proposals: &[_]| measure::measure(with, proposals, progress));
+        options.measure.as_ref().map(|with| |proposals: &[_]| measure::measure(with, &own_sql, proposals, progress));
     let mut apply = server.as_mut().filter(|_| options.apply).map(|server| |proposals: &[_]| apply(server, proposals));
     tuning.concluded(
         is_startable,

@@ -5,31 +5,66 @@
 //!
 //! Source: MariaDB's documentation of comments, string literals and the client's commands.
 
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
+use flashwise_block::grouped;
 use flashwise_block::input::read_text;
 
 use crate::TuneError;
 
+/// Statements of a file: more than a dump of the longest text has with one row in each. They take 100 MB.
+const STATEMENTS_MAX: usize = 4_000_000;
+
+/// A file of SQL, read once: it may be a pipe.
+#[derive(Debug)]
+pub(super) struct SqlFile {
+    path: PathBuf,
+    text: String,
+    statements: Vec<Place>,
+}
+
+/// Where a statement is in its file, and its line, from one.
+#[derive(Clone, Debug)]
+struct Place {
+    text: Range<usize>,
+    line: usize,
+}
+
 /// One statement of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Statement {
-    pub(super) text: String,
-    /// Where it starts, from one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Statement<'a> {
+    pub(super) text: &'a str,
     pub(super) line: usize,
 }
 
-/// The statements of a file; at least one.
-///
-/// # Errors
-/// When it cannot be read or has none.
-pub(super) fn read(path: &Path) -> Result<Vec<Statement>, TuneError> {
-    let text = read_text(path).map_err(|e| TuneError::file(path, &e))?;
-    let statements = cut(&text);
-    if statements.is_empty() {
-        return Err(TuneError::File { path: path.to_owned(), message: "no SQL statement in it".to_owned() });
+impl SqlFile {
+    /// Reads a file with at least one statement.
+    ///
+    /// # Errors
+    /// When it cannot be read, or has none or too many.
+    pub(super) fn read(path: &Path) -> Result<Self, TuneError> {
+        let text = read_text(path).map_err(|e| TuneError::file(path, &e))?;
+        let statements = cut(&text);
+        let fail = |message: String| Err(TuneError::File { path: path.to_owned(), message });
+        match statements.len() {
+            0 => fail("no SQL statement in it".to_owned()),
+            1..=STATEMENTS_MAX => Ok(Self { path: path.to_owned(), text, statements }),
+            _ => fail(format!("more than {} statements", grouped(STATEMENTS_MAX as u64))),
+        }
     }
-    Ok(statements)
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.text.len() as u64
+    }
+
+    pub(super) fn statements(&self) -> impl ExactSizeIterator<Item = Statement<'_>> {
+        self.statements.iter().map(|place| Statement { text: &self.text[place.text.clone()], line: place.line })
+    }
 }
 
 /// Bytes of a token from here that no delimiter can end; 0 for any other byte.
@@ -60,15 +95,19 @@ fn is_comment(token: &str) -> bool {
         || (token.starts_with("/*") && !token.starts_with("/*!") && !token.starts_with("/*M!"))
 }
 
-fn cut(text: &str) -> Vec<Statement> {
+/// The statements of a text, up to one more than a file may have.
+fn cut(text: &str) -> Vec<Place> {
     const COMMAND: &str = "delimiter";
-    let text = text.trim_start_matches('\u{feff}');
     let mut statements = Vec::new();
     let mut delimiter = ";";
-    let (mut at, mut line) = (0, 1);
+    let (mut at, mut line) = (text.len() - text.trim_start_matches('\u{feff}').len(), 1);
+    let place = |start: usize, end: usize, line: usize| {
+        let text = start..start + text[start..end].trim_end().len();
+        Place { text, line }
+    };
     // Where the statement starts, and its line.
     let mut open: Option<(usize, usize)> = None;
-    while at < text.len() {
+    while at < text.len() && statements.len() <= STATEMENTS_MAX {
         let rest = &text[at..];
         let is_command = |rest: &str| {
             let (word, behind) = rest.split_at_checked(COMMAND.len()).unwrap_or_default();
@@ -83,7 +122,7 @@ fn cut(text: &str) -> Vec<Statement> {
             command.len()
         } else if rest.starts_with(delimiter) {
             if let Some((start, line)) = open.take() {
-                statements.push(Statement { text: text[start..at].trim_end().to_owned(), line });
+                statements.push(place(start, at, line));
             }
             delimiter.len()
         } else {
@@ -102,7 +141,7 @@ fn cut(text: &str) -> Vec<Statement> {
         at += length;
     }
     if let Some((start, line)) = open {
-        statements.push(Statement { text: text[start..].trim_end().to_owned(), line });
+        statements.push(place(start, text.len(), line));
     }
     statements
 }
@@ -113,7 +152,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn texts(text: &str) -> Vec<(String, usize)> {
-        cut(text).into_iter().map(|statement| (statement.text, statement.line)).collect()
+        cut(text).into_iter().map(|place| (text[place.text].to_owned(), place.line)).collect()
     }
 
     #[test]

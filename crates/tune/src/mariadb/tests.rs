@@ -4,6 +4,7 @@ use flashwise_block::Silent;
 use flashwise_profile::Figure;
 
 use super::rules::tests::Bench;
+use super::statements::SqlFile;
 use super::*;
 
 fn options(bench: &Bench) -> MariadbOptions {
@@ -179,6 +180,21 @@ fn measure_options() -> MariadbMeasureOptions {
 }
 
 #[test]
+fn the_user_s_files_are_read_once_also_from_a_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
+    let writer = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::write(pipe, "SELECT 1; SELECT 2").unwrap()
+    });
+    let options = MariadbMeasureOptions { script: Some(pipe), ..measure_options() };
+    let script = options.check().unwrap().script.unwrap();
+    writer.join().unwrap();
+    assert_eq!(script.statements().map(|statement| statement.text).collect::<Vec<_>>(), ["SELECT 1", "SELECT 2"]);
+}
+
+#[test]
 fn the_user_s_tables_are_loaded_and_the_user_s_transaction_is_repeated() {
     let Some(server) = server() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -201,14 +217,14 @@ fn the_user_s_tables_are_loaded_and_the_user_s_transaction_is_repeated() {
         "SET @id = 1 + FLOOR(RAND() * 100);\nBEGIN; UPDATE t SET n = n + 1 WHERE id = @id; COMMIT; -- end";
     let mut options = measure_options();
     options.script = Some(file("work.sql", transaction));
-    options.load = Some(tables.clone());
-    options.check().unwrap();
+    options.load = Some(tables);
+    let own = options.check().unwrap();
+    let (tables, script) = (own.load.unwrap(), own.script.unwrap());
     let mut connection = server.connect().unwrap();
     measure::load(&mut connection, &tables, &mut Silent).unwrap();
-    let script = statements::read(options.script.as_deref().unwrap()).unwrap();
     let repeat = |seed: u64| {
         let end = std::time::Instant::now() + std::time::Duration::from_millis(100);
-        measure::repeat(server.connect().unwrap(), &script, &options, seed, end)
+        measure::repeat(server.connect().unwrap(), &script, seed, end)
     };
     // Two sessions that meet at the same rows.
     let done: u64 = std::thread::scope(|scope| {
@@ -232,10 +248,9 @@ fn the_user_s_tables_are_loaded_and_the_user_s_transaction_is_repeated() {
     };
     assert_eq!(chosen(), chosen(), "the same choices for one seed");
 
-    let wrong = statements::read(&file("wrong.sql", "SELECT 1;\n\nSELECT nothing FROM t;")).unwrap();
-    options.script = Some(folder.path().join("wrong.sql"));
+    let wrong = SqlFile::read(&file("wrong.sql", "SELECT 1;\n\nSELECT nothing FROM t;")).unwrap();
     let end = std::time::Instant::now() + std::time::Duration::from_secs(1);
-    let told = measure::repeat(server.connect().unwrap(), &wrong, &options, 1, end).unwrap_err().to_string();
+    let told = measure::repeat(server.connect().unwrap(), &wrong, 1, end).unwrap_err().to_string();
     assert!(told.contains("wrong.sql, line 3: ") && told.contains("nothing"), "{told}");
     options.script = None;
     assert!(options.check().unwrap_err().to_string().contains("give yours with --sql"));

@@ -15,6 +15,7 @@ use super::loaded::Loaded;
 use super::objective::Objective;
 use super::run::{Run, RunConfig, Workload, run};
 use super::settings::Settings;
+use super::user::memory_of_run;
 use crate::search::{Bench, Costs, Job, Simpler, Stage};
 use crate::{Target, TuneError};
 
@@ -260,7 +261,10 @@ impl Bench for SqliteBench<'_> {
             return 1;
         }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let fit = MEMORY.bytes() / self.space.facts.database.bytes().max(1);
+        let facts = &self.space.facts;
+        let page_cache = facts.page_cache_limit.max(self.space.stock.page_cache);
+        let run = memory_of_run(&self.place(stage).workload, facts.database, page_cache);
+        let fit = MEMORY.bytes() / run.bytes().max(1);
         cores.min(WIDTH_MAX).min(usize::try_from(fit).unwrap_or(WIDTH_MAX)).max(1)
     }
 

@@ -33,7 +33,7 @@ const STATEMENTS_SHOWN: usize = 256;
 const PREPARED_MAX: usize = 1024;
 /// How often one transaction is started again before the run is given up.
 const RESTARTS_MAX: u32 = 100;
-/// The longest pause between two looks for an interrupt.
+/// The longest pause between two checks for an interrupt.
 const PAUSE_MAX: Nanos = Nanos(100_000_000);
 
 /// A statement by what it is measured as.
@@ -274,7 +274,7 @@ impl Player<'_> {
         let sql = script.sql(step);
         let run = |statement: &mut Statement<'_>, progress: &mut dyn Progress| {
             bind(script, step, pass, statement)?;
-            let kind = execute(statement, step.has_parameters, &mut || progress.advance(stage, 0.0))?;
+            let kind = execute(statement, step.has_parameters(), &mut || progress.advance(stage, 0.0))?;
             session.ended(statement);
             Ok(kind)
         };
@@ -425,17 +425,13 @@ fn locked(error: &rusqlite::Error) -> Option<bool> {
 }
 
 fn bind(script: &Script, step: &Step, pass: usize, statement: &mut Statement<'_>) -> Result<(), Broken> {
-    if !step.has_parameters {
-        return Ok(());
+    if statement.parameter_count() > step.parameters() {
+        let index = statement.parameter_count();
+        return Err(Broken::NoValue(statement.parameter_name(index).map_or(format!("?{index}"), str::to_owned)));
     }
-    for index in 1..=statement.parameter_count() {
-        let name = statement.parameter_name(index).map(str::to_owned);
-        match (script.value(step, pass, index, name.as_deref()), name) {
-            (Some(value), _) => statement.raw_bind_parameter(index, value)?,
-            // A number that the statement skips is bound to NULL, as SQLite has it.
-            (None, None) => {}
-            (None, Some(name)) => return Err(Broken::NoValue(name)),
-        }
+    // A number that the statement skips stays NULL, as SQLite has it.
+    for (index, value) in script.values(step, pass) {
+        statement.raw_bind_parameter(index, value)?;
     }
     Ok(())
 }
@@ -444,7 +440,7 @@ fn bind(script: &Script, step: &Step, pass: usize, statement: &mut Statement<'_>
 fn execute(
     statement: &mut Statement<'_>,
     has_parameters: bool,
-    told: &mut dyn FnMut() -> Result<(), flashwise_block::BlockError>,
+    report: &mut dyn FnMut() -> Result<(), flashwise_block::BlockError>,
 ) -> Result<Kind, Broken> {
     let kind = match (statement.readonly(), statement.column_count()) {
         (true, 0) => Kind::Other,
@@ -456,7 +452,7 @@ fn execute(
     while rows.next()?.is_some() {
         count += 1;
         if count.is_multiple_of(ROWS_BETWEEN_PROGRESS) {
-            told().map_err(Broken::Interrupted)?;
+            report().map_err(Broken::Interrupted)?;
         }
     }
     Ok(kind)

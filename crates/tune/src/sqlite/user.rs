@@ -19,13 +19,14 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
 use super::made;
 use super::play::ROUNDS;
+use super::run::Workload;
 use super::script::{Script, folder_of};
 use super::session::{Session, words_of};
 use super::settings::{Journal, Settings};
 use super::workload::check_page_cache;
 use crate::{TuneError, WorkloadDescription};
 
-/// Pages that are copied between two looks for an interrupt.
+/// Pages that are copied between two checks for an interrupt.
 const PAGES_AT_ONCE: c_int = 4096;
 
 /// A database file and a file of SQL statements.
@@ -61,19 +62,35 @@ pub struct DatabaseBefore {
 }
 
 impl DatabaseBefore {
-    /// Copies a database page by page, with what is only in its log.
+    /// Copies a database, with what is only in its log. The copy has none: each reading of a database in WAL mode that
+    /// nobody has open needs another copy.
     ///
     /// # Errors
     /// When it is no database, is locked, or does not fit.
     pub fn copy(database: &Path) -> Result<Self, TuneError> {
-        let failed = |e| plain_error(database, &e);
-        let folder = scratch()?;
-        let path = folder.path().join("before.db");
-        let source = Source::open(database)?;
-        let mut copy = Connection::open(&path).map_err(failed)?;
-        copy_pages(database, &source.db, &mut copy)?;
-        copy.close().map_err(|(_, e)| failed(e))?;
-        Ok(Self { path, folder })
+        let before = match Source::open(database)? {
+            Source { db, copy: Some(folder) } => {
+                db.close().map_err(|(_, e)| plain_error(database, &e))?;
+                Self { path: folder.path().join(COPIED_SOURCE), folder }
+            }
+            Source { db, copy: None } => {
+                let folder = scratch()?;
+                let path = folder.path().join("before.db");
+                let mut copy = Connection::open(&path).map_err(|e| plain_error(&path, &e))?;
+                copy_pages(database, &db, &mut copy)?;
+                copy.close().map_err(|(_, e)| plain_error(&path, &e))?;
+                Self { path, folder }
+            }
+        };
+        before.set_journal(Journal::Rollback)?;
+        Ok(before)
+    }
+
+    /// Keeps a journal mode in the header of the copy.
+    pub(crate) fn set_journal(&self, journal: Journal) -> Result<(), TuneError> {
+        let db = open_plain(&self.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let set = db.execute_batch(&format!("PRAGMA journal_mode = {}", journal.name()));
+        set.and_then(|()| db.close().map_err(|(_, e)| e)).map_err(|e| plain_error(&self.path, &e))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -219,6 +236,9 @@ impl UserWorkload {
     /// # Errors
     /// When the file is no SQLite database.
     pub(crate) fn page_size(&self) -> Result<ByteSize, TuneError> {
+        if let Some(size) = page_size_in_log_mode(self.source())? {
+            return Ok(size);
+        }
         let source = Source::open(self.source())?;
         let bytes = source.db.query_row("PRAGMA page_size", [], |row| row.get::<_, i64>(0));
         bytes.map(|bytes| ByteSize(bytes.unsigned_abs())).map_err(|e| plain_error(self.source(), &e))
@@ -278,16 +298,54 @@ impl UserWorkload {
 
     /// How the original makes transactions atomic, according to its file: as a recorded program has set it, too.
     pub(crate) fn journal_mode(&self) -> Journal {
-        if uses_wal(&self.database).unwrap_or(false) { Journal::Log } else { Journal::Rollback }
+        journal_mode(&self.database)
     }
 }
 
-/// Whether a database is in WAL mode: its read and write versions are 2 (SQLite file format, section 1.3.3).
-fn uses_wal(path: &Path) -> std::io::Result<bool> {
-    use std::io::Read;
-    let mut header = [0; 20];
-    open_regular(path)?.read_exact(&mut header)?;
-    Ok(header[18..20] == [2, 2])
+/// The journal mode that a database keeps in its file.
+pub(crate) fn journal_mode(database: &Path) -> Journal {
+    let is_log = FileHeader::read(database).is_ok_and(|header| header.is_some_and(|header| header.is_in_log_mode()));
+    if is_log { Journal::Log } else { Journal::Rollback }
+}
+
+/// The start of a database file (SQLite file format, section 1.3).
+struct FileHeader([u8; 20]);
+
+impl FileHeader {
+    /// `None` where the file has none.
+    fn read(path: &Path) -> std::io::Result<Option<Self>> {
+        use std::os::unix::fs::FileExt;
+        let mut bytes = [0; 20];
+        let read = open_regular(path)?.read_exact_at(&mut bytes, 0);
+        let is_short = read.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::UnexpectedEof);
+        if is_short || !bytes.starts_with(b"SQLite format 3\0") {
+            return Ok(None);
+        }
+        read.map(|()| Some(Self(bytes)))
+    }
+
+    fn page_size(&self) -> ByteSize {
+        match u16::from_be_bytes([self.0[16], self.0[17]]) {
+            1 => ByteSize::kib(64),
+            bytes => ByteSize(bytes.into()),
+        }
+    }
+
+    /// Read and write version are 2.
+    fn is_in_log_mode(&self) -> bool {
+        self.0[18..20] == [2, 2]
+    }
+}
+
+/// The page size of a database in WAL mode that nobody has open: SQLite could read it only in a copy.
+fn page_size_in_log_mode(path: &Path) -> Result<Option<ByteSize>, TuneError> {
+    let failed = |e: std::io::Error| TuneError::file(path, &e);
+    let real = path.canonicalize().map_err(failed)?;
+    check_regular(&real).map_err(failed)?;
+    if !has_own_wal(&real).map_err(failed)? {
+        return Ok(None);
+    }
+    Ok(FileHeader::read(&real).map_err(failed)?.filter(FileHeader::is_in_log_mode).map(|header| header.page_size()))
 }
 
 /// A connection that reads all of a database and changes nothing, neither in it nor beside it.
@@ -297,8 +355,11 @@ fn uses_wal(path: &Path) -> std::io::Result<bool> {
 struct Source {
     // Closed before the copy goes.
     db: Connection,
-    _copy: Option<TemporaryFolder>,
+    copy: Option<TemporaryFolder>,
 }
+
+/// Name of the copy of a source.
+const COPIED_SOURCE: &str = "source.db";
 
 impl Source {
     fn open(path: &Path) -> Result<Self, TuneError> {
@@ -314,14 +375,14 @@ impl Source {
             Err(e) if e.sqlite_error().is_some_and(|e| e.extended_code == ffi::SQLITE_READONLY_ROLLBACK) => {
                 Self::copy(path)
             }
-            other => other.map(|()| Self { db, _copy: None }).map_err(failed),
+            other => other.map(|()| Self { db, copy: None }).map_err(failed),
         }
     }
 
     #[allow(clippy::disallowed_methods, reason = "a copy in a directory of the run's own")]
     fn copy(path: &Path) -> Result<Self, TuneError> {
         let directory = scratch()?;
-        let copy = directory.path().join("source.db");
+        let copy = directory.path().join(COPIED_SOURCE);
         for suffix in ["", "-wal", "-journal"] {
             let (from, to) = (with_suffix(path, suffix), with_suffix(&copy, suffix));
             if suffix.is_empty() || from.exists() {
@@ -333,18 +394,14 @@ impl Source {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(&copy, flags).and_then(interruptible).map_err(failed)?;
         count_schema(&db).map_err(failed)?;
-        Ok(Self { db, _copy: Some(directory) })
+        Ok(Self { db, copy: Some(directory) })
     }
 }
 
 /// Whether a database is in WAL mode or has a WAL, and no other process has it open.
 fn has_own_wal(path: &Path) -> std::io::Result<bool> {
-    use std::os::unix::fs::FileExt;
-    const WRITE_VERSION_OFFSET: u64 = 18;
-    const WAL: u8 = 2;
-    let mut version = [0];
-    let read = open_regular(path)?.read_at(&mut version, WRITE_VERSION_OFFSET)?;
-    let is_wal = (read == 1 && version == [WAL]) || with_suffix(path, "-wal").exists();
+    let header = FileHeader::read(path)?;
+    let is_wal = header.is_some_and(|header| header.0[18] == 2) || with_suffix(path, "-wal").exists();
     Ok(is_wal && !with_suffix(path, "-shm").exists())
 }
 
@@ -364,12 +421,21 @@ pub(crate) fn scratch() -> Result<TemporaryFolder, TuneError> {
 }
 
 /// Instructions of SQLite's virtual machine between two checks for an interruption: well below a millisecond.
-const INSTRUCTIONS_BETWEEN_LOOKS: c_int = 1000;
+const INSTRUCTIONS_BETWEEN_CHECKS: c_int = 1000;
 
 /// A connection whose statements end within a moment when the user interrupts, however long one of them takes.
 pub(crate) fn interruptible(mut db: Connection) -> rusqlite::Result<Connection> {
-    db.progress_handler(INSTRUCTIONS_BETWEEN_LOOKS, Some(interrupt::is_requested))?;
+    db.progress_handler(INSTRUCTIONS_BETWEEN_CHECKS, Some(interrupt::is_requested))?;
     Ok(db)
+}
+
+/// Memory of a run, beside the simulated drive's own: the database, and a page cache for each connection.
+pub(crate) fn memory_of_run(workload: &Workload, database: ByteSize, page_cache: ByteSize) -> ByteSize {
+    let connections = match workload {
+        Workload::KeyValue(_) => 1,
+        Workload::User(workload) => workload.script().map_or(1, |script| script.sessions.len() as u64),
+    };
+    ByteSize(database.0.saturating_add(page_cache.min(database).0.saturating_mul(connections)))
 }
 
 /// Whether a statement ended because the user wanted it to.

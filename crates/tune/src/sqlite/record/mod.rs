@@ -29,8 +29,8 @@ use flashwise_block::output::{Access, OutputFile, publish_all};
 use flashwise_trace::capture::TracedCommand;
 
 use super::check_new;
-use super::settings::DEFAULT_PAGE_CACHE;
-use super::user::{DatabaseBefore, Statements, UserWorkload};
+use super::settings::{DEFAULT_PAGE_CACHE, Journal};
+use super::user::{DatabaseBefore, Statements, UserWorkload, journal_mode};
 use crate::TuneError;
 use sql::Nothing;
 pub use sql::Recorded;
@@ -83,6 +83,18 @@ impl Recording {
         Ok(workload)
     }
 
+    /// The command that fits the files that [`save`](Self::save) made.
+    pub fn command_again(name: &Path, workload: &UserWorkload) -> String {
+        let [sql, database] = Self::files(name).map(|file| shell_word(&file));
+        let page_cache = match workload.page_cache {
+            DEFAULT_PAGE_CACHE => String::new(),
+            ByteSize(bytes) if bytes.is_multiple_of(1024) => format!(" --page-cache {}k", bytes / 1024),
+            ByteSize(bytes) => format!(" --page-cache {bytes}"),
+        };
+        let think_limit = workload.think_limit.map(|limit| format!(" --think-limit {}ns", limit.0)).unwrap_or_default();
+        format!("flashwise fit sqlite {database} --sql {sql}{page_cache}{think_limit}")
+    }
+
     /// Refuses names that exist.
     ///
     /// # Errors
@@ -98,15 +110,31 @@ impl Recording {
     /// When one of them exists or cannot be written.
     pub fn save(&self, name: &Path) -> Result<(), TuneError> {
         let [statements, database] = Self::files(name);
+        // The fit of the files then has the journal mode that the fit of the program has.
+        self.before.set_journal(journal_mode(&self.database))?;
+        let saved = self.save_as(&statements, &database);
+        self.before.set_journal(Journal::Rollback)?;
+        saved
+    }
+
+    fn save_as(&self, statements: &Path, database: &Path) -> Result<(), TuneError> {
         let access = Access::of(&self.database).map_err(|e| TuneError::file(&self.database, &e))?;
         let before = self.before.path();
         let mut copied = std::fs::File::open(before).map_err(|e| TuneError::file(before, &e))?;
         let files = vec![
-            (new_file(&statements, &access, &mut self.text.as_bytes())?, None),
-            (new_file(&database, &access, &mut copied)?, None),
+            (new_file(statements, &access, &mut self.text.as_bytes())?, None),
+            (new_file(database, &access, &mut copied)?, None),
         ];
         publish_all(files).map_err(|(path, e)| TuneError::file(&path, &e))
     }
+}
+
+/// A path as a word for the shell; also one that would be an option.
+fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let text = if text.starts_with('-') { format!("./{text}") } else { text };
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+,:@%=".contains(letter);
+    if !text.is_empty() && text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
 /// A new file that has no name yet.
@@ -219,6 +247,20 @@ fn explain(nothing: &Nothing, command: &str, database: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_command_to_use_a_recording_again_has_words_for_the_shell_and_the_programs_page_cache() {
+        let sql = Statements::Recorded { text: "SELECT 1;".into(), command: "app".into() };
+        let mut workload = UserWorkload::new("app.db".into(), sql, DEFAULT_PAGE_CACHE);
+        let command = |name: &str, workload: &UserWorkload| Recording::command_again(Path::new(name), workload);
+        assert_eq!(command("work", &workload), "flashwise fit sqlite work.db --sql work.sql");
+        workload.page_cache = ByteSize::mib(8);
+        workload.think_limit = Some(flashwise_block::Nanos(5_000_000));
+        let expected =
+            "flashwise fit sqlite 'it'\\''s $x.db' --sql 'it'\\''s $x.sql' --page-cache 8192k --think-limit 5000000ns";
+        assert_eq!(command("it's $x", &workload), expected);
+        assert!(command("-x", &workload).starts_with("flashwise fit sqlite ./-x.db --sql ./-x.sql "));
+    }
 
     #[test]
     fn a_folder_that_cannot_be_named_to_the_linker_is_refused() {

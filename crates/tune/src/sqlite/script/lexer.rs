@@ -5,6 +5,7 @@
 //!
 //! Source: SQLite's `tokenize.c`, `complete.c`, and "SQL Parameters" in lang_expr.html.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// The mark of a directive, at the start of a comment.
@@ -16,8 +17,7 @@ pub(super) enum Piece<'a> {
     Statement {
         line: usize,
         text: Range<usize>,
-        /// Names of the parameters, without their first letter; numbers for `?`.
-        parameters: Vec<String>,
+        parameters: Vec<Parameter>,
     },
     Directive {
         line: usize,
@@ -27,6 +27,15 @@ pub(super) enum Piece<'a> {
     Misplaced {
         line: usize,
     },
+}
+
+/// A parameter of a statement.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Parameter {
+    /// SQLite's number of it, from one.
+    pub(super) index: usize,
+    /// Without the first letter; the number for `?`.
+    pub(super) name: String,
 }
 
 /// What a word or a `;` means for the end of a statement.
@@ -65,7 +74,9 @@ struct Open {
     start: Option<(usize, usize)>,
     /// Behind its last letter that is no comment.
     end: usize,
-    parameters: Vec<String>,
+    parameters: Vec<Parameter>,
+    /// Those that were named, with their first letter: `:a` and `@a` are two.
+    named: HashSet<String>,
     /// The largest number of a parameter so far, as SQLite numbers them.
     numbered: usize,
     trigger: Trigger,
@@ -99,28 +110,20 @@ impl Open {
         ends
     }
 
-    fn parameter(&mut self, name: &str) {
-        let name = match (name, name.strip_prefix('?')) {
-            ("?", _) => {
-                self.numbered += 1;
-                self.numbered.to_string()
-            }
-            (_, Some(number)) => {
-                let number = number.trim_start_matches('0');
-                self.numbered = self.numbered.max(number.parse().unwrap_or(0));
-                number.to_owned()
-            }
-            _ => {
-                let name = &name[1..];
-                if !self.parameters.iter().any(|known| known == name) {
-                    self.numbered += 1;
-                }
-                name.to_owned()
-            }
+    /// Takes a parameter; known ones have their number.
+    fn parameter(&mut self, token: &str) {
+        let digits = token.strip_prefix('?').map(|digits| digits.trim_start_matches('0'));
+        let (index, name) = match digits {
+            None => (self.numbered + 1, &token[1..]),
+            Some("") => (self.numbered + 1, ""),
+            Some(digits) => (digits.parse().unwrap_or(0), digits),
         };
-        if !self.parameters.contains(&name) {
-            self.parameters.push(name);
+        if !name.is_empty() && !self.named.insert(token.to_owned()) {
+            return;
         }
+        self.numbered = self.numbered.max(index);
+        let name = if name.is_empty() { index.to_string() } else { name.to_owned() };
+        self.parameters.push(Parameter { index, name });
     }
 }
 
@@ -274,9 +277,11 @@ mod tests {
         statements.collect()
     }
 
-    fn parameters(text: &str) -> Vec<String> {
+    fn parameters(text: &str) -> Vec<(usize, String)> {
         match Lexer::new(text).next() {
-            Some(Piece::Statement { parameters, .. }) => parameters,
+            Some(Piece::Statement { parameters, .. }) => {
+                parameters.into_iter().map(|parameter| (parameter.index, parameter.name)).collect()
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -316,22 +321,19 @@ mod tests {
             let db = rusqlite::Connection::open_in_memory().unwrap();
             let sql = text.replace("a->>'$.x'", "'{}'->>'$.x'").replace("\":no\"", "1").replace("[?]", "1");
             let statement = db.prepare(&sql).unwrap();
-            let mut names = parameters(text);
-            names.sort();
-            let mut numbers: Vec<String> = (1..=statement.parameter_count())
+            let mut found = parameters(text);
+            found.sort();
+            found.dedup();
+            let mut theirs: Vec<(usize, String)> = (1..=statement.parameter_count())
                 .map(|n| match statement.parameter_name(n) {
-                    Some(name) if name.starts_with('?') => name[1..].trim_start_matches('0').to_owned(),
-                    Some(name) => name[1..].to_owned(),
-                    None => n.to_string(),
+                    Some(name) if name.starts_with('?') => (n, name[1..].trim_start_matches('0').to_owned()),
+                    Some(name) => (n, name[1..].to_owned()),
+                    None => (n, n.to_string()),
                 })
                 .collect();
             // Numbers that are skipped have parameters, too.
-            if text.contains('7') {
-                numbers.retain(|name| names.contains(name));
-            }
-            numbers.sort();
-            numbers.dedup();
-            assert_eq!(names, numbers, "{text}");
+            theirs.retain(|(n, _)| found.iter().any(|(known, _)| known == n));
+            assert_eq!(found, theirs, "{text}");
         }
     }
 

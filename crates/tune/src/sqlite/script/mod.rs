@@ -24,18 +24,21 @@ mod values;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use flashwise_block::Nanos;
 use flashwise_block::names::choices;
+use flashwise_block::{Nanos, grouped};
 use rusqlite::types::Value;
 
 use crate::TuneError;
-use lexer::{Lexer, Piece};
+use lexer::{Lexer, Parameter, Piece};
 pub(crate) use values::Values;
 
 /// The session of statements before the first directive.
 const FIRST_SESSION: &str = "main";
 /// Connections of a script: SQLite's own programs have a few, and each one has a page cache.
 pub(super) const SESSIONS_MAX: usize = 64;
+/// Statements of a script: three times what a recording can hold, which has at least 100 bytes for each. They take 350 MB
+/// beside their text.
+const STATEMENTS_MAX: usize = 4_000_000;
 const DIRECTIVES: [&str; 5] = ["session", "think", "parameters", "order", "wal_autocheckpoint"];
 
 /// One statement of a session.
@@ -50,7 +53,19 @@ pub(crate) struct Step {
     pub(crate) think: Nanos,
     /// The file of its values.
     values: Option<usize>,
-    pub(crate) has_parameters: bool,
+    /// By parameter, the column of its values.
+    columns: Vec<(usize, usize)>,
+}
+
+impl Step {
+    pub(crate) fn has_parameters(&self) -> bool {
+        !self.columns.is_empty()
+    }
+
+    /// The largest number of a parameter.
+    pub(crate) fn parameters(&self) -> usize {
+        self.columns.iter().map(|&(index, _)| index).max().unwrap_or(0)
+    }
 }
 
 /// Statements of one connection.
@@ -137,18 +152,10 @@ impl Script {
         format!("{}, statement {}, line {}", self.name, step.number, step.line)
     }
 
-    /// The value of a parameter in a pass. `name` is as SQLite reports it, `None` for a bare `?`.
-    pub(crate) fn value(&self, step: &Step, pass: usize, index: usize, name: Option<&str>) -> Option<&Value> {
-        let values = &self.values[step.values?];
-        let own;
-        let name = match name {
-            Some(name) => &name[1..],
-            None => {
-                own = index.to_string();
-                &own
-            }
-        };
-        values.value(pass % values.rows(), name)
+    /// The values of a statement's parameters in a pass, with the numbers of these.
+    pub(crate) fn values(&self, step: &Step, pass: usize) -> impl Iterator<Item = (usize, &Value)> {
+        let row = step.values.map(|values| self.values[values].row(pass)).unwrap_or_default();
+        step.columns.iter().map(|&(index, column)| (index, &row[column]))
     }
 
     /// Whether statements are repeated, so that preparing them once pays.
@@ -163,7 +170,7 @@ impl Script {
             shape += &format!(", {} sessions", self.sessions.len());
         }
         if self.passes > 1 {
-            shape += &format!(", once for each of {} rows of values", flashwise_block::grouped(self.passes as u64));
+            shape += &format!(", once for each of {} rows of values", grouped(self.passes as u64));
         }
         shape
     }
@@ -279,7 +286,10 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn statement(&mut self, line: usize, text: Range<usize>, parameters: &[String]) -> Result<(), TuneError> {
+    fn statement(&mut self, line: usize, text: Range<usize>, parameters: &[Parameter]) -> Result<(), TuneError> {
+        if self.statements == STATEMENTS_MAX {
+            return Err(self.error(line, format!("more than {} statements", grouped(STATEMENTS_MAX as u64))));
+        }
         if self.sessions.is_empty() {
             self.sessions.push(SessionScript { name: FIRST_SESSION.to_owned(), steps: Vec::new() });
         }
@@ -289,27 +299,23 @@ impl<'a> Builder<'a> {
             return Err(self.error(at, format!("parameters for the statement in line {line}, which has none")));
         }
         let values = own.map(|(place, _)| place).or(self.has_usual.then_some(0)).filter(|_| !parameters.is_empty());
-        for name in parameters {
+        let mut columns = Vec::with_capacity(parameters.len());
+        for Parameter { index, name } in parameters {
             let Some(place) = values else {
                 let message =
                     format!("no value for the parameter {}; give a file of values with --parameters FILE", shown(name));
                 return Err(self.error(line, message));
             };
-            if !self.values[place].mark_used(name) {
+            let Some(column) = self.values[place].mark_used(name) else {
                 let known = self.values[place].columns().join(", ");
                 let path = self.values[place].path().display();
                 let message = format!("no value for the parameter {}: {path} has the columns {known}", shown(name));
                 return Err(self.error(line, message));
-            }
+            };
+            columns.push((*index, column));
         }
-        let step = Step {
-            text,
-            number: self.statements,
-            line,
-            think: std::mem::take(&mut self.think),
-            values,
-            has_parameters: !parameters.is_empty(),
-        };
+        let step =
+            Step { text, number: self.statements, line, think: std::mem::take(&mut self.think), values, columns };
         self.sessions[self.current].steps.push(step);
         Ok(())
     }
@@ -422,11 +428,14 @@ mod tests {
         let script = parse("SELECT :id, @name; SELECT 1;\n-- flashwise: parameters w.csv\nSELECT ?").unwrap();
         assert_eq!(script.passes, 3);
         let steps = &script.sessions[0].steps;
-        let value = |step: usize, pass, name| script.value(&steps[step], pass, 1, name).cloned().unwrap();
-        assert_eq!((0..3).map(|pass| value(0, pass, Some(":id"))).collect::<Vec<_>>(), [1, 2, 3].map(Value::Integer));
-        assert_eq!(value(0, 1, Some("@name")), Value::Text("b".into()));
-        assert_eq!((0..3).map(|pass| value(2, pass, None)).collect::<Vec<_>>(), [7, 8, 7].map(Value::Integer));
-        assert!(script.value(&steps[1], 0, 1, None).is_none());
+        let values = |step: usize, pass| script.values(&steps[step], pass).collect::<Vec<_>>();
+        let integers = [1, 2, 3, 7, 8].map(Value::Integer);
+        let texts = ["a", "b", "c"].map(|text| Value::Text(text.into()));
+        for pass in 0..3 {
+            assert_eq!(values(0, pass), [(1, &integers[pass]), (2, &texts[pass])]);
+            assert_eq!(values(2, pass), [(1, &integers[3 + pass % 2])]);
+        }
+        assert!(values(1, 0).is_empty());
 
         let unused = parse("SELECT :id").unwrap_err();
         assert!(

@@ -9,16 +9,19 @@
 //!
 //! Source: RFC 4180; RFC 8259.
 
+use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use flashwise_block::input::{check_regular, read_text};
 use flashwise_block::names::choices;
 use rusqlite::types::Value;
-use serde_json::{Map, Value as Json};
+use serde::de::{Deserializer as _, Error as _, SeqAccess, Visitor};
+use serde_json::{Deserializer, Map, Value as Json};
 
 use crate::TuneError;
 
-/// The longest file of values, bytes: a cell of two bytes takes 32 in memory, so that it takes 1 GiB at most.
+/// The longest file of values, bytes. A cell has two at least, and takes 32 in memory and as many for a text: 2 GiB.
 const FILE_MAX: usize = 64 << 20;
 /// As many parameters as SQLite takes in a statement (`SQLITE_MAX_VARIABLE_NUMBER`).
 const COLUMNS_MAX: usize = 32_766;
@@ -29,6 +32,7 @@ const TYPES: [&str; 4] = ["integer", "real", "text", "blob"];
 pub(crate) struct Values {
     path: PathBuf,
     columns: Vec<String>,
+    places: HashMap<String, usize>,
     used: Vec<bool>,
     /// Row by row.
     cells: Vec<Value>,
@@ -68,11 +72,8 @@ impl Values {
         if cells.is_empty() {
             return Err(fail("no row of values in it".into()));
         }
-        if columns.len() > COLUMNS_MAX {
-            return Err(fail(format!("more than {COLUMNS_MAX} columns")));
-        }
         let used = vec![false; columns.len()];
-        Ok(Self { path: path.to_owned(), columns, used, cells })
+        Ok(Self { path: path.to_owned(), places: places(&columns), columns, used, cells })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -90,18 +91,20 @@ impl Values {
     fn place(&self, name: &str) -> Option<usize> {
         let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
         let name = if is_number { name.trim_start_matches('0') } else { name };
-        self.columns.iter().position(|column| column == name)
+        self.places.get(name).copied()
     }
 
-    pub(crate) fn value(&self, row: usize, name: &str) -> Option<&Value> {
-        self.cells.get(row * self.columns.len() + self.place(name)?)
+    /// The row of a pass, by column; after the last one comes the first one again.
+    pub(crate) fn row(&self, pass: usize) -> &[Value] {
+        let first = pass % self.rows() * self.columns.len();
+        &self.cells[first..first + self.columns.len()]
     }
 
-    /// A statement has a parameter of that name; whether there is a column for it.
-    pub(super) fn mark_used(&mut self, name: &str) -> bool {
+    /// A statement has a parameter of that name; the column of its values.
+    pub(super) fn mark_used(&mut self, name: &str) -> Option<usize> {
         let place = self.place(name);
         place.into_iter().for_each(|place| self.used[place] = true);
-        place.is_some()
+        place
     }
 
     /// A column that no statement uses.
@@ -116,6 +119,17 @@ fn error(path: &Path, at: &str, message: impl Into<String>) -> TuneError {
 
 type Table = (Vec<String>, Vec<Value>);
 
+fn places(columns: &[String]) -> HashMap<String, usize> {
+    columns.iter().enumerate().map(|(place, name)| (name.clone(), place)).collect()
+}
+
+fn check_columns(path: &Path, columns: usize) -> Result<(), TuneError> {
+    match columns > COLUMNS_MAX {
+        true => Err(TuneError::File { path: path.to_owned(), message: format!("more than {COLUMNS_MAX} columns") }),
+        false => Ok(()),
+    }
+}
+
 fn from_csv(path: &Path, text: &str) -> Result<Table, TuneError> {
     let mut reader = csv::ReaderBuilder::new().from_reader(text.as_bytes());
     let broken = |e: csv::Error| match (e.kind(), e.position()) {
@@ -125,10 +139,13 @@ fn from_csv(path: &Path, text: &str) -> Result<Table, TuneError> {
         }
         _ => TuneError::File { path: path.to_owned(), message: e.to_string() },
     };
+    let headers = reader.headers().map_err(broken)?;
+    check_columns(path, headers.len())?;
     let mut columns: Vec<(String, Type)> = Vec::new();
-    for (place, header) in reader.headers().map_err(broken)?.iter().enumerate() {
+    let mut names = HashSet::new();
+    for (place, header) in headers.iter().enumerate() {
         let column = column(header).map_err(|e| error(path, &format!("line 1, column {}", place + 1), e))?;
-        if columns.iter().any(|(name, _)| *name == column.0) {
+        if !names.insert(column.0.clone()) {
             return Err(error(path, &format!("line 1, column {} ({})", place + 1, column.0), "named twice"));
         }
         columns.push(column);
@@ -220,25 +237,74 @@ fn from_json(path: &Path, text: &str) -> Result<Table, TuneError> {
         let message = message.split(" at line ").next().unwrap_or_default();
         error(path, &format!("line {}, column {}", e.line(), e.column()), message)
     };
-    let objects: Vec<Map<String, Json>> = match text.trim_start().starts_with('[') {
-        true => serde_json::from_str(text).map_err(|e| wrong(&e))?,
-        false => {
-            serde_json::Deserializer::from_str(text).into_iter().collect::<Result<_, _>>().map_err(|e| wrong(&e))?
-        }
-    };
-    let columns: Vec<String> = objects.first().map(|first| first.keys().cloned().collect()).unwrap_or_default();
-    let mut cells = Vec::with_capacity(objects.len() * columns.len());
-    for (row, object) in (1..).zip(objects) {
-        if let Some(extra) = object.keys().find(|key| !columns.contains(key)) {
-            return Err(error(path, &format!("row {row}, {extra:?}"), "the first row has no such value"));
-        }
-        for name in &columns {
-            let at = format!("row {row}, {name:?}");
-            let value = object.get(name).ok_or_else(|| error(path, &at, "no value; write null for NULL"))?;
-            cells.push(json(value).map_err(|e| error(path, &at, e))?);
+    let mut table = JsonTable { path, columns: Vec::new(), places: HashMap::new(), cells: Vec::new(), rows: 0 };
+    let mut deserializer = Deserializer::from_str(text);
+    if text.trim_start().starts_with('[') {
+        let mut failed = None;
+        let rows = Rows { table: &mut table, failed: &mut failed };
+        let read = deserializer.deserialize_seq(rows).and_then(|()| deserializer.end());
+        failed.map_or(Ok(()), Err)?;
+        read.map_err(|e| wrong(&e))?;
+    } else {
+        for object in deserializer.into_iter() {
+            table.row(object.map_err(|e| wrong(&e))?)?;
         }
     }
-    Ok((columns, cells))
+    Ok((table.columns, table.cells))
+}
+
+/// The rows of a JSON file. Each one is taken as it is read: as an object it takes many times the memory of its cells.
+struct JsonTable<'a> {
+    path: &'a Path,
+    columns: Vec<String>,
+    places: HashMap<String, usize>,
+    cells: Vec<Value>,
+    rows: usize,
+}
+
+impl JsonTable<'_> {
+    fn row(&mut self, object: Map<String, Json>) -> Result<(), TuneError> {
+        if self.rows == 0 {
+            check_columns(self.path, object.len())?;
+            self.columns = object.keys().cloned().collect();
+            self.places = places(&self.columns);
+        }
+        self.rows += 1;
+        let fail = |name: &str, message: &str| error(self.path, &format!("row {}, {name:?}", self.rows), message);
+        if let Some(extra) = object.keys().find(|key| !self.places.contains_key(*key)) {
+            return Err(fail(extra, "the first row has no such value"));
+        }
+        for name in &self.columns {
+            let value = object.get(name).ok_or_else(|| fail(name, "no value; write null for NULL"))?;
+            self.cells.push(json(value).map_err(|e| fail(name, e))?);
+        }
+        Ok(())
+    }
+}
+
+/// The rows of an array.
+struct Rows<'a, 'b> {
+    table: &'a mut JsonTable<'b>,
+    /// Why a row was refused: serde's own errors know its place only.
+    failed: &'a mut Option<TuneError>,
+}
+
+impl<'de> Visitor<'de> for Rows<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of objects")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut rows: A) -> Result<(), A::Error> {
+        while let Some(object) = rows.next_element::<Map<String, Json>>()? {
+            if let Err(error) = self.table.row(object) {
+                *self.failed = Some(error);
+                return Err(A::Error::custom("a row was refused"));
+            }
+        }
+        Ok(())
+    }
 }
 
 fn json(value: &Json) -> Result<Value, &'static str> {
@@ -283,7 +349,8 @@ mod tests {
                     x'aB',0,-1,\r\n,-,2.0,\r\n1e3,a,1,\r\n9223372036854775808,b,1,\r\n1.2.3,c,1,\r\ninf,d,1,\r\n";
         let values = read("v.csv", file).unwrap();
         assert_eq!(values.rows(), 9);
-        let of = |name: &str| (0..9).map(|row| values.value(row, name).unwrap().clone()).collect::<Vec<_>>();
+        let place = |name: &str| values.place(name).unwrap();
+        let of = |name: &str| (0..9).map(|row| values.row(row)[place(name)].clone()).collect::<Vec<_>>();
         let a = [
             Value::Integer(1),
             Value::Real(-2.5),
@@ -308,7 +375,7 @@ mod tests {
         let lines = array.trim_matches(['[', ']']).replace("}, {", "}\n{");
         for (name, file) in [("v.json", array), ("v.jsonl", &lines), ("v", array)] {
             let values = read(name, file).unwrap();
-            let row = |row| ["a", "b", "c", "d"].map(|name| values.value(row, name).unwrap().clone());
+            let row = |row| ["a", "b", "c", "d"].map(|name| values.row(row)[values.place(name).unwrap()].clone());
             assert_eq!(row(0), [Value::Integer(1), Value::Null, text("x"), Value::Blob(vec![0, 0xff])], "{name}");
             assert_eq!(row(1), [Value::Integer(1), Value::Real(1.5), text(""), Value::Integer(-1)]);
         }
@@ -337,6 +404,11 @@ mod tests {
         ] {
             let error = read(name, file).map(|_| ()).unwrap_err();
             assert!(error.starts_with(words), "{file}: {error}");
+        }
+        let columns: Vec<String> = (0..=COLUMNS_MAX).map(|n| format!("c{n}")).collect();
+        let object = format!("{{{}}}", columns.iter().map(|c| format!("\"{c}\":1")).collect::<Vec<_>>().join(","));
+        for (name, file) in [("v.csv", columns.join(",")), ("v.json", format!("[{object}]")), ("v.jsonl", object)] {
+            assert_eq!(read(name, &file).map(|_| ()).unwrap_err(), format!("{name}: more than 32766 columns"));
         }
         let long = format!("a\n{}", "1\n".repeat(FILE_MAX / 2));
         assert!(read("v.csv", &long).map(|_| ()).unwrap_err().contains("longer than 64 MiB"));
