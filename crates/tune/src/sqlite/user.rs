@@ -552,4 +552,35 @@ mod tests {
         copy_pages(&path, &source, &mut copy).unwrap();
         assert_eq!(copy.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)).unwrap(), 1);
     }
+
+    #[test]
+    fn the_copy_of_a_database_in_wal_mode_has_no_log_and_can_be_given_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, alone] = ["app.db", "alone.db"].map(|name| folder.path().join(name));
+        let db = Connection::open(&path).unwrap();
+        db.execute_batch("PRAGMA page_size = 65536; PRAGMA journal_mode = wal; CREATE TABLE t (x)").unwrap();
+        db.execute_batch("INSERT INTO t VALUES ('only in the log')").unwrap();
+        // Another process has it open; and one that ended without closing it.
+        for suffix in ["", "-wal"] {
+            std::fs::copy(with_suffix(&path, suffix), with_suffix(&alone, suffix)).unwrap();
+        }
+        for path in [path, alone] {
+            let workload = |database: &Path| {
+                UserWorkload::new(database.to_owned(), Statements::Made("SELECT 1".into()), ByteSize::mib(1))
+            };
+            assert_eq!(workload(&path).page_size().unwrap(), ByteSize::kib(64));
+            assert_eq!(journal_mode(&path), Journal::Log);
+            let before = DatabaseBefore::copy(&path).unwrap();
+            assert_eq!(journal_mode(before.path()), Journal::Rollback);
+            assert!(Source::open(before.path()).unwrap().copy.is_none(), "it is read in place");
+            before.set_journal(Journal::Log).unwrap();
+            assert_eq!(journal_mode(before.path()), Journal::Log);
+            assert!(!with_suffix(before.path(), "-wal").exists());
+            before.set_journal(Journal::Rollback).unwrap();
+            let db = Connection::open(before.path()).unwrap();
+            let found: String = db.query_row("SELECT x FROM t", [], |row| row.get(0)).unwrap();
+            assert_eq!(found, "only in the log");
+            assert_eq!(workload(before.path()).page_size().unwrap(), ByteSize::kib(64));
+        }
+    }
 }
