@@ -1,7 +1,7 @@
 //! Runs a script and measures each statement.
 //!
-//! Sessions are interleaved by their think times: the session that has been ready for longest runs its next statement to
-//! its end, and the clock moves on to the next one that is ready. A recording runs in the order in which it was
+//! Sessions are interleaved by their think times: the session that has been ready for longest runs its next statement
+//! to its end, and the clock moves on to the next one that is ready. A recording runs in the order in which it was
 //! recorded instead, because a statement may need what one of another session did before it; think times only move the
 //! clock. Statements do not overlap in time, but transactions of different sessions do, with SQLite's own locks between
 //! them: a statement that finds the database locked waits until another session's transaction has ended, and others

@@ -36,8 +36,8 @@ pub(crate) use values::Values;
 const FIRST_SESSION: &str = "main";
 /// Connections of a script: SQLite's own programs have a few, and each one has a page cache.
 pub(super) const SESSIONS_MAX: usize = 64;
-/// Statements of a script: three times what a recording can hold, which has at least 100 bytes for each. They take 350 MB
-/// beside their text.
+/// Statements of a script: three times what a recording can hold, which has at least 100 bytes for each. They take
+/// 350 MB beside their text.
 const STATEMENTS_MAX: usize = 4_000_000;
 const DIRECTIVES: [&str; 5] = ["session", "think", "parameters", "order", "wal_autocheckpoint"];
 
