@@ -24,6 +24,7 @@ mod death_time;
 mod dedup_raid;
 mod error;
 mod fillfactor;
+mod fit;
 mod gc_organisation;
 mod hidden_parameters;
 mod mariadb;
@@ -105,7 +106,7 @@ pub struct Study {
 }
 
 /// All studies, in the order in which they are listed.
-pub static STUDIES: [Study; 9] = [
+pub static STUDIES: [Study; 10] = [
     Study {
         name: "ace",
         title: "ACE: write-back and prefetching in batches",
@@ -133,6 +134,13 @@ pub static STUDIES: [Study; 9] = [
         title: "PostgreSQL's fill factor on drives that compress",
         source: "ScaleFlux: opportunities that computational storage drives bring to database software (CSD 2000).",
         run: fillfactor::run,
+    },
+    Study {
+        name: "fit",
+        title: "Where a fit of SQLite pays: five workloads, nine drives",
+        source: "No paper: what a user may expect beside SQLite's defaults and the usual checklist, a write-ahead log \
+                 and a page cache of 64 MiB.",
+        run: fit::run,
     },
     Study {
         name: "gc-organisation",
@@ -220,7 +228,7 @@ mod tests {
         let error = Study::find("gc").err().unwrap().to_string();
         assert_eq!(
             error,
-            "unknown study 'gc': choose one of ace, death-time, dedup-raid, fillfactor, gc-organisation, \
+            "unknown study 'gc': choose one of ace, death-time, dedup-raid, fillfactor, fit, gc-organisation, \
              hidden-parameters, mariadb, sqlite, transparent-compression"
         );
     }

@@ -29,8 +29,8 @@ pub struct StudyArguments {
     /// Run fewer points and repetitions: less than a minute, except fillfactor and mariadb
     #[arg(long)]
     pub quick: bool,
-    /// File system of SQLite's databases in the studies sqlite and transparent-compression: ext4, xfs, or none for the
-    /// bare drive
+    /// File system of SQLite's databases in the studies fit, sqlite and transparent-compression: ext4, xfs, or none for
+    /// the bare drive
     #[arg(long, value_name = "NAME", default_value = DEFAULT_FILE_SYSTEM)]
     pub file_system: String,
     /// Seed of all random choices

@@ -4,5 +4,6 @@
 #![allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own")]
 
 mod ace;
+mod fit;
 mod hidden_parameters;
 mod sqlite;
