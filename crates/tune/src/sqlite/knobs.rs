@@ -137,8 +137,21 @@ impl Space {
         Settings { journal, page_cache: cache.max(self.stock.page_cache), ..self.stock }
     }
 
-    /// Every combination of page size, hot locations, journal and cache, those with the fewest changes first.
+    /// Where the search starts: single changes, then techniques beside the other journal and cache, then the other
+    /// combinations. Where time is short, what is worth trying most comes first.
     pub(crate) fn first(&self) -> Vec<Settings> {
+        let combinations = self.combinations();
+        let same_pages = combinations.iter().filter(|settings| settings.page == self.stock.page);
+        let base = same_pages.max_by_key(|settings| self.changes(settings).len()).copied();
+        let is_single = |settings: &Settings| self.changes(settings).len() < 2;
+        let (mut all, several): (Vec<Settings>, Vec<Settings>) = combinations.into_iter().partition(is_single);
+        all.extend(base.iter().flat_map(|base| self.with_techniques(base)));
+        all.extend(several);
+        all
+    }
+
+    /// Every combination of page size, hot locations, journal and cache, those with the fewest changes first.
+    pub(crate) fn combinations(&self) -> Vec<Settings> {
         let pages = std::iter::once(self.stock).chain(self.with_other_pages(&self.stock));
         let journals = |settings: Settings| std::iter::once(settings).chain(self.with_other_journal(&settings));
         let caches = |settings: Settings| std::iter::once(settings).chain(self.with_other_cache(&settings));
@@ -498,14 +511,21 @@ mod tests {
     }
 
     #[test]
-    fn the_start_has_every_combination_once_and_the_plain_ones_first() {
+    fn the_start_has_every_combination_once_and_single_changes_first() {
         let space = space(|_| {});
-        let first = space.first();
-        assert_eq!(first.len(), 6 * 2 * 2, "five page sizes, one at hot locations; two journals; two caches");
+        let (first, combinations) = (space.first(), space.combinations());
+        assert_eq!(combinations.len(), 6 * 2 * 2, "five page sizes, one at hot locations; two journals; two caches");
+        assert!(combinations.iter().all(|settings| first.iter().filter(|other| *other == settings).count() == 1));
         assert_eq!(first[0], space.stock);
-        let hot = first.iter().filter(|settings| settings.vfs.layout != Layout::Plain);
+        let techniques = first.iter().position(|settings| !combinations.contains(settings)).unwrap();
+        assert!(first[..techniques].iter().all(|settings| space.changes(settings).len() < 2));
+        let is_beside =
+            |settings: &&Settings| settings.journal == Journal::Log && settings.page_cache == ByteSize::mib(27);
+        let added = first.len() - combinations.len();
+        assert!(added > 2 && first[techniques..].iter().take(added).all(|settings| is_beside(&settings)));
+        let hot = combinations.iter().filter(|settings| settings.vfs.layout != Layout::Plain);
         assert!(hot.clone().count() == 4 && hot.clone().all(|settings| settings.page == ByteSize::kib(64)));
-        assert_eq!(first.iter().map(|settings| settings.page_cache).max(), Some(ByteSize::mib(27)));
+        assert_eq!(combinations.iter().map(|settings| settings.page_cache).max(), Some(ByteSize::mib(27)));
     }
 
     #[test]
@@ -579,7 +599,7 @@ mod tests {
     fn what_is_to_stay_stays() {
         let names = ["page_size", "journal_mode", "cache_size"];
         let space = space(|facts| facts.skip = names.map(str::to_owned).to_vec());
-        assert_eq!(space.first(), [space.stock]);
+        assert_eq!(space.combinations(), [space.stock]);
         assert_eq!(space.checklist(), space.stock);
         let unknown = check_names(&["journal".to_owned()]).unwrap_err().to_string();
         assert!(unknown.starts_with("--skip journal: unknown setting; did you mean 'journal_mode'?"), "{unknown}");

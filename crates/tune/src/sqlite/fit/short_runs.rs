@@ -48,7 +48,8 @@ fn compared(workload: KeyValueWorkload) -> Compared {
     let Captured { space, full, is_cut, .. } = Captured::run(&options, &profile(), budget, &mut Silent).unwrap();
     assert!(!is_cut);
     let short = short_place(&options, &space, &full);
-    let jobs: Vec<(Settings, u64)> = space.first().into_iter().map(|settings| (settings, options.seed)).collect();
+    let jobs: Vec<(Settings, u64)> =
+        space.combinations().into_iter().map(|settings| (settings, options.seed)).collect();
     let (stock, mut silent) = (space.stock, Silent);
     let mut bench = SqliteBench::new(space, [short, full], [Objective::Throughput; 2], budget, &mut silent);
     let mut times = |stage| -> Vec<f64> { bench.run_all(stage, &jobs).unwrap().iter().map(Run::time_ns).collect() };
