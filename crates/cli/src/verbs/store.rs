@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use flashwise_block::input::check_regular;
 use flashwise_block::output::{Access, OutputFile};
 use flashwise_block::shown;
-use flashwise_store::{Check, Keyspace, LogForm, Store, StoreInfo, StoreOptions};
+use flashwise_store::{Check, Engine, Keyspace, LogForm, Store, StoreInfo, StoreOptions};
 use serde_json::json;
 
 use crate::arguments::StoreAction;
@@ -27,9 +27,11 @@ pub fn run(action: &StoreAction, output: &Output) -> Result<ExitCode, Failure> {
         }
         StoreAction::Check { file } => return check(file, output),
         StoreAction::Dump { file, dump } => self::dump(file, dump, output)?,
-        StoreAction::Restore { dump, file, page, packed_log } => {
+        StoreAction::Restore { dump, file, engine, page, bucket_fill, packed_log } => {
             let log_form = if *packed_log { LogForm::Packed } else { LogForm::Sparse };
-            restore(dump, file, &StoreOptions { page: *page, log_form, ..StoreOptions::default() }, output)?;
+            let defaults = new_store((*engine).into());
+            let page = page.unwrap_or(defaults.page);
+            restore(dump, file, &StoreOptions { page, bucket_fill: *bucket_fill, log_form, ..defaults }, output)?;
         }
         StoreAction::Compact { file } => {
             let store = open(file)?;
@@ -39,9 +41,17 @@ pub fn run(action: &StoreAction, output: &Output) -> Result<ExitCode, Failure> {
             let document = with_schema("flashwise.store-compact", json!({ "pages": pages }));
             output.print(&document, |_| format!("{}: {pages} pages in use\n", file.display()))?;
         }
-        StoreAction::Kv { file } => shell(file, output)?,
+        StoreAction::Kv { file, engine } => shell(file, engine.map(Engine::from), output)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Options of a new store.
+fn new_store(engine: Engine) -> StoreOptions {
+    match engine {
+        Engine::Hash => StoreOptions::hash(),
+        Engine::BTree => StoreOptions::default(),
+    }
 }
 
 /// An existing store.
@@ -105,8 +115,9 @@ fn restore(dump: &Path, file: &Path, options: &StoreOptions, output: &Output) ->
 
 /// Properties, one per line.
 fn lines(info: &StoreInfo) -> String {
+    let fill = info.bucket_fill.map(|fill| ("fill of buckets", format!("{fill} %")));
     let rows = [
-        ("engine", "B⁻-tree".to_owned()),
+        ("engine", info.engine.to_string()),
         ("format version", info.version.to_string()),
         ("page size", info.page.to_string()),
         ("segment size", info.segment.to_string()),
@@ -115,7 +126,7 @@ fn lines(info: &StoreInfo) -> String {
         ("commits up to the last checkpoint", info.last_commit.to_string()),
         ("superblock", if info.damaged_copies == 0 { "both copies good" } else { "one copy damaged" }.to_owned()),
     ];
-    rows.into_iter().map(|(key, value)| format!("{key:<34} {value}\n")).collect()
+    rows.into_iter().chain(fill).map(|(key, value)| format!("{key:<34} {value}\n")).collect()
 }
 
 /// A shell's state.
@@ -125,9 +136,16 @@ struct Shell {
 }
 
 /// Reads commands until the input ends.
-fn shell(file: &Path, output: &Output) -> Result<(), Failure> {
+fn shell(file: &Path, engine: Option<Engine>, output: &Output) -> Result<(), Failure> {
     refuse_special_file(file)?;
-    let store = Store::open(file, &StoreOptions::default())?;
+    let store = Store::open(file, &new_store(engine.unwrap_or_default()))?;
+    if let Some(wanted) = engine.filter(|wanted| *wanted != store.engine()) {
+        let (file, found) = (file.display(), store.engine());
+        return Err(Failure::refused(format!(
+            "{file}: its engine is the {found}, not the {wanted}; `flashwise store dump` and `restore` make a store \
+             with another one"
+        )));
+    }
     let mut shell = Shell { keyspace: store.keyspace("default")?, store };
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|error| Failure::file("stdin".as_ref(), &error))?;
@@ -174,7 +192,8 @@ impl Shell {
                 done()
             }
             ("scan", prefix) => {
-                let entries = self.keyspace.prefix(prefix)?;
+                let entries =
+                    if prefix.is_empty() { self.keyspace.entries()? } else { self.keyspace.prefix(prefix)? };
                 entries.map(|found| found.map(|(key, value)| entry(&key, &value)).map_err(Failure::from)).collect()
             }
             ("use", name) if !name.is_empty() => {
