@@ -16,20 +16,39 @@ use rustix::fs::OFlags;
 /// The longest configuration, profile or list of statements that is read, bytes.
 pub const TEXT_MAX: u64 = 256 << 20;
 
+/// Whether a symbolic link is followed to a file; those in directories of its path always are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// Also a file that a link names.
+    Follow,
+    /// A link is refused: the user did not choose the name.
+    Refuse,
+}
+
 /// Opens a regular file for reading; also through a link.
 ///
 /// # Errors
-/// When it is not a regular file, with its kind in the message, or cannot be opened. Neither case blocks.
+/// As [`open_regular_as`].
 pub fn open_regular(path: &Path) -> io::Result<File> {
+    open_regular_as(path, Links::Follow, false)
+}
+
+/// Opens a regular file that exists for reading, or for writing too.
+///
+/// # Errors
+/// When it is not a regular file, with its kind in the message, or cannot be opened. Neither case blocks.
+pub fn open_regular_as(path: &Path, links: Links, writes: bool) -> io::Result<File> {
     // Without waiting for a writer of a pipe or for a terminal's line; of no meaning for a regular file.
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC).bits().cast_signed();
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     // Opening some devices has side effects: the name is checked first, then the opened file.
-    check_regular(path)?;
-    let file = File::options().read(true).custom_flags(flags).open(path)?;
-    match kind(file.metadata()?.file_type()) {
-        None => Ok(file),
-        Some(what) => Err(not_regular(what)),
-    }
+    let (named, flags) = match links {
+        Links::Follow => (std::fs::metadata(path)?, flags),
+        Links::Refuse => (std::fs::symlink_metadata(path)?, flags | OFlags::NOFOLLOW),
+    };
+    check_kind(named.file_type())?;
+    let file = File::options().read(true).write(writes).custom_flags(flags.bits().cast_signed()).open(path)?;
+    check_kind(file.metadata()?.file_type())?;
+    Ok(file)
 }
 
 /// Fails if a path is not a regular file, for a file that other code opens by name.
@@ -37,7 +56,11 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// # Errors
 /// When it is not a regular file, with its kind in the message, or does not exist.
 pub fn check_regular(path: &Path) -> io::Result<()> {
-    match kind(std::fs::metadata(path)?.file_type()) {
+    check_kind(std::fs::metadata(path)?.file_type())
+}
+
+fn check_kind(found: FileType) -> io::Result<()> {
+    match kind(found) {
         None => Ok(()),
         Some(what) => Err(not_regular(what)),
     }
@@ -51,6 +74,7 @@ fn not_regular(what: &str) -> io::Error {
 fn kind(kind: FileType) -> Option<&'static str> {
     match kind {
         _ if kind.is_file() => None,
+        _ if kind.is_symlink() => Some("a symbolic link"),
         _ if kind.is_dir() => Some("a directory"),
         _ if kind.is_fifo() => Some("a named pipe"),
         _ if kind.is_char_device() => Some("a character device"),
@@ -94,6 +118,9 @@ mod tests {
         std::os::unix::fs::symlink(&file, &link).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
         assert!(open_regular(&file).is_ok() && open_regular(&link).is_ok());
+        assert!(open_regular_as(&file, Links::Refuse, true).unwrap().set_len(3).is_ok());
+        let words = open_regular_as(&link, Links::Refuse, true).unwrap_err().to_string();
+        assert_eq!(words, "it is a symbolic link; give a regular file");
         for (path, what) in [
             (pipe.as_path(), "a named pipe"),
             (Path::new("/dev/zero"), "a character device"),

@@ -29,7 +29,7 @@ impl FileSystemKind {
         let found = Self::ALL.iter().find(|(known, _)| *known == name).map(|&(_, kind)| kind);
         found.ok_or_else(|| {
             let known = flashwise_block::names::choices(name, Self::ALL.iter().map(|&(known, _)| known));
-            format!("--file-system {name}: unknown file system; {known}")
+            format!("'{name}' is an unknown file system; {known}")
         })
     }
 

@@ -7,13 +7,13 @@
 //! - owned by the owner of the database, by the user of this process, or by root; by anybody if others than the owner
 //!   may write the database.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
+use flashwise_block::input::{Links, open_regular_as};
 use libsqlite3_sys as sqlite;
-use nix::libc;
 
 use crate::error::{Failure, display};
 
@@ -36,23 +36,10 @@ fn check(companion: &Metadata, database: &Metadata) -> Result<(), String> {
     Ok(())
 }
 
-/// Opens an existing regular file for reading, or for writing too. A symbolic link is not followed, and nothing else is
-/// opened or waited for.
+/// Opens an existing regular file for reading, or for writing too. A symbolic link is not followed, and anything else
+/// is refused without waiting.
 pub(crate) fn open_regular(path: &Path, writes: bool) -> io::Result<File> {
-    // Opening a device can have effects of its own: the name is checked first, then the opened file.
-    check_kind(&std::fs::symlink_metadata(path)?)?;
-    let mut options = OpenOptions::new();
-    options.read(true).write(writes).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    let file = options.open(path)?;
-    check_kind(&file.metadata()?)?;
-    Ok(file)
-}
-
-fn check_kind(found: &Metadata) -> io::Result<()> {
-    match found.is_file() {
-        true => Ok(()),
-        false => Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file")),
-    }
+    open_regular_as(path, Links::Refuse, writes)
 }
 
 fn refused(path: &Path, why: &str) -> Failure {
@@ -74,11 +61,14 @@ pub(crate) fn examine(companion: &Path, database: &Path) -> Result<(), Failure> 
 
 /// Opens an existing companion; `None` if there is none.
 pub(crate) fn open(companion: &Path, database: &Path, writes: bool) -> Result<Option<File>, Failure> {
-    examine(companion, database)?;
     let file = match open_regular(companion, writes) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(refused(companion, &format!("it cannot be opened: {error}"))),
+        Err(error) => {
+            // It may be one that must not be opened.
+            examine(companion, database)?;
+            return Err(refused(companion, &format!("it cannot be opened: {error}")));
+        }
     };
     let metadata = |file: io::Result<Metadata>| {
         file.map_err(|error| refused(companion, &format!("it cannot be examined: {error}")))

@@ -17,9 +17,8 @@ use nix::libc;
 use serde::Serialize;
 
 use crate::SqliteError;
-use crate::apart::at_once;
 use crate::batch;
-use crate::bytes::{HEADER_BYTES, page_size_of};
+use crate::bytes::{HEADER_BYTES, Span, page_size_of};
 use crate::companion;
 use crate::directory::COMPANIONS;
 use crate::drive::DriveStore;
@@ -29,6 +28,7 @@ use crate::held_back::RUN_LIMIT;
 use crate::layout::{Detected, Header, HeaderError, Layout, VERSION, detect};
 use crate::log_layout::LogLayout;
 use crate::options::VfsOptions;
+use crate::pieces::{Pieces, writes};
 use crate::store::{Cut, Store};
 
 /// Result of an export.
@@ -112,9 +112,14 @@ pub struct FileInfo {
 struct HostStore {
     file: File,
     name: String,
+    pieces: Pieces,
 }
 
 impl HostStore {
+    fn new(file: File, path: &Path) -> Self {
+        Self { file, name: display(path), pieces: Pieces::default() }
+    }
+
     fn failed(&self, code: c_int, what: &str, error: &std::io::Error) -> Failure {
         Failure::new(code, format!("{}: {what}: {error}", self.name))
     }
@@ -148,19 +153,18 @@ impl Store for HostStore {
     }
 
     fn write(&mut self, offset: u64, data: &[u8], how: Cut) -> Result<(), Failure> {
-        let spans = at_once(offset, data.len() as u64, how);
-        for span in &spans {
-            let at = (span.start - offset) as usize;
-            let piece = &data[at..at + span.length as usize];
-            self.file
-                .write_all_at(piece, span.start)
-                .map_err(|error| self.failed(sqlite::SQLITE_IOERR_WRITE, "writing", &error))?;
-            if spans.len() > 1 {
-                // It makes nothing durable, so a failure loses nothing: the sync writes the rest.
-                let _ = start_write_back(&self.file, ByteSize(span.start), ByteSize(span.length));
-            }
-        }
+        let written = writes(offset, data, how).try_for_each(|(at, bytes)| self.file.write_all_at(bytes, at));
+        written.map_err(|error| self.failed(sqlite::SQLITE_IOERR_WRITE, "writing", &error))?;
+        self.pieces.note(offset, data.len() as u64, how);
         Ok(())
+    }
+
+    fn begin(&mut self, batch: Span) {
+        let pieces = self.pieces.take_of(batch);
+        for span in if pieces.is_empty() { std::slice::from_ref(&batch) } else { &pieces } {
+            // It makes nothing durable, so a failure loses nothing: the sync writes the rest.
+            let _ = start_write_back(&self.file, ByteSize(span.start), ByteSize(span.length));
+        }
     }
 
     fn truncate(&mut self, size: u64) -> Result<(), Failure> {
@@ -323,7 +327,7 @@ pub(crate) fn copy_in<S: Store>(
         into.write_header(&header)?;
     }
     let layout = into.layout();
-    let mut from = Handle::plain(HostStore { file: plain.file, name: display(plain.quiet.path) });
+    let mut from = Handle::plain(HostStore::new(plain.file, plain.quiet.path));
     let bytes = copy(&mut from, into)?;
     plain.quiet.end()?;
     into.sync(sqlite::SQLITE_SYNC_NORMAL)?;
@@ -351,6 +355,7 @@ fn copy<A: Store, B: Store>(from: &mut Handle<A>, to: &mut Handle<B>) -> Result<
             return Ok(at);
         }
         to.write(at, &buffer[..count])?;
+        to.hand_on()?;
         at += count as u64;
     }
 }
@@ -366,7 +371,7 @@ fn create_new<T>(
     check_target(path)?;
     let mut new = OutputFile::create(path, access).map_err(failed)?;
     let file = new.file().try_clone().map_err(failed)?;
-    let written = write(HostStore { file, name: display(path) })?;
+    let written = write(HostStore::new(file, path))?;
     new.publish().map_err(failed)?;
     Ok(written)
 }
@@ -427,7 +432,7 @@ pub(crate) fn export_any(stored: &Path, plain: &Path) -> Result<ExportSummary, S
     let head = read_head(&file, stored)?;
     detect(&head).map_err(|error| header_error(stored, &error))?;
     let quiet = Quiet::begin(&file, stored)?;
-    let store = HostStore { file, name: display(stored) };
+    let store = HostStore::new(file, stored);
     let mut from = Handle::database(store, VfsOptions::PLAIN)?;
     copy_out(&mut from, &display(stored), plain, access_of(stored)?, || quiet.end())
 }
@@ -534,7 +539,7 @@ pub fn info(path: &Path) -> Result<FileInfo, SqliteError> {
     let shift = header.map_or(0, |header| header.offset);
     let log = header.map_or(LogLayout::Plain, |header| header.log);
     let mut first = vec![0; 100];
-    let mut store = HostStore { file, name: display(path) };
+    let mut store = HostStore::new(file, path);
     let length = store.read(shift, &mut first)?;
     let page_bytes = page_size_of(&first[..length]);
     if header.is_none() && page_bytes.is_none() && stored_bytes > 0 {

@@ -20,7 +20,6 @@ use flashwise_block::{ByteSize, DeviceCounters, Nanos, Operation, RegisteredFile
 use flashwise_trace::{FileRole, IoRecord};
 use libsqlite3_sys as sqlite;
 
-use crate::apart::Apart;
 use crate::batch::BatchPlace;
 use crate::batch_file::BatchFile;
 use crate::bytes::Span;
@@ -31,10 +30,12 @@ use crate::file::FileStore;
 use crate::handle::Handle;
 use crate::ledger::Ledger;
 use crate::log::open_log;
+use crate::log_extension::LogExtension;
 use crate::log_layout::LogLayout;
-use crate::log_sync::{LogSync, Synced, write_zeros};
+use crate::log_sync::{DirectoryLog, LogSync, LogWrite, Synced};
 use crate::memo;
 use crate::options::{LogSyncs, VfsOptions};
+use crate::pieces::{Pieces, writes};
 use crate::shm::SharedMemory;
 use crate::store::{Cut, Mapping, Rights, Store};
 use crate::super_journal::{self, Renamed};
@@ -270,19 +271,17 @@ impl Directory {
     ) -> DirectoryStore {
         self.state().files += 1;
         let (directory, direct, pause) = (Arc::clone(self), Direct::Unused, Pause::default());
-        let (unsynced_batches, rights) = (MOST_UNSYNCED, Rights::USUAL);
         DirectoryStore {
             parent,
             directory,
             role,
             name,
             registered,
-            rights,
+            rights: Rights::USUAL,
             renamed: None,
             syncs: None,
             direct,
-            unsynced_batches,
-            apart: Apart::default(),
+            pieces: Pieces::default(),
             pause,
         }
     }
@@ -431,14 +430,9 @@ pub(crate) struct DirectoryStore {
     /// Of a log or journal that is not synced by SQLite's VFS alone.
     syncs: Option<LogSync>,
     direct: Direct,
-    /// Batches since the last sync. Without syncs, a writer waits for the page cache and not for the drive.
-    unsynced_batches: u32,
-    apart: Apart,
+    pieces: Pieces,
     pause: Pause,
 }
-
-/// Batches between two syncs of a long transaction, at most.
-const MOST_UNSYNCED: u32 = 256;
 
 /// A second handle to the database's file, for operations that SQLite's own VFS lacks: starting write-back, reading
 /// ahead, and punching holes.
@@ -495,23 +489,23 @@ impl DirectoryStore {
     }
 
     /// Starts write-back of pieces, each by itself.
-    fn start_apart(&mut self, pieces: &[Span]) {
+    fn start_pieces(&mut self, pieces: &[Span]) {
         let pieces: Vec<_> = pieces.iter().map(|piece| (ByteSize(piece.start), ByteSize(piece.length))).collect();
         if !pieces.is_empty()
             && let Some(file) = self.direct()
         {
             // It makes nothing durable, so a failure loses nothing: the sync writes the rest.
-            let _ = file.start_write_back_apart(&pieces);
+            let _ = file.start_write_back_pieces(&pieces);
         }
     }
 
     /// Starts write-back of all that must reach the drive in pieces, and waits until the kernel has taken it, with what
     /// was started before: a sync would join the pieces that are still dirty.
     fn write_back_pieces(&mut self) {
-        let pieces = self.apart.pieces();
-        self.start_apart(&pieces);
+        let pieces = self.pieces.take();
+        self.start_pieces(&pieces);
         if let Direct::Open(file) = &mut self.direct {
-            let _ = file.await_write_back_apart();
+            let _ = file.await_write_back_pieces();
         }
     }
 
@@ -532,15 +526,26 @@ impl DirectoryStore {
 
     /// A log that SQLite has written up to `end` gets the zeros that are due.
     fn extend_log(&mut self, end: u64) {
-        let Some(zeros) = self.syncs.as_mut().and_then(|syncs| syncs.after_write(end)) else { return };
-        let directory = Arc::clone(&self.directory);
-        let written = directory.timed(Operation::Write, self.role, zeros.start, zeros.end - zeros.start, || {
-            let is_done = write_zeros(&mut self.parent, zeros);
-            is_done.then_some(()).ok_or_else(|| Failure::new(sqlite::SQLITE_FULL, "no space for zeros"))
-        });
-        if let Some(syncs) = &mut self.syncs {
-            syncs.extended(zeros, written.is_ok());
-        }
+        self.with_extension(|extension, log| extension.after_write(end, log));
+    }
+
+    /// Works on a log that is extended.
+    fn with_extension(&mut self, work: impl FnOnce(&mut LogExtension, &mut DirectoryLog<'_>)) {
+        let Self { parent, directory, role, syncs, .. } = self;
+        let Some((extension, file)) = syncs.as_mut().and_then(LogSync::extension) else { return };
+        let mut write = |write: LogWrite<'_>| match write {
+            LogWrite::Zeros { at, bytes } => {
+                let written = directory.timed(Operation::Write, *role, at, bytes.len() as u64, || {
+                    match parent.write(at, bytes) {
+                        sqlite::SQLITE_OK => Ok(()),
+                        code => Err(Failure::new(code, "no space for zeros")),
+                    }
+                });
+                written.is_ok()
+            }
+            LogWrite::Truncate { size } => parent.truncate(size) == sqlite::SQLITE_OK,
+        };
+        work(extension, &mut DirectoryLog { file, write: &mut write });
     }
 
     /// Syncs the file, a log by its data alone where that can be done.
@@ -654,27 +659,23 @@ impl Store for DirectoryStore {
 
     fn write(&mut self, offset: u64, data: &[u8], how: Cut) -> Result<(), Failure> {
         self.list_in_super_journal(offset, data)?;
-        if let Some(syncs) = &mut self.syncs {
-            syncs.before_write();
-        }
+        self.with_extension(|extension, log| extension.before_write(log));
         let directory = Arc::clone(&self.directory);
         directory.timed(Operation::Write, self.role, offset, data.len() as u64, || {
-            let code = self.parent.write(offset, data);
-            self.result(code, "writing")
+            writes(offset, data, how).try_for_each(|(at, bytes)| {
+                let code = self.parent.write(at, bytes);
+                self.result(code, "writing")
+            })
         })?;
-        self.apart.note(offset, data.len() as u64, how);
+        self.pieces.note(offset, data.len() as u64, how);
         self.extend_log(offset + data.len() as u64);
         Ok(())
     }
 
     fn begin(&mut self, batch: Span) {
-        self.unsynced_batches = self.unsynced_batches.saturating_add(1);
-        if self.role != FileRole::Database || self.unsynced_batches > MOST_UNSYNCED {
-            return;
-        }
-        let pieces = self.apart.pieces_of(batch);
+        let pieces = self.pieces.take_of(batch);
         if !pieces.is_empty() {
-            return self.start_apart(&pieces);
+            return self.start_pieces(&pieces);
         }
         if let Some(file) = self.direct() {
             // It makes nothing durable, so a failure loses nothing: the sync writes the rest.
@@ -717,7 +718,6 @@ impl Store for DirectoryStore {
 
     fn sync(&mut self, flags: c_int) -> Result<(), Failure> {
         let directory = Arc::clone(&self.directory);
-        self.unsynced_batches = 0;
         if let Direct::Open(file) = &mut self.direct {
             file.cancel_write_back();
         }

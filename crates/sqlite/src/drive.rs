@@ -226,16 +226,16 @@ pub(crate) struct DriveStore {
     extension: Option<LogExtension>,
 }
 
-/// The file of a log on a drive, with the calls that it takes to ask for its size.
+/// The file of a log on a drive, with the calls that it takes to get its size.
 struct DriveLog<'a> {
     medium: &'a mut dyn Medium,
-    id: FileId,
+    file: FileRef<'a>,
 }
 
 impl LogFile for DriveLog<'_> {
     fn size(&mut self) -> Option<u64> {
         self.medium.spend_calls(1);
-        Some(self.medium.size(self.id))
+        Some(self.medium.size(self.file.id))
     }
 
     fn free_space(&mut self) -> u64 {
@@ -245,6 +245,15 @@ impl LogFile for DriveLog<'_> {
 
     fn longest(&self) -> u64 {
         u64::MAX
+    }
+
+    fn write(&mut self, at: u64, zeros: &[u8]) -> bool {
+        self.medium.write(self.file, at, zeros, Cut::Whole).is_ok()
+    }
+
+    fn truncate(&mut self, size: u64) {
+        // A log that stays longer is as good.
+        let _ = self.medium.truncate(self.file, size);
     }
 }
 
@@ -275,16 +284,10 @@ impl DriveStore {
         drive.note_change(file.id);
         let medium = &mut *drive.medium;
         let Some(extension) = extension else { return write(medium, file) };
-        extension.before_write(&mut DriveLog { medium: &mut *medium, id: file.id });
-        write(&mut *medium, file)?;
-        if let Some(zeros) = extension.after_write(end, &mut DriveLog { medium: &mut *medium, id: file.id }) {
-            let is_done = zeros.writes().all(|(at, bytes)| medium.write(file, at, bytes, Cut::Whole).is_ok());
-            if !is_done {
-                // A log that stays longer is as good.
-                let _ = medium.truncate(file, zeros.start);
-            }
-            extension.extended(zeros, is_done);
-        }
+        let mut log = DriveLog { medium, file };
+        extension.before_write(&mut log);
+        write(&mut *log.medium, file)?;
+        extension.after_write(end, &mut log);
         Ok(())
     }
 

@@ -33,6 +33,10 @@ use crate::read_ahead::ReadAhead;
 use crate::store::{Cut, Mapping, Store};
 use crate::write_transactions::WriteTransactions;
 
+/// Most batches between two syncs whose write-back is started early: those of a long transaction. A program that does
+/// not sync waits for the page cache and not for the drive.
+const MOST_UNSYNCED: u32 = 256;
+
 /// One open file.
 pub(crate) struct Handle<S> {
     store: S,
@@ -51,6 +55,8 @@ pub(crate) struct Handle<S> {
     in_batch: bool,
     /// Whether something was written past the log of batches and not synced.
     is_unsynced: bool,
+    /// Batches whose write-back was started since the last sync.
+    unsynced_batches: u32,
     /// Why nothing may be written: others would not find it in the log of batches.
     read_only: Option<String>,
     /// Where pages are read ahead.
@@ -86,6 +92,7 @@ impl<S: Store> Handle<S> {
             enters_unlocked: false,
             in_batch: false,
             is_unsynced: false,
+            unsynced_batches: MOST_UNSYNCED,
             read_only: None,
             poisoned: None,
             transactions: None,
@@ -224,6 +231,7 @@ impl<S: Store> Handle<S> {
         self.store.write(0, &header.block(), how_with(header))?;
         let synced = self.store.sync(sqlite::SQLITE_SYNC_NORMAL);
         self.poisoned_by(synced)?;
+        self.unsynced_batches = 0;
         self.mapping = Some(Mapping::Shifted(*header));
         Ok(())
     }
@@ -303,11 +311,20 @@ impl<S: Store> Handle<S> {
             // them again.
             let batch = self.held.whole().filter(|_| most > 1 && !self.held.is_spill);
             self.write_out()?;
-            if let Some(batch) = batch {
+            if let Some(batch) = batch.filter(|_| self.unsynced_batches < MOST_UNSYNCED) {
+                self.unsynced_batches += 1;
                 self.store.begin(batch);
             }
             self.held.take(at, data, most, RUN_LIMIT);
         }
+        Ok(())
+    }
+
+    /// Writes held-back data of a file that is written once, from its start to its end: the drive starts on it.
+    pub(crate) fn hand_on(&mut self) -> Result<(), Failure> {
+        let written = self.held.whole();
+        self.write_out()?;
+        written.into_iter().for_each(|span| self.store.begin(span));
         Ok(())
     }
 
@@ -374,7 +391,7 @@ impl<S: Store> Handle<S> {
             false => written.and_then(|()| self.store.sync(flags)),
         };
         self.poisoned_by(synced)?;
-        self.is_unsynced = false;
+        (self.is_unsynced, self.unsynced_batches) = (false, 0);
         self.give_back(FreePages::synced);
         Ok(())
     }
@@ -623,6 +640,7 @@ mod tests {
     #[test]
     fn the_drive_begins_with_batches_of_a_commit_and_not_with_pages_that_are_spilled() {
         let (mut commit, mut spill, mut one_by_one) = (with_depth(2), with_depth(2), hot());
+        [&mut commit, &mut spill, &mut one_by_one].into_iter().for_each(|file| file.sync(0).unwrap());
         for page in [1, 3, 5, 7, 9] {
             commit.write(page * 4 * K, &[7; 4096]).unwrap();
             spill.write(page * 4 * K, &[7; 4096]).unwrap();
@@ -634,6 +652,40 @@ mod tests {
         assert_eq!((spill.store.begun.len(), one_by_one.store.begun.len()), (0, 0));
         commit.sync(0).unwrap();
         assert_eq!(commit.store.begun.len(), 2, "a sync writes the last one at once");
+    }
+
+    #[test]
+    fn without_syncs_the_drive_begins_with_nothing() {
+        for (syncs, begun) in [(false, 0), (true, MOST_UNSYNCED as usize)] {
+            let mut file = with_depth(2);
+            if syncs {
+                file.sync(0).unwrap();
+            }
+            (0..4 * u64::from(MOST_UNSYNCED)).for_each(|page| file.write(page * 8 * K, &[7; 4096]).unwrap());
+            assert_eq!(file.store.begun.len(), begun);
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_written_once_is_handed_on_run_by_run() {
+        let mut file = hot();
+        for run in 0..3 {
+            file.write(run * 2048 * K, &vec![7; RUN_LIMIT]).unwrap();
+            file.hand_on().unwrap();
+        }
+        let runs = [32, 2080, 4128].map(|start| Span { start: start * K, length: RUN_LIMIT as u64 });
+        assert_eq!(file.store.begun, runs);
+    }
+
+    #[test]
+    fn only_hot_locations_need_writes_in_pieces() {
+        for (layout, how) in [(Layout::Plain, Cut::Whole), (HOT.layout, WHOLE_CHUNKS)] {
+            let options = VfsOptions { layout, log: LogLayout::Aligned { stripe: ByteSize::kib(64) }, ..HOT };
+            let mut file = Handle::database(Memory::default(), options).unwrap();
+            (0..3).for_each(|page| file.write(page * 64 * K, &[7; 65536]).unwrap());
+            file.sync(0).unwrap();
+            assert!(file.is_shifted() && file.store.writes.iter().all(|&(.., cut)| cut == how), "{layout:?}");
+        }
     }
 
     #[test]

@@ -322,11 +322,17 @@ pub(crate) struct Chunks {
     pub first: u64,
 }
 
+impl Chunks {
+    /// Bytes from a place in the file to the next chunk's start, which is not that place.
+    pub(crate) fn left(self, at: u64) -> u64 {
+        self.length - (at + (self.length - self.first)) % self.length
+    }
+}
+
 /// Cuts a write so that no piece of chunk length or longer starts within a chunk: up to the next chunk boundary, then
 /// whole chunks (as many as `max_transfer` accepts at once), then the rest.
 pub(crate) fn cut(start: u64, length: u64, chunks: Chunks, max_transfer: u64) -> Vec<Span> {
-    let Chunks { length: chunk, first } = chunks;
-    let end = start + length;
+    let (chunk, end) = (chunks.length, start + length);
     let whole_chunks = match max_transfer - max_transfer % chunk {
         0 => max_transfer,
         chunks => chunks,
@@ -334,7 +340,7 @@ pub(crate) fn cut(start: u64, length: u64, chunks: Chunks, max_transfer: u64) ->
     let mut spans = Vec::new();
     let mut at = start;
     while at < end {
-        let to_boundary = chunk - (at + (chunk - first)) % chunk;
+        let to_boundary = chunks.left(at);
         let chunks_left = (end - at) / chunk * chunk;
         let longest = match (to_boundary == chunk, chunks_left) {
             (true, 1..) => chunks_left.min(whole_chunks),

@@ -105,7 +105,6 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]
 
-mod apart;
 mod bare;
 mod batch;
 mod batch_file;
@@ -138,6 +137,7 @@ mod memo;
 mod mounted;
 mod options;
 mod owners;
+mod pieces;
 mod plain_page;
 #[cfg(test)]
 mod power_cuts;

@@ -35,18 +35,22 @@ pub(crate) trait LogFile {
     fn free_space(&mut self) -> u64;
     /// The longest that the file may become.
     fn longest(&self) -> u64;
+    /// Writes zeros; whether that could be done.
+    fn write(&mut self, at: u64, zeros: &[u8]) -> bool;
+    /// Cuts the file.
+    fn truncate(&mut self, size: u64);
 }
 
 /// Zeros that are to be written behind the frames of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Zeros {
-    pub start: u64,
-    pub end: u64,
+struct Zeros {
+    start: u64,
+    end: u64,
 }
 
 impl Zeros {
     /// The writes that they take: where, and what.
-    pub(crate) fn writes(self) -> impl Iterator<Item = (u64, &'static [u8])> {
+    fn writes(self) -> impl Iterator<Item = (u64, &'static [u8])> {
         static ZEROS: [u8; *STEPS.start() as usize] = [0; *STEPS.start() as usize];
         let starts = (self.start..self.end).step_by(ZEROS.len());
         starts.map(move |at| (at, &ZEROS[..(self.end - at).min(ZEROS.len() as u64) as usize]))
@@ -80,8 +84,18 @@ impl LogExtension {
         }
     }
 
-    /// SQLite has written up to `end`: the zeros that are to follow.
-    pub(crate) fn after_write(&mut self, end: u64, file: &mut impl LogFile) -> Option<Zeros> {
+    /// SQLite has written up to `end`: writes the zeros that are to follow. What cannot be written whole is taken back.
+    pub(crate) fn after_write(&mut self, end: u64, file: &mut impl LogFile) {
+        let Some(zeros) = self.due(end, file) else { return };
+        let is_done = zeros.writes().all(|(at, bytes)| file.write(at, bytes));
+        if !is_done {
+            file.truncate(zeros.start);
+        }
+        self.end = Some(if is_done { zeros.end } else { zeros.start });
+        self.failed |= !is_done;
+    }
+
+    fn due(&mut self, end: u64, file: &mut impl LogFile) -> Option<Zeros> {
         if self.failed || !self.is_due || self.end.is_none_or(|before| end <= before) {
             return None;
         }
@@ -95,12 +109,6 @@ impl LogExtension {
         let zeros = Zeros { start: end, end: extended(end).min(file.longest()) };
         let length = zeros.end.checked_sub(zeros.start).filter(|&length| length > 0)?;
         (length <= file.free_space() / FREE_SPACE_PART).then_some(zeros)
-    }
-
-    /// The zeros were written, or could not be.
-    pub(crate) fn extended(&mut self, zeros: Zeros, is_done: bool) {
-        self.end = Some(if is_done { zeros.end } else { zeros.start });
-        self.failed |= !is_done;
     }
 
     /// The file has another size.

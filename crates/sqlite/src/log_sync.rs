@@ -26,12 +26,10 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::path::Path;
 
 use flashwise_block::is_on_ext_or_xfs;
-use libsqlite3_sys as sqlite;
 use rustix::fs::fstatvfs;
 
 use crate::companion::open_regular;
-use crate::ffi::ParentFile;
-use crate::log_extension::{LogExtension, LogFile, Zeros, size_limit};
+use crate::log_extension::{LogExtension, LogFile, size_limit};
 use crate::log_layout::LogLayout;
 use crate::options::LogSyncs;
 
@@ -72,23 +70,9 @@ impl LogSync {
         Some(Self { file, extension: layout.map(LogExtension::new), is_published: false })
     }
 
-    /// SQLite is about to write.
-    pub(crate) fn before_write(&mut self) {
-        if let Some(extension) = &mut self.extension {
-            extension.before_write(&mut &self.file);
-        }
-    }
-
-    /// SQLite has written up to `end`: the zeros that are to follow.
-    pub(crate) fn after_write(&mut self, end: u64) -> Option<Zeros> {
-        self.extension.as_mut()?.after_write(end, &mut &self.file)
-    }
-
-    /// The zeros were written, or could not be.
-    pub(crate) fn extended(&mut self, zeros: Zeros, is_done: bool) {
-        if let Some(extension) = &mut self.extension {
-            extension.extended(zeros, is_done);
-        }
+    /// Of a log that is extended: when and how far, and the second descriptor.
+    pub(crate) fn extension(&mut self) -> Option<(&mut LogExtension, &File)> {
+        self.extension.as_mut().map(|extension| (extension, &self.file))
     }
 
     /// The file has another size.
@@ -112,17 +96,40 @@ impl LogSync {
     }
 }
 
-impl LogFile for &File {
+/// A log in a directory: what it is by its second descriptor, while SQLite's own file writes it.
+pub(crate) struct DirectoryLog<'a> {
+    pub file: &'a File,
+    /// Writes zeros, or cuts the file; whether that could be done.
+    pub write: &'a mut dyn FnMut(LogWrite<'_>) -> bool,
+}
+
+/// A change of a log by the file that SQLite has open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LogWrite<'a> {
+    Zeros { at: u64, bytes: &'a [u8] },
+    Truncate { size: u64 },
+}
+
+impl LogFile for DirectoryLog<'_> {
     fn size(&mut self) -> Option<u64> {
-        self.metadata().ok().map(|found| found.len())
+        self.file.metadata().ok().map(|found| found.len())
     }
 
     fn free_space(&mut self) -> u64 {
-        fstatvfs(*self).map_or(0, |found| found.f_bavail.saturating_mul(found.f_frsize))
+        fstatvfs(self.file).map_or(0, |found| found.f_bavail.saturating_mul(found.f_frsize))
     }
 
     fn longest(&self) -> u64 {
         size_limit()
+    }
+
+    fn write(&mut self, at: u64, zeros: &[u8]) -> bool {
+        (self.write)(LogWrite::Zeros { at, bytes: zeros })
+    }
+
+    fn truncate(&mut self, size: u64) {
+        // A log that stays longer is as good.
+        let _ = (self.write)(LogWrite::Truncate { size });
     }
 }
 
@@ -130,16 +137,6 @@ impl LogFile for &File {
 /// before libc may turn its `fdatasync` into `fsync`.
 fn sync_data(file: &File) -> io::Result<()> {
     Ok(rustix::io::retry_on_intr(|| rustix::fs::fdatasync(file))?)
-}
-
-/// Writes zeros behind a log's last frame. What could not be written whole is taken back.
-pub(crate) fn write_zeros(parent: &mut ParentFile, zeros: Zeros) -> bool {
-    let is_done = zeros.writes().all(|(at, bytes)| parent.write(at, bytes) == sqlite::SQLITE_OK);
-    if !is_done {
-        // A log that stays longer is as good.
-        let _ = parent.truncate(zeros.start);
-    }
-    is_done
 }
 
 /// The same file under a number that no program expects to be something else, as SQLite does it.
@@ -155,7 +152,7 @@ fn above_standard(file: File) -> io::Result<File> {
 mod tests {
     use super::*;
     use std::fs::OpenOptions;
-    use std::os::unix::fs::{MetadataExt, symlink};
+    use std::os::unix::fs::{FileExt, MetadataExt, symlink};
     use std::path::PathBuf;
 
     const EXTENDED: Synced = Synced::Log(LogSyncs::Extend, LogLayout::Plain);
@@ -168,7 +165,7 @@ mod tests {
         let mut log = LogSync::open(EXTENDED, &path).unwrap();
         assert!(log.sync().is_none(), "the first sync makes the name durable");
         log.published();
-        log.before_write();
+        before_write(&mut log);
         (dir, path, log)
     }
 
@@ -179,27 +176,45 @@ mod tests {
         file.metadata().unwrap().len()
     }
 
+    fn before_write(log: &mut LogSync) {
+        let Some((extension, file)) = log.extension() else { return };
+        extension.before_write(&mut DirectoryLog { file, write: &mut |_| false });
+    }
+
+    /// SQLite has written up to `end`; the length of the file afterwards. With `space`, zeros can be written.
+    fn after_write(log: &mut LogSync, path: &Path, end: u64, space: bool) -> u64 {
+        let writer = OpenOptions::new().write(true).open(path).unwrap();
+        if let Some((extension, file)) = log.extension() {
+            let mut write = |write: LogWrite<'_>| match write {
+                LogWrite::Zeros { at, bytes } => space && writer.write_all_at(bytes, at).is_ok(),
+                LogWrite::Truncate { size } => writer.set_len(size).is_ok(),
+            };
+            extension.after_write(end, &mut DirectoryLog { file, write: &mut write });
+        }
+        writer.metadata().unwrap().len()
+    }
+
     #[test]
     fn zeros_follow_the_write_that_extends_a_log_once_a_sync() {
         let (_dir, path, mut log) = log(50_000);
-        assert_eq!(log.after_write(50_000), None, "it overwrites");
+        assert_eq!(after_write(&mut log, &path, 50_000, true), 50_000, "it overwrites");
         let end = append(&path, 4096);
-        let zeros = log.after_write(end).unwrap();
-        assert_eq!(zeros, Zeros { start: 54_096, end: 128 << 10 });
-        log.extended(zeros, true);
-        assert_eq!(log.after_write((128 << 10) + 24), None, "once");
-        log.sync().unwrap().unwrap();
-        log.before_write();
+        assert_eq!(after_write(&mut log, &path, end, true), 128 << 10);
+        assert!(std::fs::read(&path).unwrap()[54_096..].iter().all(|&byte| byte == 0));
         let end = append(&path, 24);
-        assert!(log.after_write(end).is_some());
+        assert_eq!(after_write(&mut log, &path, end, true), end, "once");
+        log.sync().unwrap().unwrap();
+        before_write(&mut log);
+        let end = append(&path, 24);
+        assert!(after_write(&mut log, &path, end, true) > end);
     }
 
     #[test]
     fn bytes_of_another_writer_behind_the_write_are_left_alone() {
         let (_dir, path, mut log) = log(50_000);
         let end = append(&path, 4096);
-        append(&path, 4096);
-        assert_eq!(log.after_write(end), None);
+        let of_other = append(&path, 4096);
+        assert_eq!(after_write(&mut log, &path, end, true), of_other);
     }
 
     #[test]
@@ -207,24 +222,23 @@ mod tests {
         let (_dir, path, mut log) = log(500_000);
         log.sync().unwrap().unwrap();
         std::fs::write(&path, vec![1; 20_000]).unwrap();
-        log.before_write();
+        before_write(&mut log);
         let end = append(&path, 4096);
-        assert_eq!(log.after_write(end).unwrap().start, 24_096);
+        assert_eq!(after_write(&mut log, &path, end, true), 128 << 10);
     }
 
     #[test]
     fn short_logs_and_those_that_could_not_be_extended_stay_as_they_are() {
         let (_dir, path, mut short) = log(8000);
         let end = append(&path, 4096);
-        assert_eq!(short.after_write(end), None);
+        assert_eq!(after_write(&mut short, &path, end, true), end);
         let (_dir, path, mut full) = log(50_000);
         let end = append(&path, 4096);
-        let zeros = full.after_write(end).unwrap();
-        full.extended(zeros, false);
+        assert_eq!(after_write(&mut full, &path, end, false), end);
         full.sync().unwrap().unwrap();
-        full.before_write();
+        before_write(&mut full);
         let end = append(&path, 4096);
-        assert_eq!(full.after_write(end), None, "not tried again");
+        assert_eq!(after_write(&mut full, &path, end, true), end, "not tried again");
     }
 
     /// The descriptor is as old as SQLite's own: a failure to write back that another process' sync has reported since
@@ -252,9 +266,9 @@ mod tests {
         let mut journal = LogSync::open(Synced::Journal, &path).unwrap();
         assert!(journal.sync().is_none());
         journal.published();
-        journal.before_write();
+        before_write(&mut journal);
         let end = append(&path, 4096);
-        assert_eq!(journal.after_write(end), None);
+        assert_eq!(after_write(&mut journal, &path, end, true), end);
         journal.sync().unwrap().unwrap();
     }
 

@@ -27,7 +27,6 @@ use flashwise_trace::{FileRole, IoRecord};
 use libsqlite3_sys as sqlite;
 
 use crate::SqliteError;
-use crate::apart::Apart;
 use crate::bytes::Span;
 use crate::convert::border;
 use crate::error::Failure;
@@ -36,6 +35,7 @@ use crate::ledger::Ledger;
 use crate::locks::HandleId;
 use crate::medium::{Deletion, FileRef, Medium, OpenMode};
 use crate::owners::Owners;
+use crate::pieces::{Pieces, writes};
 use crate::recorder::Recorder;
 use crate::store::Cut;
 use crate::volume::FileId;
@@ -51,8 +51,6 @@ pub struct FileSystem {
     pub measures_program: bool,
 }
 
-/// Batches between two syncs of a long transaction, at most, as in a directory.
-const MOST_UNSYNCED: u32 = 256;
 /// Bytes of a page of the shared memory's file, of which SQLite writes one each.
 const SHARED_PAGE: u64 = 4096;
 
@@ -72,9 +70,7 @@ struct MountedFile {
     directory_sync_due: bool,
     /// The index of its log, and how long that file is.
     shared_memory: Option<(FileHandle, u64)>,
-    /// Batches since the last sync. Without syncs, a writer waits for the page cache and not for the drive.
-    unsynced_batches: u32,
-    apart: Apart,
+    pieces: Pieces,
 }
 
 /// Starts write-back of a span.
@@ -325,8 +321,7 @@ impl Medium for MountedFiles {
             handles: BTreeMap::new(),
             directory_sync_due: matches!(mode.role, FileRole::Journal | FileRole::WriteAheadLog),
             shared_memory: None,
-            unsynced_batches: MOST_UNSYNCED,
-            apart: Apart::default(),
+            pieces: Pieces::default(),
         });
         if file.role != mode.role {
             (file.role, file.owned) = (mode.role, None);
@@ -405,9 +400,11 @@ impl Medium for MountedFiles {
             return Ok(());
         }
         let handle = self.handle(file)?;
-        self.call(Operation::Write, file.role, |kernel| kernel.pwrite(handle, ByteSize(offset), data).map(drop))?;
+        self.call(Operation::Write, file.role, |kernel| {
+            writes(offset, data, how).try_for_each(|(at, bytes)| kernel.pwrite(handle, ByteSize(at), bytes).map(drop))
+        })?;
         if let Some(found) = self.files.get_mut(&file.id) {
-            found.apart.note(offset, data.len() as u64, how);
+            found.pieces.note(offset, data.len() as u64, how);
         }
         Ok(())
     }
@@ -418,11 +415,7 @@ impl Medium for MountedFiles {
 
     fn start_write_back(&mut self, file: FileRef<'_>, batch: Span) {
         let Some(found) = self.files.get_mut(&file.id) else { return };
-        found.unsynced_batches = found.unsynced_batches.saturating_add(1);
-        if !file.is_database() || found.unsynced_batches > MOST_UNSYNCED {
-            return;
-        }
-        let pieces = found.apart.pieces_of(batch);
+        let pieces = found.pieces.take_of(batch);
         self.start_spans(file, if pieces.is_empty() { std::slice::from_ref(&batch) } else { &pieces });
     }
 
@@ -441,8 +434,7 @@ impl Medium for MountedFiles {
     fn sync(&mut self, file: FileRef<'_>) -> Result<(), Failure> {
         let handle = self.handle(file)?;
         let Some(found) = self.files.get_mut(&file.id) else { return Ok(()) };
-        found.unsynced_batches = 0;
-        let (pieces, syncs_directory) = (found.apart.pieces(), found.directory_sync_due);
+        let (pieces, syncs_directory) = (found.pieces.take(), found.directory_sync_due);
         if !pieces.is_empty() {
             self.start_spans(file, &pieces);
         }
@@ -537,8 +529,7 @@ impl Medium for MountedFiles {
                 handles: BTreeMap::new(),
                 directory_sync_due: false,
                 shared_memory: None,
-                unsynced_batches: MOST_UNSYNCED,
-                apart: Apart::default(),
+                pieces: Pieces::default(),
             };
             self.files.insert(id, found);
         }

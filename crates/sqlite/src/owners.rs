@@ -23,7 +23,7 @@ impl Owners {
         }
     }
 
-    /// A range is nobody's.
+    /// A range has no owner.
     pub(crate) fn release(&mut self, start: u64, end: u64) {
         let first = self.ranges.range(..=start).next_back().map_or(start, |(&first, _)| first);
         let overlapping = self.ranges.range(first..end).filter(|&(_, &(behind, _))| behind > start);

@@ -12,7 +12,7 @@ use crate::layout::{Chunks, Header};
 pub(crate) enum Cut {
     /// As one request, or one after another where the device takes no request as long.
     Whole,
-    /// Cut at chunks, all pieces together; in a file system see [`crate::apart`].
+    /// Cut at chunks, all pieces together; in a file system see [`crate::pieces`].
     Chunks(Chunks),
 }
 

@@ -61,8 +61,9 @@ impl Host {
         if file_system == NO_FILE_SYSTEM {
             return Ok(Self::Bare);
         }
-        let file_system = FileSystemKind::named(file_system)
-            .map_err(|why| TuneError::Options(format!("{why}, or {NO_FILE_SYSTEM} for the bare drive")))?;
+        let file_system = FileSystemKind::named(file_system).map_err(|why| {
+            TuneError::Options(format!("--file-system: {why}, or {NO_FILE_SYSTEM} for the bare drive"))
+        })?;
         let kernel = Box::new(KernelConfig { file_system, memory, ..KernelConfig::default() });
         Ok(Self::Linux { kernel, program })
     }

@@ -29,15 +29,15 @@ use crate::{BlockError, ByteSize};
 const MOST_AHEAD: u32 = 64;
 /// Most write-backs of single spans that are being started: as many as an SSD of a PC takes to be busy, and few enough
 /// that a sync waits for 8 MiB of pieces of 256 KiB at most.
-const MOST_APART: u32 = 32;
+const MOST_PIECES: u32 = 32;
 /// Of other requests, one is in flight at a time, besides one gathered write-back. The queue of completions is twice as
 /// long, so that it never overflows.
-const DEPTH: u32 = MOST_AHEAD + MOST_APART + 2;
+const DEPTH: u32 = MOST_AHEAD + MOST_PIECES + 2;
 const SLOT: u32 = 0;
 /// User data of the completion of a read ahead, and of write-backs; other completions have 0.
 const AHEAD: u64 = 1;
 const WRITE_BACK: u64 = 2;
-const APART: u64 = 3;
+const PIECE: u64 = 3;
 /// Longest read ahead.
 const LONGEST_AHEAD: usize = 64 << 10;
 /// How long the end waits for requests in flight.
@@ -69,7 +69,7 @@ pub struct RegisteredFile {
     is_writing_back: bool,
     to_write_back: Option<Range<u64>>,
     /// Write-backs of single spans that are being started.
-    apart: u32,
+    pieces: u32,
     longest_wait: Duration,
     /// Where all of them read to, once there was one. The kernel alone touches it.
     unseen: Vec<u8>,
@@ -102,7 +102,7 @@ impl RegisteredFile {
             ahead: 0,
             is_writing_back: false,
             to_write_back: None,
-            apart: 0,
+            pieces: 0,
             longest_wait: LONGEST_WAIT,
             unseen: Vec::new(),
         };
@@ -168,17 +168,17 @@ impl RegisteredFile {
     }
 
     /// Starts write-back of spans of the page cache, each by itself, without waiting for it: the kernel, which joins
-    /// adjacent dirty pages, makes no request of two spans. At most 32 are being started at a time; beyond them it
-    /// waits.
+    /// adjacent dirty pages, makes no request of two spans, unless they share a folio, which it writes as a whole. At
+    /// most 32 are being started at a time; beyond them it waits.
     ///
     /// # Errors
     /// [`BlockError::Os`] if the kernel does not accept a request. The result of an accepted request is ignored.
-    pub fn start_write_back_apart(&mut self, spans: &[(ByteSize, ByteSize)]) -> Result<(), BlockError> {
+    pub fn start_write_back_pieces(&mut self, spans: &[(ByteSize, ByteSize)]) -> Result<(), BlockError> {
         for &(offset, length) in spans {
-            self.await_apart(MOST_APART - 1)?;
+            self.await_pieces(MOST_PIECES - 1)?;
             let start = offset.bytes();
-            self.queue_write_back(start..start.saturating_add(length.bytes()), APART)?;
-            self.apart += 1;
+            self.queue_write_back(start..start.saturating_add(length.bytes()), PIECE)?;
+            self.pieces += 1;
         }
         self.submit()
     }
@@ -187,16 +187,16 @@ impl RegisteredFile {
     ///
     /// # Errors
     /// [`BlockError::Os`] if the kernel accepts no requests any more.
-    pub fn await_write_back_apart(&mut self) -> Result<(), BlockError> {
-        self.await_apart(0)
+    pub fn await_write_back_pieces(&mut self) -> Result<(), BlockError> {
+        self.await_pieces(0)
     }
 
     /// Waits until at most so many are being started.
-    fn await_apart(&mut self, most: u32) -> Result<(), BlockError> {
+    fn await_pieces(&mut self, most: u32) -> Result<(), BlockError> {
         self.check()?;
         self.reap();
         let limit = Timespec::from(self.longest_wait);
-        while self.apart > most {
+        while self.pieces > most {
             let args = SubmitArgs::new().timespec(&limit);
             let waited = self.ring.submitter().submit_with_args(1, &args);
             match waited.map_err(|error| error.raw_os_error()) {
@@ -266,7 +266,7 @@ impl RegisteredFile {
             match entry.user_data() {
                 AHEAD => self.ahead = self.ahead.saturating_sub(1),
                 WRITE_BACK => self.is_writing_back = false,
-                APART => self.apart = self.apart.saturating_sub(1),
+                PIECE => self.pieces = self.pieces.saturating_sub(1),
                 _ => result = Some(entry.result()),
             }
         }
@@ -399,13 +399,13 @@ mod tests {
         fs::write(&path, vec![1; 200 * 4096]).unwrap();
         let mut file = RegisteredFile::open(&path).unwrap();
         let spans: Vec<_> = (0..200).map(|page| (ByteSize(page * 4096), ByteSize(4096))).collect();
-        file.start_write_back_apart(&spans).unwrap();
-        assert!(file.apart <= MOST_APART, "{}", file.apart);
-        file.await_write_back_apart().unwrap();
-        assert_eq!(file.apart, 0);
+        file.start_write_back_pieces(&spans).unwrap();
+        assert!(file.pieces <= MOST_PIECES, "{}", file.pieces);
+        file.await_write_back_pieces().unwrap();
+        assert_eq!(file.pieces, 0);
         // A failed one is no error, and others follow it.
-        file.start_write_back_apart(&[(ByteSize(u64::MAX), ByteSize(1)), (ByteSize(0), ByteSize(4096))]).unwrap();
-        file.await_write_back_apart().unwrap();
+        file.start_write_back_pieces(&[(ByteSize(u64::MAX), ByteSize(1)), (ByteSize(0), ByteSize(4096))]).unwrap();
+        file.await_write_back_pieces().unwrap();
         file.punch(ByteSize(0), ByteSize(4096)).unwrap();
         assert_eq!(fs::read(&path).unwrap()[4095..4097], [0, 1]);
     }
@@ -418,11 +418,11 @@ mod tests {
         fs::write(&path, vec![1; 64 * 4096]).unwrap();
         let mut file = RegisteredFile::open(&path).unwrap();
         let spans: Vec<_> = (0..8).map(|page| (ByteSize(page * 4096), ByteSize(4096))).collect();
-        file.start_write_back_apart(&spans).unwrap();
+        file.start_write_back_pieces(&spans).unwrap();
         // SAFETY: the child calls nothing but what is tested, which takes no lock of another thread, and `_exit`.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            let refused = file.await_write_back_apart().is_err();
+            let refused = file.await_write_back_pieces().is_err();
             drop(file);
             // SAFETY: it ends the child, without the parent's handlers.
             unsafe { libc::_exit(i32::from(!refused)) };
@@ -432,8 +432,8 @@ mod tests {
         assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
         assert_eq!(status, 0, "the child is refused");
         let began = std::time::Instant::now();
-        file.await_write_back_apart().unwrap();
-        assert!(file.apart == 0 && began.elapsed() < LONGEST_WAIT, "{}", file.apart);
+        file.await_write_back_pieces().unwrap();
+        assert!(file.pieces == 0 && began.elapsed() < LONGEST_WAIT, "{}", file.pieces);
     }
 
     #[test]
@@ -442,8 +442,8 @@ mod tests {
         let path = dir.path().join("file");
         fs::write(&path, vec![1; 4096]).unwrap();
         let mut file = RegisteredFile::open(&path).unwrap();
-        (file.apart, file.longest_wait) = (1, Duration::from_millis(10));
-        file.await_write_back_apart().unwrap_err();
+        (file.pieces, file.longest_wait) = (1, Duration::from_millis(10));
+        file.await_write_back_pieces().unwrap_err();
         assert!(file.broken);
     }
 

@@ -9,7 +9,8 @@ use std::os::fd::AsRawFd;
 use crate::ByteSize;
 
 /// Starts write-back of a span of a file. Nothing is durable by that; a later sync has less to do, and the kernel,
-/// which joins adjacent dirty pages, makes no request of pages inside and outside of the span.
+/// which joins adjacent dirty pages, makes no request of pages inside and outside of the span, except of those in one
+/// folio.
 ///
 /// # Errors
 /// When the file is no regular file, or the span is beyond what a file may have.

@@ -30,7 +30,7 @@ pub fn run(
     };
     let kernel = KernelConfig {
         file_system: FileSystemKind::named(options.file_system.as_deref().unwrap_or_default())
-            .map_err(Failure::usage)?,
+            .map_err(|why| Failure::usage(format!("--file-system: {why}")))?,
         memory: options.memory.unwrap_or_else(free_memory),
         ..KernelConfig::default()
     };

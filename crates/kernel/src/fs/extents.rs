@@ -39,7 +39,7 @@ pub(crate) struct Extents {
     blocks: u64,
     /// How often blocks came or went.
     changes: u64,
-    /// The one that was found last: most calls look at the same block several times.
+    /// The one that was found last: most calls examine the same block several times.
     recent: Cell<Option<Extent>>,
     /// Behind the last extent, where a file that grows is written.
     end: u64,

@@ -9,6 +9,8 @@
 //!   dirty pages in the file's order; those that have no place yet get one for the whole run (delayed allocation),
 //!   unwritten until they are written. A bio is cut where the place is not the next one, and at 256 pieces of memory
 //!   (`BIO_MAX_VECS`).
+//! - `fs/iomap/buffered-io.c` `iomap_writeback_folio`, `fs/ext4/inode.c` `mpage_process_page_bufs`: a range selects
+//!   folios, and of each the dirty blocks are written, also those outside of the range.
 //! - `mm/page-writeback.c` `folio_prepare_writeback`: a page under write-back is waited for by a sync and passed over
 //!   by the flusher.
 //!
@@ -198,9 +200,16 @@ impl<D: BlockDevice> Kernel<D> {
         outcome
     }
 
+    /// A range up to the borders of the folios that it touches.
+    fn whole_folios(&self, ino: Ino, range: &Range<u64>) -> Range<u64> {
+        let folio = |index: u64| self.cache.find(ino, index).map(|id| self.cache.folio(id));
+        let start = folio(range.start).map_or(range.start, |folio| folio.index);
+        let last = range.end.checked_sub(1).and_then(folio);
+        start..last.map_or(range.end, |folio| folio.index + (1 << folio.order))
+    }
+
     fn submit_dirty(&mut self, ino: Ino, range: Range<u64>, most: u64, mode: Mode) -> Result<(Option<u64>, u64)> {
-        let (first, end) = (range.start, range.end);
-        let mut at = first;
+        let Range { start: mut at, end } = self.whole_folios(ino, &range);
         let mut wrote = 0;
         loop {
             let Some(pages) = self.cache.pages_of(ino) else { return Ok((None, wrote)) };

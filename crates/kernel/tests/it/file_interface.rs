@@ -2,7 +2,8 @@
 
 use flashwise_block::{BlockDevice, ByteSize, Nanos, Operation};
 use flashwise_kernel::{
-    Advice, Allocate, FileSystemKind, Kernel, KernelConfig, KernelError, OpenOptions, QueueLimits, SyncRange,
+    Advice, Allocate, FileHandle, FileSystemKind, Kernel, KernelConfig, KernelError, OpenOptions, QueueLimits,
+    SyncRange,
 };
 
 use crate::support::{Seen, TestDrive};
@@ -27,7 +28,7 @@ fn kinds(kernel: &Kernel<TestDrive>) -> String {
 }
 
 /// A file of `pages` pages that is on the drive and not in memory.
-fn cold(kernel: &mut Kernel<TestDrive>, pages: u64) -> flashwise_kernel::FileHandle {
+fn cold(kernel: &mut Kernel<TestDrive>, pages: u64) -> FileHandle {
     let file = kernel.open("cold", OpenOptions::read_write().create(true)).unwrap();
     kernel.pwrite(file, ByteSize(0), ByteSize::kib(4 * pages)).unwrap();
     kernel.sync().unwrap();
@@ -151,12 +152,34 @@ fn advice_changes_what_is_read() {
 fn sync_file_range_writes_and_flushes_nothing() {
     let mut kernel = kernel(KernelConfig::default());
     let file = cold(&mut kernel, 16);
-    kernel.pwrite(file, ByteSize(0), ByteSize::kib(64)).unwrap();
+    (0..16).for_each(|page| _ = kernel.pwrite(file, ByteSize::kib(4 * page), ByteSize::kib(4)).unwrap());
     let how = SyncRange { wait_before: true, write: true, wait_after: true };
     kernel.sync_file_range(file, ByteSize::kib(8), ByteSize::kib(8), how).unwrap();
     let all = seen(&kernel);
     assert_eq!(all.len(), 1);
     assert_eq!((all[0].operation, all[0].bytes), (Operation::Write, 8 << 10));
+}
+
+/// Writes 64 KiB, and each half back by itself; the sizes of the requests, KiB.
+fn written_in_halves(kernel: &mut Kernel<TestDrive>, file: FileHandle, at: u64) -> Vec<u64> {
+    kernel.pwrite(file, ByteSize::kib(at), ByteSize::kib(64)).unwrap();
+    seen(kernel);
+    let how = SyncRange { wait_before: true, write: true, wait_after: true };
+    for half in [at, at + 32] {
+        kernel.sync_file_range(file, ByteSize::kib(half), ByteSize::kib(32), how).unwrap();
+    }
+    seen(kernel).iter().map(|seen| seen.bytes >> 10).collect()
+}
+
+#[test]
+fn write_back_of_a_range_writes_its_folios_whole() {
+    for file_system in [FileSystemKind::Ext4, FileSystemKind::Xfs] {
+        let mut kernel = kernel(KernelConfig { file_system, ..KernelConfig::default() });
+        let file = cold(&mut kernel, 1024);
+        assert_eq!(written_in_halves(&mut kernel, file, 32), [32, 32], "a write makes folios as it is aligned");
+        (0..512).for_each(|page| _ = kernel.pread(file, ByteSize::kib(1024 + 4 * page), ByteSize::kib(4)).unwrap());
+        assert_eq!(written_in_halves(&mut kernel, file, 2080), [64], "read-ahead has put both into one folio");
+    }
 }
 
 #[test]

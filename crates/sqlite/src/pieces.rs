@@ -6,11 +6,20 @@
 //! write-back of each piece by itself:
 //!
 //! ```text
-//!   write ─▶ note(span) ─▶ …                     sync ─▶ pieces(): joined, cut at chunks ─▶ write-back of each ─▶ fsync
+//!   write ─▶ note(span) ─▶ …                      sync ─▶ take(): joined, cut at chunks ─▶ write-back of each ─▶ fsync
 //! ```
 //!
-//! Not at the write: a page that a transaction spills may change again, and the drive would write it each time. Pages
-//! that the kernel writes back by itself before the sync, it joins as it likes.
+//! Not at the write: a page that a transaction spills may change again, and the drive would write it each time.
+//!
+//! The kernel writes back folios as a whole (on XFS, and on ext4 since Linux 6.16), and a write makes folios as long as
+//! itself. Therefore no call that writes crosses a chunk's border ([`writes`]).
+//!
+//! **Limits.** Pages that the kernel writes back by itself before the sync, it joins as it likes. Where read-ahead of a
+//! scan has put both sides of a chunk's border into one folio, a page that changes across the border is one request,
+//! and is cold until it is written again in other folios.
+//!
+//! Source: sync_file_range(2); Linux 6.18, `fs/iomap/buffered-io.c` `iomap_writeback_folio`, `fs/ext4/inode.c`
+//! `mpage_process_page_bufs`.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -28,18 +37,18 @@ const MOST: usize = 16 << 10;
 
 /// Spans of a file that were written since the last sync and must reach the drive in pieces.
 #[derive(Debug, Default)]
-pub(crate) struct Apart {
+pub(crate) struct Pieces {
     chunks: Option<Chunks>,
     /// Ends by starts; they may overlap.
     spans: BTreeMap<u64, u64>,
 }
 
-impl Apart {
+impl Pieces {
     /// A write to the file. One that starts with a chunk, or that lies in one, needs nothing.
     pub(crate) fn note(&mut self, start: u64, length: u64, how: Cut) {
         let Cut::Chunks(chunks) = how else { return };
-        let into = (start + (chunks.length - chunks.first)) % chunks.length;
-        if into == 0 || into + length <= chunks.length {
+        let left = chunks.left(start);
+        if left == chunks.length || length <= left {
             return;
         }
         let (end, is_full) = (start + length, self.spans.len() >= MOST);
@@ -52,13 +61,13 @@ impl Apart {
     }
 
     /// The pieces of all that was noted, adjacent spans joined, in the order of the file. Nothing is noted any more.
-    pub(crate) fn pieces(&mut self) -> Vec<Span> {
+    pub(crate) fn take(&mut self) -> Vec<Span> {
         let spans = std::mem::take(&mut self.spans);
         self.cut(spans)
     }
 
     /// The pieces of what was noted and starts in a batch; the rest stays noted.
-    pub(crate) fn pieces_of(&mut self, batch: Span) -> Vec<Span> {
+    pub(crate) fn take_of(&mut self, batch: Span) -> Vec<Span> {
         let mut spans = self.spans.split_off(&batch.start);
         let mut behind = spans.split_off(&batch.end());
         self.spans.append(&mut behind);
@@ -78,12 +87,19 @@ impl Apart {
     }
 }
 
-/// The pieces of a write at once, for a file that is written from its start to its end.
-pub(crate) fn at_once(start: u64, length: u64, how: Cut) -> Vec<Span> {
-    match how {
-        Cut::Whole => vec![Span { start, length }],
-        Cut::Chunks(chunks) => cut(start, length, chunks, LONGEST),
-    }
+/// The single writes of a write: none crosses a chunk's border.
+pub(crate) fn writes(start: u64, data: &[u8], how: Cut) -> impl Iterator<Item = (u64, &[u8])> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        let at = start + done as u64;
+        let rest = data.get(done..).filter(|rest| !rest.is_empty())?;
+        let length = match how {
+            Cut::Whole => rest.len(),
+            Cut::Chunks(chunks) => usize::try_from(chunks.left(at)).unwrap_or(usize::MAX).min(rest.len()),
+        };
+        done += length;
+        Some((at, &rest[..length]))
+    })
 }
 
 #[cfg(test)]
@@ -94,10 +110,10 @@ mod tests {
     const CHUNKS: Cut = Cut::Chunks(Chunks { length: 64 * KIB, first: 0 });
 
     fn pieces(writes: &[(u64, u64)]) -> Vec<(u64, u64)> {
-        let mut apart = Apart::default();
-        writes.iter().for_each(|&(start, length)| apart.note(start * KIB, length * KIB, CHUNKS));
-        let found = apart.pieces().iter().map(|span| (span.start / KIB, span.length / KIB)).collect();
-        assert!(apart.pieces().is_empty(), "they are taken once");
+        let mut noted = Pieces::default();
+        writes.iter().for_each(|&(start, length)| noted.note(start * KIB, length * KIB, CHUNKS));
+        let found = noted.take().iter().map(|span| (span.start / KIB, span.length / KIB)).collect();
+        assert!(noted.take().is_empty(), "they are taken once");
         found
     }
 
@@ -115,35 +131,50 @@ mod tests {
     #[test]
     fn what_starts_with_a_chunk_or_lies_in_one_is_left_to_the_kernel() {
         assert_eq!(pieces(&[(0, 64), (64, 256), (36, 4), (32, 32)]), []);
-        let mut apart = Apart::default();
-        apart.note(32 * KIB, 64 * KIB, Cut::Whole);
-        assert!(apart.pieces().is_empty());
+        let mut noted = Pieces::default();
+        noted.note(32 * KIB, 64 * KIB, Cut::Whole);
+        assert!(noted.take().is_empty());
+    }
+
+    #[test]
+    fn no_single_write_crosses_a_border() {
+        let data: Vec<u8> = (0..200 << 10).map(|at| (at % 251) as u8).collect();
+        let shifted = Cut::Chunks(Chunks { length: 64 * KIB, first: 4 * KIB });
+        for (how, expected) in
+            [(Cut::Whole, vec![200]), (CHUNKS, vec![32, 64, 64, 40]), (shifted, vec![36, 64, 64, 36])]
+        {
+            let all: Vec<_> = writes(32 * KIB, &data, how).collect();
+            assert_eq!(all.iter().map(|(_, bytes)| bytes.len() as u64 / KIB).collect::<Vec<_>>(), expected);
+            assert_eq!(all.iter().flat_map(|(_, bytes)| bytes.to_vec()).collect::<Vec<_>>(), data);
+            all.windows(2).for_each(|two| assert_eq!(two[0].0 + two[0].1.len() as u64, two[1].0));
+        }
+        assert_eq!(writes(0, &[], CHUNKS).count(), 0);
     }
 
     #[test]
     fn memory_is_bounded() {
-        let mut apart = Apart::default();
-        (0..2 * MOST as u64).for_each(|page| apart.note((128 * page + 32) * KIB, 64 * KIB, CHUNKS));
-        assert_eq!(apart.pieces().len(), 2 * MOST);
+        let mut noted = Pieces::default();
+        (0..2 * MOST as u64).for_each(|page| noted.note((128 * page + 32) * KIB, 64 * KIB, CHUNKS));
+        assert_eq!(noted.take().len(), 2 * MOST);
     }
 
     #[test]
     fn a_span_that_is_known_grows_where_no_other_has_space() {
-        let mut apart = Apart::default();
-        (0..MOST as u64).for_each(|page| apart.note((128 * page + 32) * KIB, 64 * KIB, CHUNKS));
-        apart.note(32 * KIB, 96 * KIB, CHUNKS);
+        let mut noted = Pieces::default();
+        (0..MOST as u64).for_each(|page| noted.note((128 * page + 32) * KIB, 64 * KIB, CHUNKS));
+        noted.note(32 * KIB, 96 * KIB, CHUNKS);
         assert_eq!(
-            apart.pieces()[..2],
+            noted.take()[..2],
             [(32, 32), (64, 64)].map(|(at, length)| Span { start: at * KIB, length: length * KIB })
         );
     }
 
     #[test]
     fn a_batch_takes_its_own_pieces_and_leaves_the_others() {
-        let mut apart = Apart::default();
-        [32, 160, 288].into_iter().for_each(|at| apart.note(at * KIB, 64 * KIB, CHUNKS));
+        let mut noted = Pieces::default();
+        [32, 160, 288].into_iter().for_each(|at| noted.note(at * KIB, 64 * KIB, CHUNKS));
         let starts = |pieces: Vec<Span>| pieces.iter().map(|piece| piece.start / KIB).collect::<Vec<_>>();
-        assert_eq!(starts(apart.pieces_of(Span { start: 160 * KIB, length: 64 * KIB })), [160, 192]);
-        assert_eq!(starts(apart.pieces()), [32, 64, 288, 320]);
+        assert_eq!(starts(noted.take_of(Span { start: 160 * KIB, length: 64 * KIB })), [160, 192]);
+        assert_eq!(starts(noted.take()), [32, 64, 288, 320]);
     }
 }
