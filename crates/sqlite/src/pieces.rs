@@ -16,7 +16,7 @@
 //!
 //! **Limits.** Pages that the kernel writes back by itself before the sync, it joins as it likes. Where read-ahead of a
 //! scan has put both sides of a chunk's border into one folio, a page that changes across the border is one request,
-//! and is cold until it is written again in other folios.
+//! and is cold until it is written again in other folios (`examples/hot_updates.rs` measures it).
 //!
 //! Source: sync_file_range(2); Linux 6.18, `fs/iomap/buffered-io.c` `iomap_writeback_folio`, `fs/ext4/inode.c`
 //! `mpage_process_page_bufs`.
