@@ -1,0 +1,191 @@
+//! Keyspaces: handles, creation, and removal in parts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::growth::SPLITS_LOG_SHARE;
+use super::{OpenKeyspaces, Shared, Store};
+use crate::catalog;
+use crate::engine::Index;
+use crate::error::{Result, StoreError};
+use crate::hash::Table;
+use crate::keyspace::{Keyspace, KeyspaceInner};
+use crate::options::{Durability, Engine};
+use crate::pages::Group;
+use crate::pages::cache::lock;
+use crate::tree::{CATALOG, Target, TreeId};
+
+/// Keys that one commit of a drop removes, and buckets.
+const DROPPED_TOGETHER: usize = 256;
+const BUCKETS_DROPPED_TOGETHER: usize = 16;
+
+impl Store {
+    /// The keyspace of a name; created, durably, if it is missing. Names have 1 to 128 bytes.
+    ///
+    /// # Errors
+    /// As [`Store::commit`].
+    pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
+        match self.find_keyspace(name)? {
+            Some(found) => Ok(found),
+            None => self.create_keyspace(name),
+        }
+    }
+
+    /// The keyspace of a name, if it exists.
+    ///
+    /// # Errors
+    /// When the medium fails or a page is damaged.
+    pub fn find_keyspace(&self, name: &str) -> Result<Option<Keyspace>> {
+        catalog::check_name(name)?;
+        // Locked until the handle is there: a keyspace that is dropped meanwhile must not come back with it.
+        let found = self.find_inner(&mut lock(&self.shared.keyspaces), name)?;
+        Ok(found.map(|inner| Keyspace { shared: Arc::clone(&self.shared), inner }))
+    }
+
+    fn find_inner(&self, open: &mut OpenKeyspaces, name: &str) -> Result<Option<Arc<KeyspaceInner>>> {
+        let shared = &self.shared;
+        if let Some(inner) = open.get(name) {
+            return Ok(Some(Arc::clone(inner)));
+        }
+        let entry = shared.get(&catalog::keyspace(shared.identity()), &catalog::key_of(name))?;
+        let Some(entry) = entry else { return Ok(None) };
+        let index = Index::open(&shared.pages, shared.geometry.engine, catalog::decode(&entry)?)?;
+        let (name, is_dropped) = (name.to_owned(), AtomicBool::new(false));
+        let inner = Arc::new(KeyspaceInner { name: name.clone(), index, store: shared.identity(), is_dropped });
+        open.insert(name, Arc::clone(&inner));
+        Ok(Some(inner))
+    }
+
+    fn create_keyspace(&self, name: &str) -> Result<Keyspace> {
+        let shared = &self.shared;
+        let key = catalog::key_of(name);
+        loop {
+            shared.run(Durability::Synced, |group, seq| {
+                if shared.pages.get(CATALOG, &key)?.is_some() {
+                    return Ok(());
+                }
+                let next =
+                    shared.pages.get(CATALOG, catalog::NEXT)?.map_or(1, |entry| crate::bytes::get_u32(&entry, 0));
+                let too_many =
+                    || StoreError::Invalid("the store has had all keyspaces that can be numbered".to_owned());
+                let behind = next.checked_add(2).filter(|_| next > 0).ok_or_else(too_many)?;
+                let (created, behind) = match shared.geometry.engine {
+                    Engine::BTree => (group.create_tree(next)?, behind - 1),
+                    Engine::Hash => (group.create_table(next, next + 1)?, behind),
+                };
+                for (key, value) in [(catalog::NEXT, behind.to_le_bytes().to_vec()), (&key, catalog::encode(created))] {
+                    group.put(CATALOG, key, &value, &mut |old| shared.note_old(seq, CATALOG.number, key, old))?;
+                }
+                Ok(())
+            })?;
+            // It may be dropped again by somebody else.
+            if let Some(found) = self.find_keyspace(name)? {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Names of all keyspaces, in order.
+    ///
+    /// # Errors
+    /// When the medium fails or a page is damaged.
+    pub fn keyspaces(&self) -> Result<Vec<String>> {
+        self.snapshot().keyspaces()
+    }
+
+    /// Removes a keyspace with all its keys; whether it existed. It is gone, durably, when the name is; its pages are
+    /// freed in parts, also after a crash. Its handles and scans fail from now on.
+    ///
+    /// # Errors
+    /// As [`Store::commit`].
+    pub fn drop_keyspace(&self, name: &str) -> Result<bool> {
+        catalog::check_name(name)?;
+        let shared = &self.shared;
+        // Locked until the handle is gone: nobody else drops it too, or finds it when the name has a new keyspace.
+        let mut open = lock(&shared.keyspaces);
+        let Some(inner) = self.find_inner(&mut open, name)? else { return Ok(false) };
+        let (key, id) = (catalog::key_of(name), inner.index.id());
+        shared.run(Durability::Synced, |group, seq| {
+            let note = |key: &[u8], old| shared.note_old(seq, CATALOG.number, key, old);
+            group.remove(CATALOG, &key, &mut |old| note(&key, old))?;
+            let dropped = catalog::dropped_key_of(id);
+            group.put(CATALOG, &dropped, &catalog::encode(id), &mut |old| note(&dropped, old))
+        })?;
+        inner.is_dropped.store(true, Ordering::Release);
+        open.remove(name);
+        drop(open);
+        shared.finish_drop(&inner.index)?;
+        Ok(true)
+    }
+}
+
+impl Shared {
+    /// Frees the pages of a dropped keyspace, a part at a time.
+    pub(super) fn finish_drop(&self, index: &Index) -> Result<()> {
+        match index {
+            Index::Tree(tree) => self.finish_drop_of_tree(*tree),
+            Index::Table(table) => self.finish_drop_of_table(table),
+        }
+    }
+
+    fn finish_drop_of_table(&self, table: &Arc<Table>) -> Result<()> {
+        loop {
+            let mut is_gone = false;
+            self.run(Durability::Buffered, |group, seq| {
+                for _ in 0..BUCKETS_DROPPED_TOGETHER {
+                    let (used, most) = group.log_bytes();
+                    if used > most / SPLITS_LOG_SHARE || !group.drop_bucket(table)? {
+                        break;
+                    }
+                }
+                if table.buckets() == 0 && group.log_bytes().0 == 0 && group.drop_table(table)? {
+                    self.forget_dropped(group, seq, table.id)?;
+                    is_gone = true;
+                }
+                Ok(())
+            })?;
+            if is_gone {
+                return self.sync();
+            }
+        }
+    }
+
+    fn forget_dropped(&self, group: &mut Group<'_>, seq: u64, id: TreeId) -> Result<()> {
+        let key = catalog::dropped_key_of(id);
+        group.remove(CATALOG, &key, &mut |old| self.note_old(seq, CATALOG.number, &key, old)).map(drop)
+    }
+
+    fn finish_drop_of_tree(&self, tree: TreeId) -> Result<()> {
+        loop {
+            let keys = self.first_keys(tree)?;
+            let mut is_gone = false;
+            self.run(Durability::Buffered, |group, seq| {
+                for key in keys.iter().take(DROPPED_TOGETHER) {
+                    group.remove(tree, key, &mut |_| Ok(()))?;
+                }
+                // Leaves without keys merge, until the root is the only one.
+                if keys.is_empty() && !group.compact_at(tree, b"")? {
+                    group.drop_root(tree)?;
+                    self.forget_dropped(group, seq, tree)?;
+                    is_gone = true;
+                }
+                Ok(())
+            })?;
+            if is_gone {
+                return self.sync();
+            }
+        }
+    }
+
+    /// The keys of the first leaf that has some.
+    fn first_keys(&self, tree: TreeId) -> Result<Vec<Vec<u8>>> {
+        let mut low = Vec::new();
+        loop {
+            let Some(leaf) = self.pages.copy_leaf(tree, Target::At(&low))? else { return Ok(Vec::new()) };
+            match leaf.high {
+                Some(high) if leaf.records.is_empty() => low = high,
+                _ => return Ok(leaf.records.into_iter().map(|record| record.0).collect()),
+            }
+        }
+    }
+}

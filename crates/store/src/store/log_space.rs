@@ -1,0 +1,95 @@
+//! The log's space: what keeps the log short, and what a medium that was full needs.
+
+use super::{Shared, WriterState};
+use crate::error::{Result, StoreError};
+use crate::pages::cache::lock;
+
+/// Shares of the log, in sixteenths. From the first on, each commit writes back some pages that hold the log's tail;
+/// beyond the second it waits until there is space. A group takes up to four sixteenths, so the log never overflows.
+const PACED_FROM: u64 = 9;
+const FORCED_FROM: u64 = 11;
+/// What forced write-back leaves of the log.
+const FORCED_TO: u64 = 7;
+/// The tail moves, with two writes of the superblock, when it frees this much.
+const TAIL_STEP: u64 = 1;
+const SIXTEENTHS: u64 = 16;
+/// Log blocks for which a paced commit writes back one batch of pages.
+const BLOCKS_PER_BATCH: u64 = 4;
+
+impl Shared {
+    /// Keeps the log short: writes back pages that hold its tail.
+    pub(super) fn make_space(&self, writer: &mut WriterState) -> Result<()> {
+        self.pages.cache.write_new_pages()?;
+        let (ring, used) = (self.log.ring_blocks(), self.log.used_blocks());
+        let share = |sixteenths: u64| ring * sixteenths / SIXTEENTHS;
+        let grown = used.saturating_sub(writer.used_before);
+        if used > share(FORCED_FROM) {
+            self.queue.sync_to(self.log.appended_seq())?;
+            if let Some(seq) = self.log.seq_behind(share(FORCED_TO)) {
+                self.pages.cache.write_older_than(seq)?;
+            }
+            self.move_tail(writer, 1)?;
+            if self.log.used_blocks() > share(FORCED_FROM) {
+                let why = "the log has no space, and the pages that need it cannot be written; close the store and \
+                           open it again";
+                return Err(StoreError::Invalid(why.to_owned()));
+            }
+        } else if used > share(PACED_FROM) {
+            if let Some(seq) = self.log.seq_behind(share(FORCED_TO)) {
+                for _ in 0..1 + grown / BLOCKS_PER_BATCH {
+                    match self.pages.cache.write_some_older_than(seq) {
+                        Ok(0) => break,
+                        // There is space in the log still: a delete may make some on the medium.
+                        Err(error) if error.is_full() => break,
+                        done => _ = done?,
+                    }
+                }
+            }
+            self.move_tail(writer, share(TAIL_STEP).max(1))?;
+        }
+        writer.used_before = self.log.used_blocks();
+        Ok(())
+    }
+
+    /// Frees the log's blocks that no page needs, if there are at least `least`.
+    fn move_tail(&self, writer: &mut WriterState, least: u64) -> Result<()> {
+        let cache = &self.pages.cache;
+        cache.settle(&mut lock(&cache.write_back));
+        let oldest = lock(&cache.ledger).oldest();
+        let tail = self.log.block_of(oldest);
+        if tail < writer.superblock.tail + least {
+            return Ok(());
+        }
+        // The number of maps and the last sequence number are those of what was appended: it has to be durable.
+        self.queue.sync_to(self.log.appended_seq())?;
+        let mut superblock = writer.superblock;
+        superblock.generation += 1;
+        superblock.engine_word = writer.pages.maps;
+        self.log.describe(&mut superblock, tail);
+        superblock.write(&self.disk, writer.copy)?;
+        (writer.superblock, writer.copy) = (superblock, 1 - writer.copy);
+        self.log.free_to(tail);
+        Ok(())
+    }
+
+    /// Everything into the pages, and unused space back to the medium.
+    pub(super) fn checkpoint(&self, writer: &mut WriterState) -> Result<()> {
+        let appended = self.log.appended_seq();
+        self.queue.sync_to(appended)?;
+        let cache = &self.pages.cache;
+        cache.write_older_than(appended)?;
+        self.move_tail(writer, 1)?;
+        cache.give_back(&mut lock(&cache.write_back))
+    }
+
+    /// After the medium was full: what deletes have freed becomes space, and the reserve is written again before
+    /// anything else may take it.
+    pub(super) fn restore_reserve(&self, writer: &mut WriterState) -> Result<()> {
+        let reserve = &self.pages.cache.reserve;
+        if !reserve.is_released() || reserve.restore().is_ok() {
+            return Ok(());
+        }
+        self.checkpoint(writer)?;
+        reserve.restore()
+    }
+}
