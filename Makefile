@@ -30,6 +30,7 @@ test-full: ## All of test, optimised and with eight times the random cases; benc
 	@scripts/c-compiler
 	@scripts/test-tools
 	@scripts/sqlite-suite all
+	@scripts/postgres-suite
 	@scripts/extension-hosts
 	@scripts/lint
 	@scripts/book

@@ -6,22 +6,19 @@
 //!
 //! `FLASHWISE_POSTGRES_POWER_CUTS` asks for more than a few cuts.
 
+use crate::ace_in_postgres::{self, check_structure, check_tpcb, load_tpcb, server_with_extension, start_tpcb};
 use crate::mounted;
+use crate::private_server::{Programs, Server};
 use crate::support;
-use std::fs::{File, Permissions};
-use std::os::unix::fs::{PermissionsExt, chown};
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use mounted::{Drive, MOMENT, Power, assert_nothing_left, place, power_fails, run, small_drive, turn};
+use mounted::{Drive, Power, assert_nothing_left, place, power_fails, run, small_drive, turn};
 use postgres::{Client, NoTls};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::Signal;
 use support::Place;
 
 const SESSIONS: i32 = 3;
@@ -33,120 +30,21 @@ const TABLES: &str = "CREATE TABLE a (session int, n bigint, v bytea, PRIMARY KE
     ALTER TABLE a ALTER v SET STORAGE EXTERNAL;
     CREATE TABLE last (session int PRIMARY KEY, n bigint)";
 
+const SETTINGS: [&str; 5] =
+    ["restart_after_crash=off", "shared_buffers=8MB", "max_wal_size=8MB", "min_wal_size=2MB", "autovacuum_naptime=1s"];
+
+/// What runs until the power is cut.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Work {
+    /// Transactions whose acknowledgements are counted.
+    Alone,
+    /// TPC-B beside them.
+    WithTpcb,
+}
+
 /// Cuts of each file system.
 fn cuts() -> u64 {
     std::env::var("FLASHWISE_POSTGRES_POWER_CUTS").ok().map_or(3, |text| text.parse::<u64>().unwrap().div_ceil(2))
-}
-
-/// The programs of a server, the newest that is installed, and the user who runs it; says so where there is none.
-fn programs() -> Option<(PathBuf, u32, u32)> {
-    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let found = versions.map(|version| version.path().join("bin")).filter(|bin| bin.join("initdb").exists()).max();
-    let users = std::fs::read_to_string("/etc/passwd").unwrap();
-    let user = users.lines().find_map(|line| line.strip_prefix("postgres:"));
-    let (Some(bin), Some(user)) = (found, user) else {
-        eprintln!("PostgreSQL is not installed: not tested");
-        return None;
-    };
-    let mut fields = user.split(':').skip(1).map(|field| field.parse().unwrap());
-    Some((bin, fields.next().unwrap(), fields.next().unwrap()))
-}
-
-/// A cluster on the drive, and the server that runs on it.
-struct Server {
-    bin: PathBuf,
-    user: (u32, u32),
-    data: PathBuf,
-    sockets: PathBuf,
-    log: PathBuf,
-    process: Option<Child>,
-}
-
-impl Server {
-    /// Makes a cluster on a drive that is mounted `on`.
-    fn on(place: &Place, (bin, user, group): (PathBuf, u32, u32)) -> Self {
-        std::fs::set_permissions(place.path("."), Permissions::from_mode(0o711)).unwrap();
-        let [data, sockets] = ["on/db", "sockets"].map(|name| place.path(name));
-        for path in [&data, &sockets] {
-            std::fs::create_dir(path).unwrap();
-            chown(path, Some(user), Some(group)).unwrap();
-        }
-        let server = Self { bin, user: (user, group), data, sockets, log: place.path("server.log"), process: None };
-        let mut initdb = server.program("initdb");
-        initdb
-            .args("-A trust -U postgres -E UTF8 --locale=C -k --wal-segsize=1 --no-sync -D".split(' '))
-            .arg(&server.data);
-        let made = initdb.output().unwrap();
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        run("sync", &["--file-system", &place.path("on").display().to_string()]);
-        server
-    }
-
-    fn program(&self, name: &str) -> Command {
-        let mut command = Command::new(self.bin.join(name));
-        command.uid(self.user.0).gid(self.user.1).current_dir("/").env("LC_ALL", "C").process_group(0);
-        command
-    }
-
-    /// Starts the server, which recovers if it has to, and waits until it can be reached.
-    fn start(&mut self) {
-        let log = File::create(&self.log).unwrap();
-        let mut postgres = self.program("postgres");
-        postgres.arg("-D").arg(&self.data).arg("-k").arg(&self.sockets).stderr(log);
-        for setting in [
-            "listen_addresses=",
-            "restart_after_crash=off",
-            "shared_buffers=8MB",
-            "max_wal_size=8MB",
-            "min_wal_size=2MB",
-            "autovacuum_naptime=1s",
-        ] {
-            postgres.args(["-c", setting]);
-        }
-        self.process = Some(postgres.spawn().unwrap());
-        let end = Instant::now() + MOMENT;
-        while self.connect().is_none() {
-            let ended = self.process.as_mut().unwrap().try_wait().unwrap();
-            let log = || std::fs::read_to_string(&self.log).unwrap();
-            assert!(ended.is_none() && Instant::now() < end, "it does not start: {}", log());
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    fn address(&self) -> postgres::Config {
-        let mut address = postgres::Config::new();
-        address.host_path(&self.sockets).user("postgres").dbname("postgres");
-        address
-    }
-
-    fn connect(&self) -> Option<Client> {
-        self.address().connect(NoTls).ok()
-    }
-
-    /// Ends a server whose drive is gone.
-    fn crash(&mut self) {
-        let Some(mut process) = self.process.take() else { return };
-        let _ = kill_process(Pid::from_child(&process), Signal::QUIT);
-        let end = Instant::now() + MOMENT;
-        while process.try_wait().unwrap().is_none() {
-            if Instant::now() > end {
-                let _ = kill_process_group(Pid::from_child(&process), Signal::KILL);
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    fn stop(&mut self) {
-        let mut process = self.process.take().unwrap();
-        kill_process(Pid::from_child(&process), Signal::INT).unwrap();
-        assert!(process.wait().unwrap().success(), "{}", std::fs::read_to_string(&self.log).unwrap());
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.crash();
-    }
 }
 
 /// Commits one transaction after the other until the power fails or it is told an error; what was acknowledged last is
@@ -195,7 +93,15 @@ fn last_transaction(client: &mut Client, session: i32) -> i64 {
 }
 
 /// Cuts the power in the middle of work, lets the server recover, and looks; gives whether something was under way.
-fn cut(place: &Place, device: &str, server: &mut Server, acknowledged: &[Arc<AtomicI64>], seed: u64) -> bool {
+fn cut(
+    place: &Place,
+    device: &str,
+    server: &mut Server,
+    acknowledged: &[Arc<AtomicI64>],
+    work: Work,
+    seed: u64,
+) -> bool {
+    let tpcb = (work == Work::WithTpcb).then(|| start_tpcb(server, 60));
     let (address, power) = (server.address(), Arc::new(Power::default()));
     let writing: Vec<_> = (0..)
         .zip(acknowledged)
@@ -220,6 +126,10 @@ fn cut(place: &Place, device: &str, server: &mut Server, acknowledged: &[Arc<Ato
     });
     server.start();
     let mut client = server.connect().unwrap();
+    if let Some(mut tpcb) = tpcb {
+        tpcb.wait().unwrap();
+        check_tpcb(&mut client);
+    }
     for (session, acknowledged) in (0..).zip(acknowledged) {
         let (before, after) = (acknowledged.load(Ordering::Relaxed), last_transaction(&mut client, session));
         assert!(after >= before, "{} of {before} acknowledged transactions are lost: {ended:?}", before - after);
@@ -230,33 +140,56 @@ fn cut(place: &Place, device: &str, server: &mut Server, acknowledged: &[Arc<Ato
     lost_requests > 0
 }
 
+/// A server on a drive with a file system of this kind, whose power is cut again and again.
+fn survives(programs: &Programs, settings: &[&str], work: Work, kind: &str, seed: u64) {
+    let place = place();
+    small_drive(&place);
+    // Slow enough for requests to be under way when the power goes.
+    let more = ["--fs", kind, "--power-cuts", "--precondition", "steady", "--time-scale", "4"];
+    let drive = Drive::of(&place, &[&["attach", "drive.toml", "--mount", "on"], &more[..]].concat());
+    let device = drive.device();
+    let mut server = Server::create(&place, "server", programs.clone(), place.path("on/db"), settings);
+    run("sync", &["--file-system", &place.path("on").display().to_string()]);
+    server.start();
+    let mut client = server.connect().unwrap();
+    client.batch_execute(TABLES).unwrap();
+    client.execute("INSERT INTO last SELECT generate_series(0, $1 - 1), 0", &[&SESSIONS]).unwrap();
+    if work == Work::WithTpcb {
+        load_tpcb(&server, 1);
+    }
+    drop(client);
+    let acknowledged: Vec<_> = (0..SESSIONS).map(|_| Arc::new(AtomicI64::new(0))).collect();
+    let under_way =
+        (0..cuts()).filter(|n| cut(&place, &device, &mut server, &acknowledged, work, seed * 1_000_000 + n)).count();
+    let transactions: i64 = acknowledged.iter().map(|session| session.load(Ordering::Relaxed)).sum();
+    eprintln!("{kind}: {} cuts, {under_way} in the middle of requests; {transactions} transactions", cuts());
+    assert!(transactions.cast_unsigned() > cuts(), "it was at work: {transactions}");
+    check_structure(&server);
+    server.stop();
+    server.check_checksums();
+    let process = drive.number();
+    drive.signal(Signal::INT);
+    drive.ended().expect(0);
+    assert_nothing_left(&place, process);
+}
+
 #[test]
 fn postgresql_loses_no_transaction_that_it_acknowledged_to_a_power_cut() {
     let Some(_turn) = turn(&["mkfs.ext4", "mkfs.xfs", "blockdev"]) else { return };
-    let Some(programs) = programs() else { return };
+    let Some(programs) = Programs::find() else { return };
     for (kind, seed) in [("ext4", 1), ("xfs", 2)] {
-        let place = place();
-        small_drive(&place);
-        // Slow enough for requests to be under way when the power goes.
-        let more = ["--fs", kind, "--power-cuts", "--precondition", "steady", "--time-scale", "4"];
-        let drive = Drive::of(&place, &[&["attach", "drive.toml", "--mount", "on"], &more[..]].concat());
-        let device = drive.device();
-        let mut server = Server::on(&place, programs.clone());
-        server.start();
-        let mut client = server.connect().unwrap();
-        client.batch_execute(TABLES).unwrap();
-        client.execute("INSERT INTO last SELECT generate_series(0, $1 - 1), 0", &[&SESSIONS]).unwrap();
-        drop(client);
-        let acknowledged: Vec<_> = (0..SESSIONS).map(|_| Arc::new(AtomicI64::new(0))).collect();
-        let under_way =
-            (0..cuts()).filter(|n| cut(&place, &device, &mut server, &acknowledged, seed * 1_000_000 + n)).count();
-        let transactions: i64 = acknowledged.iter().map(|session| session.load(Ordering::Relaxed)).sum();
-        eprintln!("{kind}: {} cuts, {under_way} in the middle of requests; {transactions} transactions", cuts());
-        assert!(transactions.cast_unsigned() > cuts(), "it was at work: {transactions}");
-        server.stop();
-        let process = drive.number();
-        drive.signal(Signal::INT);
-        drive.ended().expect(0);
-        assert_nothing_left(&place, process);
+        survives(&programs, &SETTINGS, Work::Alone, kind, seed);
+    }
+}
+
+#[test]
+#[ignore = "long; make test-full runs it"]
+fn with_workers_that_write_ahead_of_the_clock_hand_power_cuts_lose_nothing_either() {
+    let Some(_turn) = turn(&["mkfs.ext4", "mkfs.xfs", "blockdev"]) else { return };
+    let extension = Place::new();
+    let Some(programs) = server_with_extension(&extension) else { return };
+    let settings = [&ace_in_postgres::SETTINGS[..], &SETTINGS[..], &["shared_buffers=4MB", "fsync=on"]].concat();
+    for (kind, seed) in [("ext4", 3), ("xfs", 4)] {
+        survives(&programs, &settings, Work::WithTpcb, kind, seed);
     }
 }

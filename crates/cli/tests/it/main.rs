@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should panic where it fails")]
 #![allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own")]
 
+mod ace_in_postgres;
 mod arrays;
 mod attach;
 mod attach_control;
@@ -29,6 +30,7 @@ mod loops;
 mod mounted;
 mod outputs;
 mod pool;
+mod private_server;
 mod promised;
 mod raw_target;
 mod simulate;
