@@ -16,8 +16,8 @@ use crate::mounted::MOMENT;
 use crate::private_server::{Programs, Server, expect_success, let_user_through};
 use crate::support::Place;
 
-/// A pool that every workload overflows, and four workers. The background writer leaves the work to them. Without fsync:
-/// here only processes end, and not the machine.
+/// A pool that every workload overflows, and four workers. The background writer leaves the work to them. There is no
+/// fsync, since only processes end here, and not the machine.
 pub const SETTINGS: [&str; 8] = [
     "fsync=off",
     "shared_preload_libraries=flashwise_ace",
@@ -318,7 +318,8 @@ fn on_a_standby_workers_write_what_replay_has_changed_and_go_on_when_it_is_promo
     primary.check_checksums();
 }
 
-/// PostgreSQL's own regression tests, with a pool that they overflow and four workers; `scripts/postgres-suite` gets them.
+/// PostgreSQL's own regression tests, with a pool that they overflow and four workers; `scripts/postgres-suite` gets
+/// them.
 #[test]
 #[ignore = "long; make test-full runs it"]
 fn the_servers_own_regression_tests_pass_with_a_small_pool_and_four_workers() {
