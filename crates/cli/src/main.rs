@@ -75,13 +75,13 @@ fn usage(error: &clap::Error) -> ExitCode {
 /// looks most like it, such as sqlite for mysql.
 fn meant(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else { return None };
-    let (verb, known) = match name.to_ascii_lowercase().as_str() {
-        "mysql" | "innodb" | "maria" => ("tune", "mariadb"),
-        "postgresql" | "pg" | "psql" => ("tune", "postgres"),
-        "sqlite3" => ("fit", "sqlite"),
+    let known = match name.to_ascii_lowercase().as_str() {
+        "mysql" | "innodb" | "maria" => "mariadb",
+        "postgresql" | "pg" | "psql" => "postgres",
+        "sqlite3" => "sqlite",
         _ => return None,
     };
-    Some(format!("unrecognized subcommand '{name}'; use '{known}': flashwise {verb} {known}"))
+    Some(format!("unrecognized subcommand '{name}'; use '{known}': flashwise fit {known}"))
 }
 
 /// What is wrong and what to do, without the usage that clap prints after it.
@@ -100,7 +100,6 @@ fn one_line(page: &str) -> String {
 fn run(arguments: Arguments, output: &Output) -> Result<ExitCode, Failure> {
     match arguments.verb {
         Verb::Fit(database) => verbs::fit::run(database, output),
-        Verb::Tune(database) => verbs::tune::run(database, output),
         Verb::Learn(options) => verbs::learn::run(&options, output),
         Verb::Audit(options) => verbs::audit::run(&options, output),
         Verb::Simulate(options) => verbs::simulate::run(&options, output),

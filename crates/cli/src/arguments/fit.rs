@@ -1,4 +1,4 @@
-//! Options of `fit`, which are those of `tune` for a database file.
+//! Databases that `fit` knows, and the options of `fit sqlite`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,6 +8,8 @@ use flashwise_block::{ByteSize, Nanos};
 use flashwise_tune::sqlite::Objective;
 
 use super::cache_size;
+use super::fit_mariadb::FitMariadb;
+use super::fit_postgres::FitPostgres;
 
 /// Databases that can be fitted.
 #[derive(Debug, Subcommand)]
@@ -19,6 +21,28 @@ pub enum FitDatabase {
     /// against the usual checklist. Guarantees of a commit are never weakened.
     #[command(after_help = EXAMPLES)]
     Sqlite(Box<FitSqlite>),
+    /// Recommend settings for a PostgreSQL server
+    ///
+    /// The settings are planner costs, I/O concurrency, write-back, write-ahead log and fill factors. They are printed
+    /// as ALTER SYSTEM and ALTER TABLE statements.
+    Postgres(Box<FitPostgres>),
+    /// Recommend InnoDB settings for a MariaDB server
+    ///
+    /// The settings are write-back, log and I/O threads. They are printed as SET GLOBAL statements and as an option
+    /// file.
+    Mariadb(Box<FitMariadb>),
+}
+
+/// The drive of a server's data: its profile, or where to learn it.
+#[derive(Debug, Args)]
+#[group(id = "drive", required = true, multiple = false)]
+pub struct ServerDrive {
+    /// Profile of the drive that holds the server's data, from `flashwise learn --profile FILE`
+    #[arg(long, value_name = "FILE")]
+    pub profile: Option<PathBuf>,
+    /// Learn the drive of this target first: a directory on it, sim:PRESET, or sim:FILE.toml
+    #[arg(long, visible_alias = "target", value_name = "TARGET")]
+    pub on: Option<String>,
 }
 
 /// Examples of `fit sqlite`.

@@ -16,6 +16,8 @@ mod audit;
 mod device;
 mod device_stat;
 mod fit;
+mod fit_mariadb;
+mod fit_postgres;
 mod generate;
 mod kernel;
 mod learn;
@@ -27,14 +29,14 @@ mod store;
 mod study;
 mod sweep;
 mod trace;
-mod tune_mariadb;
-mod tune_postgres;
 
 pub use attach::{AttachAction, AttachArguments, Data, FaultArguments, ServeArguments, Time};
 pub use audit::{AuditArguments, FailOn, LeastCost};
 pub use device::DeviceAction;
 pub use device_stat::StatArguments;
-pub use fit::{FitDatabase, FitSqlite, WorkloadSize};
+pub use fit::{FitDatabase, FitSqlite, ServerDrive, WorkloadSize};
+pub use fit_mariadb::FitMariadb;
+pub use fit_postgres::FitPostgres;
 pub use generate::Generated;
 pub use kernel::{CalibrateArguments, KernelAction};
 pub use learn::LearnArguments;
@@ -46,8 +48,6 @@ pub use store::StoreAction;
 pub use study::StudyArguments;
 pub use sweep::SweepArguments;
 pub use trace::{ReplayArguments, TpccArguments, TraceAction, TraceReading};
-pub use tune_mariadb::TuneMariadb;
-pub use tune_postgres::TunePostgres;
 
 /// Fit a database to the SSD it runs on
 ///
@@ -76,17 +76,11 @@ pub struct Arguments {
 /// The commands, each described in one line of the short screen.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Find the best settings for a drive, and confirm the gain
-    #[command(
-        subcommand,
-        after_help = "Examples:\n  flashwise fit sqlite\n  flashwise fit sqlite app.db --sql queries.sql"
-    )]
-    Fit(FitDatabase),
-    /// Recommend settings for your PostgreSQL or MariaDB
+    /// Find the best settings of a database for a drive
     ///
     /// Each recommendation comes with its reason, the gain, and how to undo it.
-    #[command(subcommand, after_help = TUNE_EXAMPLES)]
-    Tune(TuneDatabase),
+    #[command(subcommand, visible_alias = "tune", after_help = FIT_EXAMPLES)]
+    Fit(FitDatabase),
     /// Measure the hidden parameters of a drive
     ///
     /// They are the write unit, stripe, chunk, flash page, hot locations, read/write asymmetry, concurrency, caches and
@@ -132,10 +126,12 @@ pub enum Verb {
     Generate(Generated),
 }
 
-const TUNE_EXAMPLES: &str = "\
+const FIT_EXAMPLES: &str = "\
 Examples:
-  flashwise tune postgres --profile ssd.toml --dsn 'dbname=shop'
-  flashwise tune mariadb --profile ssd.toml --socket /run/mysqld/mysqld.sock";
+  flashwise fit sqlite
+  flashwise fit sqlite app.db --sql queries.sql
+  flashwise fit postgres dbname=shop --profile ssd.toml
+  flashwise fit mariadb /run/mysqld/mysqld.sock --profile ssd.toml";
 
 const SQLITE_EXAMPLES: &str = "\
 Examples:
@@ -170,28 +166,6 @@ const GENERATE_EXAMPLES: &str = "\
 Examples:
   flashwise generate man ~/.local/share/man/man1
   flashwise generate completions bash > /etc/bash_completion.d/flashwise";
-
-/// Databases that can be tuned.
-#[derive(Debug, Subcommand)]
-pub enum TuneDatabase {
-    /// Same as `fit sqlite`
-    #[command(after_help = "\
-Examples:
-  flashwise tune sqlite app.db --sql queries.sql --profile ssd.toml
-
-`flashwise fit sqlite --help` has more.")]
-    Sqlite(Box<FitSqlite>),
-    /// Recommend settings for a PostgreSQL server
-    ///
-    /// The settings are planner costs, I/O concurrency, write-back, write-ahead log and fill factors. They are printed
-    /// as ALTER SYSTEM and ALTER TABLE statements.
-    Postgres(Box<TunePostgres>),
-    /// Recommend InnoDB settings for a MariaDB server
-    ///
-    /// The settings are write-back, log and I/O threads. They are printed as SET GLOBAL statements and as an option
-    /// file.
-    Mariadb(Box<TuneMariadb>),
-}
 
 /// The arguments of this process, for [`Arguments`].
 pub fn command_line() -> Vec<OsString> {

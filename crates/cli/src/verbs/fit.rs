@@ -1,20 +1,22 @@
-//! `flashwise fit sqlite`, which `tune sqlite` is, too.
+//! `flashwise fit`, and `fit sqlite`.
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use flashwise_block::ByteSize;
 use flashwise_block::output::Published;
+use flashwise_profile::DeviceProfile;
 use flashwise_report::{Detail, HTML_FILE, ReportFiles, check_writable, render_comparison, write_report};
 use flashwise_tune::sqlite::{
     DEFAULT_PAGE_CACHE, FitOptions, KeyValueWorkload, Statements, UserWorkload, Workload, fit,
 };
-use flashwise_tune::{Comparison, DEFAULT_TARGET, Host, ProgramTime, Target, free_memory};
+use flashwise_tune::{Comparison, DEFAULT_TARGET, Host, ProgramTime, Target, free_memory, learn_drive};
 
 use super::fit_record::recorded;
-use super::read_profile;
-use crate::arguments::{FitDatabase, FitSqlite, WorkloadSize};
+use super::{fit_mariadb, fit_postgres, read_profile};
+use crate::arguments::{FitDatabase, FitSqlite, ServerDrive, WorkloadSize};
 use crate::failure::Failure;
 use crate::files::check_new;
 use crate::output::{Output, note};
@@ -25,14 +27,28 @@ const REPORT: &str = "flashwise-report";
 /// Reports that are kept beside one another.
 const REPORTS: u32 = 10_000;
 
-/// Learns, runs, audits, searches, confirms, reports.
+/// Finds the settings of a database for a drive, and applies them on request.
 pub fn run(database: FitDatabase, output: &Output) -> Result<ExitCode, Failure> {
-    let FitDatabase::Sqlite(options) = database;
-    fit_sqlite(*options, output)
+    match database {
+        FitDatabase::Sqlite(options) => fit_sqlite(*options, output),
+        FitDatabase::Postgres(options) => fit_postgres::run(*options, output),
+        FitDatabase::Mariadb(options) => fit_mariadb::run(*options, output),
+    }
 }
 
-/// The job for SQLite.
-pub fn fit_sqlite(options: FitSqlite, output: &Output) -> Result<ExitCode, Failure> {
+/// The profile of the drive of a server's data: from its file, or learned with requests of these sizes too.
+pub fn drive_of_server(drive: &ServerDrive, request_sizes: &[ByteSize]) -> Result<DeviceProfile, Failure> {
+    match (&drive.profile, &drive.on) {
+        (Some(file), _) => read_profile(file),
+        (None, on) => {
+            let target = Target::parse(on.as_deref().unwrap_or(DEFAULT_TARGET))?;
+            Ok(learn_drive(&target, request_sizes, &mut Bar::spoken())?)
+        }
+    }
+}
+
+/// Learns, runs, audits, searches, confirms, reports.
+fn fit_sqlite(options: FitSqlite, output: &Output) -> Result<ExitCode, Failure> {
     let Named { database, target } = Named::of(&options)?;
     let profile = options.profile.as_deref().map(read_profile).transpose()?;
     let target = match (target, &database) {

@@ -8,6 +8,8 @@ pub mod audit;
 pub mod device;
 mod device_stat;
 pub mod fit;
+mod fit_mariadb;
+mod fit_postgres;
 mod fit_record;
 pub mod generate;
 pub mod kernel;
@@ -22,9 +24,6 @@ pub mod sweep;
 pub mod trace;
 mod trace_replay;
 mod trace_tpcc;
-pub mod tune;
-mod tune_mariadb;
-mod tune_postgres;
 
 use std::path::Path;
 

@@ -36,8 +36,8 @@ fn names_of_drives_and_profiles_are_shown_escaped() {
     for arguments in [
         &["device", "check", "dev.toml"][..],
         &["simulate", "dev.toml", "--rw", "read", "--requests", "10"],
-        &["tune", "postgres", "--profile", "pe.toml"],
-        &["tune", "mariadb", "--profile", "pe.toml"],
+        &["fit", "postgres", "--profile", "pe.toml"],
+        &["fit", "mariadb", "--profile", "pe.toml"],
         &["learn", "--resume", "pe.toml"],
     ] {
         for output in ["text", "json"] {
@@ -48,8 +48,8 @@ fn names_of_drives_and_profiles_are_shown_escaped() {
         }
     }
     place.run(&["simulate", "dev.toml", "--rw", "read", "--requests", "10", "--html", "s.html"]).expect(0);
-    place.run(&["tune", "postgres", "--profile", "pe.toml", "--sql-out", "s.sql"]);
-    place.run(&["tune", "mariadb", "--profile", "pe.toml", "--cnf-out", "s.cnf"]);
+    place.run(&["fit", "postgres", "--profile", "pe.toml", "--sql-out", "s.sql"]);
+    place.run(&["fit", "mariadb", "--profile", "pe.toml", "--cnf-out", "s.cnf"]);
     for file in ["s.html", "s.sql", "s.cnf"] {
         assert!(is_harmless(&place.read(file)), "{file}");
     }

@@ -135,8 +135,8 @@ fn an_unknown_name_gets_the_name_that_was_probably_meant() {
             "did you mean 'sync-less-often'?",
         ),
         (2, &["tune", "sqlite", "a.db", "--profile", "p.toml", "--skip", "journal"], "did you mean 'journal_mode'?"),
-        (2, &["tune", "postgres", "--profile", "p.toml", "--skip", "fill_factor"], "did you mean 'fillfactor'?"),
-        (2, &["tune", "mariadb", "--profile", "p.toml", "--skip", "io_capacity"], "did you mean 'innodb_io_capacity"),
+        (2, &["fit", "postgres", "--profile", "p.toml", "--skip", "fill_factor"], "did you mean 'fillfactor'?"),
+        (2, &["fit", "mariadb", "--profile", "p.toml", "--skip", "io_capacity"], "did you mean 'innodb_io_capacity"),
         (1, &["sqlite", "import", "a.db", "b.db", "--techniques", "hot=on"], "did you mean 'use-hot-locations'?"),
         (2, &["learn", "/dev/null", "--destructive", "--allow-signature", "btrf"], "did you mean 'btrfs'?"),
         (1, &["device", "check", "drive.toml"], "did you mean `name`?"),
@@ -156,7 +156,7 @@ fn a_mistake_on_the_command_line_gets_one_line_with_the_way_out() {
     place.write("bad.sql", "SELECT 1;\nSELECT * FROM nowhere;\n");
     place.write("empty.sql", "-- nothing yet\n");
     place.database("a.db");
-    let mistakes: [(i32, &[&str]); 41] = [
+    let mistakes: [(i32, &[&str]); 44] = [
         (2, &["lern"]),
         (2, &["learn", "--fast"]),
         (2, &["learn", "one", "two"]),
@@ -177,6 +177,9 @@ fn a_mistake_on_the_command_line_gets_one_line_with_the_way_out() {
         (2, &["learn", ".", "--file-system", "xfs"]),
         (2, &["fit", "mysql"]),
         (2, &["fit", "sqlite3"]),
+        (2, &["fit", "postgres"]),
+        (2, &["fit", "postgres", "--profile", "p.toml", "--on", "."]),
+        (2, &["fit", "mariadb", "/run/a.sock", "--dsn", "mysql://b", "--profile", "p.toml"]),
         (2, &["fit", "sqlite", "--workload-size", "huge"]),
         (2, &["fit", "sqlite", "--rows", "many"]),
         (2, &["fit", "sqlite", "--rounds", "0"]),

@@ -30,8 +30,8 @@ pub use measure::MariadbMeasureOptions;
 pub use private::PrivateMariadb;
 pub use server::MariadbAddress;
 
-use flashwise_block::Progress;
 use flashwise_block::names::choices;
+use flashwise_block::{ByteSize, Progress};
 use flashwise_profile::DeviceProfile;
 
 use crate::servers::{Judged, Judgement, Ruling, ServerTuning, SettingProposal, Statements};
@@ -61,6 +61,11 @@ pub struct MariadbOptions {
     pub measure: Option<MariadbMeasureOptions>,
 }
 
+impl MariadbOptions {
+    /// What the rules look at beside the sizes that are always learned: InnoDB's pages.
+    pub const REQUEST_SIZES: [ByteSize; 1] = [ByteSize::kib(16)];
+}
+
 /// Proposes settings for a drive; measures and applies them on request.
 ///
 /// # Errors
@@ -68,7 +73,7 @@ pub struct MariadbOptions {
 /// server is changed only on request, and if a measurement is requested too, only if that shows a gain.
 pub fn tune_mariadb(options: &MariadbOptions, progress: &mut dyn Progress) -> Result<ServerTuning, TuneError> {
     if options.apply && options.server.is_none() {
-        return Err(TuneError::Options("--apply needs a server: name it with --socket or --dsn".to_owned()));
+        return Err(TuneError::Options("--apply needs a server: name it as CONNECTION".to_owned()));
     }
     check_names(&options.skip)?;
     let own_sql = options.measure.as_ref().map(MariadbMeasureOptions::check).transpose()?.unwrap_or_default();

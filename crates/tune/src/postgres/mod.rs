@@ -33,8 +33,8 @@ pub use pgbench::Pgbench;
 pub use private::PrivatePostgres;
 pub use tpcc::{PostgresTpcc, SessionOptions, TransactionStats};
 
-use flashwise_block::Progress;
 use flashwise_block::names::choices;
+use flashwise_block::{ByteSize, Progress};
 use flashwise_profile::DeviceProfile;
 
 use crate::servers::{Judged, Judgement, ServerTuning, SettingProposal, Statements};
@@ -69,6 +69,12 @@ pub struct PostgresOptions {
     pub measure: Option<PostgresMeasureOptions>,
 }
 
+impl PostgresOptions {
+    /// What the rules look at beside the sizes that are always learned: a scan's reads, as the kernel's read-ahead makes
+    /// them.
+    pub const REQUEST_SIZES: [ByteSize; 1] = [ByteSize::kib(128)];
+}
+
 /// Proposes settings for a drive; measures and applies them on request.
 ///
 /// # Errors
@@ -76,7 +82,7 @@ pub struct PostgresOptions {
 /// server is changed only on request, and if a measurement is requested too, only if that shows a gain.
 pub fn tune_postgres(options: &PostgresOptions, progress: &mut dyn Progress) -> Result<ServerTuning, TuneError> {
     if options.apply && options.dsn.is_none() {
-        return Err(TuneError::Options("--apply needs a server: name it with --dsn".to_owned()));
+        return Err(TuneError::Options("--apply needs a server: name it as CONNECTION".to_owned()));
     }
     if let Some(measure) = &options.measure {
         measure.check()?;

@@ -4,16 +4,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Gain, Rate};
 
-/// `schema` of the document of `tune postgres`.
+/// `schema` of the document of `fit postgres`.
 pub const POSTGRES_TUNING_SCHEMA: &str = "flashwise.tuning-postgres";
 /// `schema_version` of that document.
 pub const POSTGRES_TUNING_SCHEMA_VERSION: u32 = 1;
-/// `schema` of the document of `tune mariadb`.
+/// `schema` of the document of `fit mariadb`.
 pub const MARIADB_TUNING_SCHEMA: &str = "flashwise.tuning-mariadb";
 /// `schema_version` of that document.
 pub const MARIADB_TUNING_SCHEMA_VERSION: u32 = 1;
 
-/// The result of `tune` for a server.
+/// The result of `fit` for a server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerTuning {
     /// [`POSTGRES_TUNING_SCHEMA`] or [`MARIADB_TUNING_SCHEMA`].

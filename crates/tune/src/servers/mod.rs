@@ -10,9 +10,10 @@
 //! # Adding a database
 //!
 //! A module beside `postgres/` and `mariadb/` with a document of its own, using this module for servers; a variant of
-//! the database in `crates/cli/src/arguments/`.
+//! the database in `crates/cli/src/arguments/fit.rs`.
 
 mod document;
+mod drive;
 pub(crate) mod figures;
 mod guard;
 mod place;
@@ -27,6 +28,7 @@ pub use document::{
     AppliedSettings, EvidenceFigure, LeftAlone, MARIADB_TUNING_SCHEMA, MARIADB_TUNING_SCHEMA_VERSION, MeasuredSettings,
     POSTGRES_TUNING_SCHEMA, POSTGRES_TUNING_SCHEMA_VERSION, ServerTuning, SettingProposal,
 };
+pub use drive::learn_drive;
 pub use guard::DirectoryGuard;
 pub(crate) use place::{PrivatePlace, folders_in_path};
 pub(crate) use process::forget_below;

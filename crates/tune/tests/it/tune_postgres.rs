@@ -1,4 +1,4 @@
-//! `tune postgres` with a real server: what is read, what is applied, what is taken back, and that nothing stays
+//! `fit postgres` with a real server: what is read, what is applied, what is taken back, and that nothing stays
 //! behind.
 //!
 //! Where no server is installed there is nothing to test, and a line says so.

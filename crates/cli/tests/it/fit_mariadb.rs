@@ -1,4 +1,4 @@
-//! `flashwise tune mariadb` as a user runs it: proposals, the option file, mistakes, a real server.
+//! `flashwise fit mariadb` as a user runs it: proposals, the option file, mistakes, a real server.
 
 use crate::support;
 use flashwise_block::Silent;
@@ -6,7 +6,7 @@ use flashwise_tune::TuneError;
 use flashwise_tune::mariadb::{MariadbAddress, PrivateMariadb};
 use support::Place;
 
-const PLAN: [&str; 4] = ["tune", "mariadb", "--profile", "p.toml"];
+const PLAN: [&str; 4] = ["fit", "mariadb", "--profile", "p.toml"];
 
 #[test]
 fn settings_follow_from_the_profile_alone_and_go_into_an_option_file() {
@@ -44,7 +44,7 @@ fn settings_follow_from_the_profile_alone_and_go_into_an_option_file() {
 fn mistakes_get_one_line_with_the_way_out() {
     let place = Place::with_profile();
     let lines = [
-        (2, &["--apply"][..], "--socket"),
+        (2, &["--apply"][..], "CONNECTION"),
         (2, &["--skip", "neighbors"], "innodb_flush_neighbors"),
         (2, &["--dsn", "nonsense"], "--dsn"),
         (1, &["--socket", "/no/such/socket"], "/no/such/socket"),

@@ -1,30 +1,35 @@
-//! Options of `tune postgres`.
+//! Options of `fit postgres`.
 
 use std::path::PathBuf;
 
-use clap::{Args, value_parser};
+use clap::{ArgGroup, Args, value_parser};
 use flashwise_block::Nanos;
 
-/// Options of `tune postgres`.
+use super::fit::ServerDrive;
+
+/// Options of `fit postgres`.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("server").args(["connection", "dsn"]))]
 #[command(after_help = "\
 Examples:
-  flashwise tune postgres --profile ssd.toml
-  flashwise tune postgres --profile ssd.toml \\
-    --dsn 'host=/var/run/postgresql dbname=shop' --sql-out flashwise.sql
-  flashwise tune postgres --profile ssd.toml --measure --directory /mnt/ssd
+  flashwise fit postgres dbname=shop --on /mnt/ssd
+  flashwise fit postgres 'host=/var/run/postgresql dbname=shop' \\
+    --profile ssd.toml --sql-out flashwise.sql
+  flashwise fit postgres --profile ssd.toml --measure --directory /mnt/ssd
 
-The server is only read, unless --apply is given. The password comes from --dsn
-or from PGPASSWORD.")]
-pub struct TunePostgres {
-    /// Profile of the drive, from `flashwise learn --request-size 128k --profile FILE`
-    #[arg(long, value_name = "FILE")]
-    pub profile: PathBuf,
+The server is only read, unless --apply is given. The password comes from
+CONNECTION or from PGPASSWORD.")]
+pub struct FitPostgres {
     /// Connection string of your server, as for libpq [default: no server, but the default settings of --for-version]
+    pub connection: Option<String>,
+    /// Same as CONNECTION
     #[arg(long, value_name = "DSN")]
     pub dsn: Option<String>,
-    /// Without --dsn: major version of PostgreSQL, 13 to 18
-    #[arg(long, value_name = "N", default_value_t = 17, conflicts_with = "dsn")]
+    /// The drive of the server's data.
+    #[command(flatten)]
+    pub drive: ServerDrive,
+    /// Without CONNECTION: major version of PostgreSQL, 13 to 18
+    #[arg(long, value_name = "N", default_value_t = 17, conflicts_with = "server")]
     pub for_version: u32,
     /// Sessions that read concurrently; they share the concurrency of the drive
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
@@ -39,7 +44,7 @@ pub struct TunePostgres {
     #[arg(long, value_name = "FILE")]
     pub sql_out: Option<PathBuf>,
     /// Apply the settings with ALTER SYSTEM and ALTER TABLE; with --measure only if there is a gain
-    #[arg(long, requires = "dsn")]
+    #[arg(long, requires = "server")]
     pub apply: bool,
     /// Run a workload on a private server, alternating old and new settings
     #[arg(long)]

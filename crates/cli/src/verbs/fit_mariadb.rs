@@ -1,20 +1,21 @@
-//! `flashwise tune mariadb`.
+//! `flashwise fit mariadb`.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use flashwise_report::{mariadb_option_file, render_mariadb_tuning};
 use flashwise_tune::mariadb::{MariadbAddress, MariadbMeasureOptions, MariadbOptions, tune_mariadb};
 
-use super::read_profile;
-use crate::arguments::TuneMariadb;
+use super::fit::drive_of_server;
+use crate::arguments::FitMariadb;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::Output;
 use crate::progress::Bar;
 
 /// Recommends settings, and measures and applies them on request.
-pub fn run(options: TuneMariadb, output: &Output) -> Result<ExitCode, Failure> {
+pub fn run(options: FitMariadb, output: &Output) -> Result<ExitCode, Failure> {
     let cnf_out = options.cnf_out.clone();
     if let Some(path) = &cnf_out {
         files::check_new(path)?;
@@ -27,7 +28,7 @@ pub fn run(options: TuneMariadb, output: &Output) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn mariadb_options(options: TuneMariadb) -> Result<MariadbOptions, Failure> {
+fn mariadb_options(options: FitMariadb) -> Result<MariadbOptions, Failure> {
     let with = &options.measurement;
     let measure = options.measure.then(|| MariadbMeasureOptions {
         programs: with.programs.clone(),
@@ -40,10 +41,14 @@ fn mariadb_options(options: TuneMariadb) -> Result<MariadbOptions, Failure> {
         round_time: Duration::from_nanos(with.round_time.0),
         seed: with.seed,
     });
-    let socket = options.socket.map(|path| MariadbAddress::Socket { path, user: options.user });
+    let (urls, sockets): (Vec<_>, Vec<_>) =
+        options.connection.into_iter().partition(|connection| connection.contains("://"));
+    let socket = sockets.into_iter().next().map(PathBuf::from).or(options.socket);
+    let socket = socket.map(|path| MariadbAddress::Socket { path, user: options.user });
+    let url = urls.into_iter().next().or(options.dsn);
     Ok(MariadbOptions {
-        profile: read_profile(&options.profile)?,
-        server: socket.or(options.dsn.map(MariadbAddress::Url)),
+        profile: drive_of_server(&options.drive, &MariadbOptions::REQUEST_SIZES)?,
+        server: socket.or(url.map(MariadbAddress::Url)),
         skip: options.skip,
         apply: options.apply,
         measure,

@@ -1,4 +1,4 @@
-//! `flashwise tune postgres` as a user runs it: proposals, mistakes, and that nothing stays behind however it ends.
+//! `flashwise fit postgres` as a user runs it: proposals, mistakes, and that nothing stays behind however it ends.
 
 use crate::support;
 use std::fs::Permissions;
@@ -11,8 +11,8 @@ use flashwise_tune::postgres::PrivatePostgres;
 use rustix::process::{Pid, Signal, kill_process};
 use support::{Ended, Place, is_empty};
 
-/// What stands in a profile for `tune postgres` to go by.
-const PLAN: [&str; 6] = ["tune", "postgres", "--profile", "p.toml", "--iodepth", "1"];
+/// What stands in a profile for `fit postgres` to go by.
+const PLAN: [&str; 6] = ["fit", "postgres", "--profile", "p.toml", "--iodepth", "1"];
 
 #[test]
 fn settings_follow_from_the_profile_alone_and_go_into_a_file_for_psql() {
@@ -39,6 +39,21 @@ fn settings_follow_from_the_profile_alone_and_go_into_a_file_for_psql() {
     assert!(statements.iter().all(|line| line.ends_with(';')) && !sql.contains("commit_delay"), "{sql}");
     assert_eq!(statements.len(), proposals.len(), "one is skipped, and one reads the configuration again");
     place.fails(5, &[&PLAN[..], &["--sql-out", "tune.sql"]].concat());
+}
+
+#[test]
+fn without_a_profile_the_drive_is_learned_first_and_tune_is_the_same_command() {
+    let place = Place::with_profile();
+    let on = ["--on", "sim:micron-m500", "-o", "json"];
+    let learned = place.run(&[&["fit", "postgres"], &on[..]].concat()).expect(0).document();
+    assert_eq!(learned["drive"], "Micron M500 120GB");
+    let named = |document: &serde_json::Value| -> Vec<String> {
+        let proposals = document["proposals"].as_array().unwrap();
+        proposals.iter().map(|proposal| proposal["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let names = named(&learned);
+    assert!(names.iter().any(|name| name == "random_page_cost"), "reads of 128 KiB are learned too: {names:?}");
+    assert_eq!(named(&place.run(&[&["tune", "postgres"], &on[..]].concat()).expect(0).document()), names);
 }
 
 #[test]

@@ -1,34 +1,40 @@
-//! Options of `tune mariadb`.
+//! Options of `fit mariadb`.
 
 use std::path::PathBuf;
 
-use clap::{Args, value_parser};
+use clap::{ArgGroup, Args, value_parser};
 use flashwise_block::Nanos;
 
-/// Options of `tune mariadb`.
+use super::fit::ServerDrive;
+
+/// Options of `fit mariadb`.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("server").args(["connection", "dsn", "socket"]))]
 #[command(after_help = "\
 Examples:
-  flashwise tune mariadb --profile ssd.toml
-  flashwise tune mariadb --profile ssd.toml --socket /run/mysqld/mysqld.sock
-  flashwise tune mariadb --profile ssd.toml --dsn mysql://root@db.example:3306 \\
-    --measure --directory /mnt/ssd --cnf-out flashwise.cnf
+  flashwise fit mariadb /run/mysqld/mysqld.sock --on /mnt/ssd
+  flashwise fit mariadb --profile ssd.toml --cnf-out flashwise.cnf
+  flashwise fit mariadb mysql://root@db.example:3306 --profile ssd.toml \\
+    --measure --directory /mnt/ssd
 
-The server is only read, unless --apply is given. The password comes from --dsn
-or from MYSQL_PWD.")]
-pub struct TuneMariadb {
-    /// Profile of the drive, from `flashwise learn --request-size 16k --profile FILE`
-    #[arg(long, value_name = "FILE")]
-    pub profile: PathBuf,
-    /// Unix socket of your server [default: no server, but the default settings of version 10.11]
+The server is only read, unless --apply is given. The password comes from
+CONNECTION or from MYSQL_PWD.")]
+pub struct FitMariadb {
+    /// Your server: mysql://USER@HOST:PORT, or the path of its Unix socket [default: no server, but the default
+    /// settings of version 10.11]
+    pub connection: Option<String>,
+    /// Same as CONNECTION, for a Unix socket
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// User for --socket
-    #[arg(long, value_name = "NAME", default_value = "root", requires = "socket")]
-    pub user: String,
-    /// Your server over TCP: mysql://USER@HOST:PORT
-    #[arg(long, value_name = "URL", conflicts_with = "socket")]
+    /// Same as CONNECTION, for a server over TCP
+    #[arg(long, value_name = "URL")]
     pub dsn: Option<String>,
+    /// User for a Unix socket
+    #[arg(long, value_name = "NAME", default_value = "root", requires = "server")]
+    pub user: String,
+    /// The drive of the server's data.
+    #[command(flatten)]
+    pub drive: ServerDrive,
     /// Do not change this setting, such as innodb_io_capacity; can be repeated
     #[arg(long, value_name = "NAME")]
     pub skip: Vec<String>,

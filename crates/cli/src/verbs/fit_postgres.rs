@@ -1,12 +1,12 @@
-//! `flashwise tune postgres`.
+//! `flashwise fit postgres`.
 
 use std::process::ExitCode;
 
 use flashwise_report::{postgres_tuning_sql, render_postgres_tuning};
 use flashwise_tune::postgres::{PostgresMeasureOptions, PostgresOptions, tune_postgres};
 
-use super::read_profile;
-use crate::arguments::TunePostgres;
+use super::fit::drive_of_server;
+use crate::arguments::FitPostgres;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::Output;
@@ -16,7 +16,7 @@ use crate::progress::Bar;
 const SECOND: u64 = 1_000_000_000;
 
 /// Recommends settings, and measures and applies them on request.
-pub fn run(options: TunePostgres, output: &Output) -> Result<ExitCode, Failure> {
+pub fn run(options: FitPostgres, output: &Output) -> Result<ExitCode, Failure> {
     let sql_out = options.sql_out.clone();
     if let Some(path) = &sql_out {
         files::check_new(path)?;
@@ -29,11 +29,11 @@ pub fn run(options: TunePostgres, output: &Output) -> Result<ExitCode, Failure> 
     Ok(ExitCode::SUCCESS)
 }
 
-fn postgres_options(options: TunePostgres) -> Result<PostgresOptions, Failure> {
+fn postgres_options(options: FitPostgres) -> Result<PostgresOptions, Failure> {
     Ok(PostgresOptions {
-        profile: read_profile(&options.profile)?,
         measure: options.measure.then(|| measure_options(&options)).transpose()?,
-        dsn: options.dsn,
+        profile: drive_of_server(&options.drive, &PostgresOptions::REQUEST_SIZES)?,
+        dsn: options.connection.or(options.dsn),
         version: options.for_version,
         sessions: options.sessions,
         depth: options.iodepth,
@@ -42,7 +42,7 @@ fn postgres_options(options: TunePostgres) -> Result<PostgresOptions, Failure> {
     })
 }
 
-fn measure_options(options: &TunePostgres) -> Result<PostgresMeasureOptions, Failure> {
+fn measure_options(options: &FitPostgres) -> Result<PostgresMeasureOptions, Failure> {
     let with = &options.measurement;
     let seconds = with.round_time.0 / SECOND;
     let round_seconds = u32::try_from(seconds).ok().filter(|_| with.round_time.0.is_multiple_of(SECOND));
