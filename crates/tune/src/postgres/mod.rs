@@ -70,8 +70,8 @@ pub struct PostgresOptions {
 }
 
 impl PostgresOptions {
-    /// What the rules look at beside the sizes that are always learned: a scan's reads, as the kernel's read-ahead makes
-    /// them.
+    /// What the rules look at beside the sizes that are always learned: the reads of a scan, as the kernel's read-ahead
+    /// makes them.
     pub const REQUEST_SIZES: [ByteSize; 1] = [ByteSize::kib(128)];
 }
 
