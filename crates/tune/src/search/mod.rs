@@ -204,13 +204,13 @@ pub(crate) fn search<B: Bench>(
 impl<B: Bench> Search<'_, B> {
     /// Whether some runs still end before a share of the budget is used, and leave enough for the confirmation.
     fn has_time(&mut self, until: f64, runs: usize, stage: Stage) -> bool {
-        let has_time = runs <= self.room(until, stage);
+        let has_time = runs <= self.runs_left(until, stage);
         self.is_cut_short |= !has_time;
         has_time
     }
 
     /// How many runs end before a share of the budget is used, and leave enough for the confirmation.
-    fn room(&self, until: f64, stage: Stage) -> usize {
+    fn runs_left(&self, until: f64, stage: Stage) -> usize {
         let left = until.min(1.0 - self.confirmation_needs()) - self.bench.spent();
         let expected = self.bench.expected(stage);
         let rounds = if expected > 0.0 { (left / expected).floor().max(0.0) as usize } else { usize::MAX };

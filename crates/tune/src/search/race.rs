@@ -75,19 +75,19 @@ impl<B: Bench> Search<'_, B> {
     /// and the variants of the first few.
     fn finalists(&mut self) -> (Vec<usize>, Vec<B::Configuration>) {
         let all: Vec<usize> = (0..self.tried.len()).collect();
-        // The stock configuration and the checklist run too.
-        let room = self.room(RACE_UNTIL, Stage::Race).saturating_sub(2);
-        let mut alive = self.spread(self.ranking(&all));
-        let mut varied = self.varied(&alive[..FINALISTS_VARIED.min(alive.len())]);
-        varied.truncate(room / 2);
-        self.is_cut_short |= FINALISTS.min(alive.len()) + varied.len() > room;
-        alive.truncate(room.saturating_sub(varied.len()).clamp(1, FINALISTS));
-        let others = [self.keeper(&all), self.position(&self.start.checklist)];
-        others.into_iter().flatten().for_each(|n| {
-            if !alive.contains(&n) {
-                alive.push(n);
-            }
-        });
+        let mut best = self.spread(self.ranking(&all));
+        let mut varied = self.varied(&best[..FINALISTS_VARIED.min(best.len())]);
+        best.truncate(FINALISTS);
+        let keeper = self.keeper(&all);
+        let mut alive: Vec<usize> = [keeper, self.position(&self.start.checklist)].into_iter().flatten().collect();
+        alive.dedup();
+        best.retain(|n| !alive.contains(n));
+        // Those two, and the stock configuration, run in any case.
+        let others = self.runs_left(RACE_UNTIL, Stage::Race).saturating_sub(1 + alive.len());
+        self.is_cut_short |= best.len() + varied.len() > others;
+        varied.truncate(others / 2);
+        best.truncate((others - varied.len()).max(usize::from(keeper.is_none())));
+        alive.extend(best);
         (alive, varied)
     }
 
