@@ -28,6 +28,16 @@ pub(super) struct Cell {
     tried: usize,
 }
 
+#[cfg(test)]
+impl Cell {
+    /// A recommendation beside the checklist, which gains nothing over the defaults.
+    pub(super) fn beside_checklist(over_checklist: Measured) -> Self {
+        let (drive, changes) = (String::new(), String::new());
+        let (over_default, checklist) = (over_checklist, EXACTLY_ONE);
+        Self { drive, work: Work::Scans, over_default, checklist, over_checklist, changes, tried: 1 }
+    }
+}
+
 const EXACTLY_ONE: Measured = Measured { value: 1.0, low: 1.0, high: 1.0 };
 
 /// The profile of a preset.
