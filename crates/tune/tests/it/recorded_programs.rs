@@ -271,3 +271,44 @@ fn a_saved_recording_has_the_access_rights_of_the_database() {
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
 }
+
+/// Loads the recorder into two SQLites, both as an extension, and opens a connection of the first.
+const TWO_SQLITES: &str = r#"
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+typedef int hook(void *, char **, void **);
+static hook *hooks[2];
+static int loaded, traced[2];
+static char *path;
+static int version(void) { return 3040001; }
+static int auto_extension(hook *h) { hooks[loaded++] = h; return 0; }
+static const char *filename(void *db, const char *schema) { return path; }
+static int trace_first(void *db) { traced[0]++; return 0; }
+static int trace_second(void *db) { traced[1]++; return 0; }
+static void nothing(void) {}
+int main(int count, char **words) {
+    path = words[1];
+    void *routines[2][256];
+    for (int n = 0; n < 512; n++) routines[n / 256][n % 256] = nothing;
+    for (int n = 0; n < 2; n++) {
+        routines[n][67] = version, routines[n][180] = filename, routines[n][192] = auto_extension;
+        routines[n][214] = n ? trace_second : trace_first;
+    }
+    void *recorder = dlopen(getenv("FLASHWISE_RECORDER"), RTLD_NOW);
+    hook *load = (hook *)dlsym(recorder, "sqlite3_flashwiserecorder_init");
+    if (load(path, 0, routines[0]) != 256 || load(path, 0, routines[1]) != 256) return 1;
+    hooks[0](path, 0, routines[0]);
+    return traced[0] == 2 && traced[1] == 1 ? fclose(fopen(words[2], "w")) : 1;
+}
+"#;
+
+#[test]
+fn each_of_two_sqlites_that_load_the_recorder_is_traced_by_its_own_functions() {
+    let place = Place::new();
+    place.build("app", TWO_SQLITES, &["-ldl"]);
+    let done = place.path("done");
+    let error = place.record(&[place.path("app").to_str().unwrap(), "DB", done.to_str().unwrap()]).unwrap_err();
+    assert!(error.to_string().contains("and ran no statement"), "{error}");
+    assert!(done.exists(), "a connection is traced by another SQLite's function");
+}

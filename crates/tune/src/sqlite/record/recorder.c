@@ -447,34 +447,31 @@ PUBLIC void *sqlite3_profile(sqlite3 *database, void (*callback)(void *, const c
     return is_ours(last) ? NULL : last;
 }
 
-/* Of a SQLite that loads this file as an extension. */
-static struct functions of_loader;
-
 /* Places in sqlite3_api_routines. */
 enum { DB_HANDLE = 49, FREE = 58, GET_AUTOCOMMIT = 60, VERSION = 67, SQL = 153, DB_FILENAME = 180, AUTO_EXTENSION = 192,
        TRACE_V2 = 214, EXPANDED_SQL = 215 };
 /* The first SQLite with sqlite3_trace_v2. */
 enum { OLDEST = 3014000 };
 
-static int on_open(sqlite3 *database, char **message, const void *routines) {
-    (void)message, (void)routines;
-    watch(&of_loader, database);
+/* Traces a connection of a SQLite that loads this file as an extension; a process may have several that do. */
+static int on_open(sqlite3 *database, char **message, void *const *routines) {
+    (void)message;
+    struct functions sqlite = {
+        .trace_v2 = (__typeof__(sqlite.trace_v2))routines[TRACE_V2],
+        .expanded_sql = (__typeof__(sqlite.expanded_sql))routines[EXPANDED_SQL],
+        .sql = (__typeof__(sqlite.sql))routines[SQL],
+        .db_handle = (__typeof__(sqlite.db_handle))routines[DB_HANDLE],
+        .db_filename = (__typeof__(sqlite.db_filename))routines[DB_FILENAME],
+        .free = (__typeof__(sqlite.free))routines[FREE],
+        .get_autocommit = (__typeof__(sqlite.get_autocommit))routines[GET_AUTOCOMMIT],
+    };
+    watch(&sqlite, database);
     return OK;
 }
 
 PUBLIC int sqlite3_flashwiserecorder_init(sqlite3 *database, char **message, void *const *routines) {
-    (void)message;
     if (((int (*)(void))routines[VERSION])() < OLDEST) return ERROR;
-    of_loader = (struct functions){
-        .trace_v2 = (__typeof__(of_loader.trace_v2))routines[TRACE_V2],
-        .expanded_sql = (__typeof__(of_loader.expanded_sql))routines[EXPANDED_SQL],
-        .sql = (__typeof__(of_loader.sql))routines[SQL],
-        .db_handle = (__typeof__(of_loader.db_handle))routines[DB_HANDLE],
-        .db_filename = (__typeof__(of_loader.db_filename))routines[DB_FILENAME],
-        .free = (__typeof__(of_loader.free))routines[FREE],
-        .get_autocommit = (__typeof__(of_loader.get_autocommit))routines[GET_AUTOCOMMIT],
-    };
-    watch(&of_loader, database);
-    int code = ((int (*)(int (*)(sqlite3 *, char **, const void *)))routines[AUTO_EXTENSION])(on_open);
+    on_open(database, message, routines);
+    int code = ((int (*)(__typeof__(on_open) *))routines[AUTO_EXTENSION])(on_open);
     return code == OK ? OK_LOAD_PERMANENTLY : code;
 }
