@@ -205,6 +205,53 @@ db.execute("INSERT INTO sale (item, note) VALUES (1, 'nobody')")
     assert_eq!(statements(&recording), ["SELECT 1;", "INSERT INTO sale (item, note) VALUES (1, 'nobody');"]);
 }
 
+#[test]
+fn a_statement_that_could_not_run_again_has_not_failed_before() {
+    let place = Place::new();
+    let Some(recording) = place.python(
+        r#"
+db = opened()
+once(db, "CREATE TEMP TABLE s (x)")
+insert = prepared(db, "INSERT INTO s VALUES (1)")
+assert lib.sqlite3_step(insert) == 101
+lib.sqlite3_reset(insert)
+once(db, "DROP TABLE s")
+assert lib.sqlite3_step(insert) == 1
+"#,
+    ) else {
+        return;
+    };
+    assert_eq!(statements(&recording), ["CREATE TEMP TABLE s (x);", "INSERT INTO s VALUES (1);", "DROP TABLE s;"]);
+    assert_eq!(recording.recorded.failed, 0, "{}", recording.text);
+}
+
+#[test]
+fn a_program_that_may_write_no_longer_files_goes_on_and_its_recording_ends_early() {
+    if !has("sqlite3", "-version") {
+        return;
+    }
+    let place = Place::new();
+    let statements: String = (0..2000).map(|n| format!("SELECT {n};\n")).collect();
+    std::fs::write(place.path("many.sql"), statements).unwrap();
+    // Writing beyond the limit would end the shell by a signal.
+    let command = format!("ulimit -f 64; exec sqlite3 DB '.read {}'", place.path("many.sql").display());
+    let recording = place.record(&["sh", "-c", &command]).unwrap();
+    assert!(recording.status.success(), "{}", recording.status);
+    let recorded = &recording.recorded;
+    assert!(recorded.is_full && (100..2000).contains(&recorded.statements), "{recorded:?}");
+    assert!(recording.text.contains("-- the recording ends early: "), "the saved one has it, too");
+}
+
+#[test]
+fn a_program_that_works_in_memory_is_reported_as_such() {
+    if !has(PYTHON, "-c import sqlite3") {
+        return;
+    }
+    let program = "import sqlite3; sqlite3.connect(':memory:').execute('SELECT 1')";
+    let error = Place::new().record(&[PYTHON, "-c", program]).unwrap_err().to_string();
+    assert!(error.ends_with(", but a temporary database") && error.contains("it did not open "), "{error}");
+}
+
 /// A SQLite that can open and step; with TRACE, what recording needs, too.
 const OTHER_SQLITE: &str = r#"
 #include <stdlib.h>
@@ -226,6 +273,15 @@ int sqlite3_get_autocommit(void *db) { return 1; }
 int sqlite3_step(void *s) {
     if (callback) callback(1, context, s, sql), callback(2, context, s, 0);
     return 101;
+}
+/* Runs the first statement of a text by itself, as a library does that is linked with -Bsymbolic-functions. */
+int sqlite3_exec(void *db, const char *text, void *rows, void *more, char **message) {
+    static char first[64];
+    __builtin_memset(first, 0, sizeof first);
+    __builtin_memcpy(first, text, __builtin_strcspn(text, ";") + 1);
+    sql = first;
+    callback(1, context, first, sql), callback(2, context, first, 0);
+    return __builtin_strchr(text, '!') ? 19 : 0;
 }
 #else
 int sqlite3_step(void *s) { return 101; }
@@ -270,6 +326,26 @@ fn a_saved_recording_has_the_access_rights_of_the_database() {
         let mode = std::fs::metadata(place.path(name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
+}
+
+#[test]
+fn a_statement_that_sqlite_steps_by_itself_and_that_fails_is_left_out() {
+    let place = Place::new();
+    let program = r#"
+int sqlite3_open(const char *, void **), sqlite3_exec(void *, const char *, void *, void *, char **);
+int main(int count, char **words) {
+    void *db = 0;
+    if (sqlite3_open(words[1], &db) || sqlite3_exec(db, "SELECT 1 ;\n", 0, 0, 0)) return 1;
+    /* Of the second one, SQLite may have refused what follows. */
+    return sqlite3_exec(db, "SELECT 2 /*!*/;", 0, 0, 0) != 19 || sqlite3_exec(db, "SELECT 3; !", 0, 0, 0) != 19;
+}
+"#;
+    place.build("libsqlite3.so.0", OTHER_SQLITE, &["-shared", "-fPIC", "-DTRACE"]);
+    place.build("app", program, &["-L.", "-l:libsqlite3.so.0", "-Wl,-rpath,$ORIGIN"]);
+    let recording = place.record(&[place.path("app").to_str().unwrap(), "DB"]).unwrap();
+    assert!(recording.status.success());
+    assert_eq!(statements(&recording), ["SELECT 1;", "SELECT 3;"]);
+    assert_eq!(recording.recorded.failed, 1);
 }
 
 /// Loads the recorder into two SQLites, both as an extension, and opens a connection of the first.

@@ -72,7 +72,7 @@ pub(super) struct Event<'a> {
     pub(super) text: &'a [u8],
 }
 
-/// The events of a file, up to the first one that is cut or unknown.
+/// The events of a file, up to the first one that is cut or unknown; what is left is not read.
 pub(super) struct Events<'a>(pub(super) &'a [u8]);
 
 impl<'a> Iterator for Events<'a> {
@@ -83,9 +83,10 @@ impl<'a> Iterator for Events<'a> {
         let u32_at = |at: usize| head[at..at + 4].try_into().map(u32::from_ne_bytes).unwrap_or_default();
         let u64_at = |at: usize| head[at..at + 8].try_into().map(u64::from_ne_bytes).unwrap_or_default();
         let text = self.0.get(HEAD..u32_at(0) as usize)?;
+        let kind = EventKind::of(u32_at(4), u64_at(40))?;
         self.0 = &self.0[HEAD + text.len()..];
         Some(Event {
-            kind: EventKind::of(u32_at(4), u64_at(40))?,
+            kind,
             connection: Connection { process: u32_at(8).cast_signed(), address: u64_at(24) },
             statement: u64_at(32),
             time_ns: u64_at(16),

@@ -39,7 +39,7 @@ pub use sql::Recorded;
 static RECORDER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/flashwise_recorder.so"));
 /// Its name, from which SQLite derives the entry point of an extension.
 const RECORDER_NAME: &str = "flashwise_recorder.so";
-/// Bytes of events at most: as a script, they stay below the limit of one.
+/// Bytes of events at most, 128 MiB: as a script, they stay below the limit of one.
 const EVENTS_MAX: u64 = TEXT_MAX / 2;
 
 /// The statements of a program, and where they start from.
@@ -160,9 +160,8 @@ pub fn record(database: &Path, before: DatabaseBefore, command: &TracedCommand) 
     let status = command.run_alone(&environment(&recorder, &events, &recorded))?;
     let bytes = std::fs::read(&events).map_err(|e| TuneError::file(&events, &e))?;
     let name = words(command);
-    let (text, mut recorded) =
+    let (text, recorded) =
         sql::script(&bytes, &name).map_err(|nothing| TuneError::Missing(explain(&nothing, &name, database)))?;
-    recorded.is_full = bytes.len() as u64 >= EVENTS_MAX;
     let (database, before) = (database.to_owned(), Arc::new(before));
     Ok(Recording { text: text.into(), recorded, command: name, database, before, status })
 }

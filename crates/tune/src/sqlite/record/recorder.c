@@ -2,15 +2,16 @@
  *
  * Preloaded (LD_PRELOAD), it interposes the functions of libsqlite3.so that open a database, and sets a trace callback
  * on each connection to the recorded one (sqlite3_trace_v2). SQLite itself then reports each statement as it starts,
- * with its values in place of the parameters (sqlite3_expanded_sql), and as it ends. It interposes sqlite3_step only to
- * learn which statements fail, and the functions that set a trace callback only to learn that ours is gone. A program
- * that is linked with a SQLite of its own can load this file as an extension instead (sqlite3_flashwiserecorder_init);
- * then neither is seen.
+ * with its values in place of the parameters (sqlite3_expanded_sql), and as it ends. It interposes sqlite3_step and
+ * sqlite3_exec only to learn which statements fail, and the functions that set a trace callback only to learn that ours
+ * is gone. A program that is linked with a SQLite of its own can load this file as an extension instead
+ * (sqlite3_flashwiserecorder_init); then neither is seen.
  *
  * The program works as without it. Each interposed function calls the real one; where functions that recording needs
  * are missing, nothing is recorded. errno is kept. The file of events is opened for each event, because a program may
  * close descriptors that it did not open; the descriptor that is kept is for a program that has dropped its rights to
- * open it. O_APPEND keeps events of several threads and processes whole. Nothing is written beyond a limit.
+ * open it. O_APPEND keeps events of several threads and processes whole. Nothing is written beyond a limit, nor beyond
+ * the program's own for the size of a file. Behind an event that could not be written whole, a process records nothing.
  *
  * It is C because it runs in a foreign process, under SQLite's names: no runtime, no unwinding, nothing to initialise.
  *
@@ -26,6 +27,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -37,7 +39,7 @@ typedef struct sqlite3_stmt sqlite3_stmt;
 #define PUBLIC __attribute__((visibility("default")))
 
 /* Of SQLite's result codes and trace events. */
-enum { OK = 0, ERROR = 1, BUSY = 5, ROW = 100, DONE = 101, OK_LOAD_PERMANENTLY = 256 };
+enum { OK = 0, ERROR = 1, ABORT = 4, BUSY = 5, ROW = 100, DONE = 101, OK_LOAD_PERMANENTLY = 256 };
 enum { TRACE_STMT = 1, TRACE_PROFILE = 2, TRACE_CLOSE = 8 };
 
 /* Of the events; record/events.rs has the same. */
@@ -63,12 +65,19 @@ static char recorded[PATH_MAX]; /* the recorded database, without links */
 static uint64_t limit;          /* of the file of events, bytes; 0 where nothing is recorded */
 static struct stat identity;    /* of the file of events */
 static int spare = -1;          /* a descriptor of it */
+static int is_cut;              /* the last event of this process could not be written whole */
 
 static int open_events(void) { return open(events, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW); }
 
+/* A write to a file of this size would raise SIGXFSZ, which ends a program; a shorter file is only written in part. */
+static int is_beyond_own_limit(off_t size) {
+    struct rlimit own;
+    return getrlimit(RLIMIT_FSIZE, &own) == 0 && own.rlim_cur != RLIM_INFINITY && (rlim_t)size >= own.rlim_cur;
+}
+
 static void emit(uint32_t kind, int code, const void *database, const void *statement, uint64_t flags,
                  const char *text) {
-    if (limit == 0) return;
+    if (limit == 0 || __atomic_load_n(&is_cut, __ATOMIC_RELAXED)) return;
     int kept = errno;
     int own = open_events(), file = own >= 0 ? own : spare;
     struct stat found;
@@ -79,7 +88,7 @@ static void emit(uint32_t kind, int code, const void *database, const void *stat
     }
     /* The program may have closed the spare descriptor, and given its number to a file of its own. */
     if (fstat(file, &found) == 0 && found.st_dev == identity.st_dev && found.st_ino == identity.st_ino &&
-        (uint64_t)found.st_size < limit) {
+        (uint64_t)found.st_size < limit && !is_beyond_own_limit(found.st_size)) {
         struct timespec now = {0, 0};
         clock_gettime(CLOCK_MONOTONIC, &now);
         struct event head = {
@@ -94,7 +103,8 @@ static void emit(uint32_t kind, int code, const void *database, const void *stat
         };
         struct iovec parts[2] = {{&head, sizeof head}, {(void *)text, length}};
         ssize_t written = writev(file, parts, length ? 2 : 1);
-        (void)written; /* a full disk: the reader stops at an event that is cut */
+        /* A full disk, for one: the reader stops at an event that is cut, and reports it. */
+        if (written != (ssize_t)head.bytes) __atomic_store_n(&is_cut, 1, __ATOMIC_RELAXED);
     }
     if (own >= 0) close(own);
     errno = kept;
@@ -138,6 +148,7 @@ struct functions {
     int (*open16)(const void *, sqlite3 **);
     int (*open_v2)(const char *, sqlite3 **, int, const char *);
     int (*step)(sqlite3_stmt *);
+    int (*exec)(sqlite3 *, const char *, int (*)(void *, int, char **, char **), void *, char **);
     void *(*trace)(sqlite3 *, void (*)(void *, const char *), void *);
     void *(*profile)(sqlite3 *, void (*)(void *, const char *, uint64_t), void *);
     int (*trace_v2)(sqlite3 *, unsigned, int (*)(unsigned, void *, void *, void *), void *);
@@ -155,14 +166,44 @@ static int can_record(const struct functions *sqlite) {
            sqlite->free && sqlite->get_autocommit;
 }
 
-/* The step that a thread is in, and whether its statement was started by it; a function of the program may step others
- * within it. */
+/* The step that a thread is in; a function of the program may step other statements within it. */
 struct step {
     const sqlite3_stmt *statement;
-    int has_started;
+    int has_started; /* the statement, by this step */
+    int has_run;     /* the same, or it ended by it: it is one of the recorded database */
     struct step *outer;
 };
 static __thread struct step *current;
+
+/* The call of sqlite3_exec that a thread is in. A SQLite that is linked with -Bsymbolic-functions steps the statements
+ * of such a call without calling our sqlite3_step. */
+struct execution {
+    const sqlite3 *database;
+    const char *sql;
+    size_t length;         /* without what may follow the last statement */
+    const void *statement; /* the last one of the text, once it has started, unless its failure was seen */
+    int was_open;          /* a transaction, when that statement started */
+    struct execution *outer;
+};
+static __thread struct execution *executing;
+
+/* The length of a text without white space and semicolons at its end. */
+static size_t trimmed(const char *sql) {
+    size_t length = strlen(sql);
+    while (length > 0 && strchr(" \t\n\r\f;", sql[length - 1])) length--;
+    return length;
+}
+
+/* A statement of the database has started; which one failed is known only of the last one of a text, because SQLite
+ * may have refused what follows another one. */
+static void note_execution(const struct functions *sqlite, sqlite3 *database, const void *statement, const char *sql) {
+    struct execution *own = executing;
+    if (!own || own->database != database) return;
+    size_t length = trimmed(sql);
+    int is_last = length <= own->length && memcmp(own->sql + own->length - length, sql, length) == 0;
+    own->statement = is_last ? statement : NULL;
+    own->was_open = !sqlite->get_autocommit(database);
+}
 
 static int on_trace(unsigned event, void *context, void *subject, void *detail) {
     const struct functions *sqlite = context;
@@ -171,11 +212,14 @@ static int on_trace(unsigned event, void *context, void *subject, void *detail) 
         return 0;
     }
     sqlite3 *database = sqlite->db_handle(subject);
+    struct step *step = current && current->statement == subject ? current : NULL;
+    if (step) step->has_run = 1;
     if (event == TRACE_PROFILE) {
         emit(ENDED, 0, database, subject, sqlite->get_autocommit(database) ? 0 : FLAG, NULL);
     } else if (event == TRACE_STMT && detail == (void *)sqlite->sql(subject)) {
         /* Another text is that of a trigger, or a statement within a statement, which run again by themselves. */
-        if (current && current->statement == subject) current->has_started = 1;
+        if (step) step->has_started = 1;
+        note_execution(sqlite, database, subject, detail);
         char *text = sqlite->expanded_sql(subject);
         emit(STARTED, 0, database, subject, text ? 0 : FLAG, text ? text : detail);
         sqlite->free(text);
@@ -220,7 +264,7 @@ static void watch(const struct functions *sqlite, sqlite3 *database) {
                                                               own.st_dev == wanted.st_dev && own.st_ino == wanted.st_ino));
     errno = kept;
     if (!is_recorded) {
-        if (name && *name) emit(OPENED_OTHER, 0, database, NULL, 0, name);
+        emit(OPENED_OTHER, 0, database, NULL, 0, name ? name : "");
         return;
     }
     sqlite = lasting(sqlite);
@@ -248,6 +292,7 @@ static int fill(struct functions *into, void *library, size_t wanted) {
         {"sqlite3_open16", offsetof(struct functions, open16)},
         {"sqlite3_open_v2", offsetof(struct functions, open_v2)},
         {"sqlite3_step", offsetof(struct functions, step)},
+        {"sqlite3_exec", offsetof(struct functions, exec)},
         {"sqlite3_trace", offsetof(struct functions, trace)},
         {"sqlite3_profile", offsetof(struct functions, profile)},
         {"sqlite3_trace_v2", offsetof(struct functions, trace_v2)},
@@ -406,17 +451,36 @@ PUBLIC int sqlite3_step(sqlite3_stmt *statement) {
     sqlite3 *database = sqlite.db_handle(statement);
     int was_open = database && !sqlite.get_autocommit(database);
     int may_resume = was_refused(statement);
-    struct step step = {statement, 0, current};
+    struct step step = {statement, 0, 0, current};
     current = &step;
     int code = sqlite.step(statement);
     current = step.outer;
-    if (!database) return code;
+    /* A statement of another database, or one that SQLite refused before it ran: what it did earlier has not failed. */
+    if (!database || !(step.has_run || may_resume)) return code;
     if (code != ROW && code != DONE) {
         int is_rolled_back = was_open && sqlite.get_autocommit(database);
         emit(FAILED, code, database, statement, is_rolled_back ? FLAG : 0, NULL);
         if ((code & 0xff) == BUSY) refuse(statement);
+        if (executing && executing->statement == statement) executing->statement = NULL;
     } else if (may_resume && !step.has_started) {
         emit(RESUMED, code, database, statement, sqlite.get_autocommit(database) ? 0 : FLAG, NULL);
+    }
+    return code;
+}
+
+PUBLIC int sqlite3_exec(sqlite3 *database, const char *sql, int (*callback)(void *, int, char **, char **),
+                        void *context, char **message) {
+    struct functions sqlite;
+    if (!BEHIND(sqlite, exec)) return ERROR;
+    if (!sql || limit == 0 || !can_record(&sqlite)) return sqlite.exec(database, sql, callback, context, message);
+    struct execution own = {database, sql, trimmed(sql), NULL, 0, executing};
+    executing = &own;
+    int code = sqlite.exec(database, sql, callback, context, message);
+    executing = own.outer;
+    /* SQLITE_ABORT: the program wants no more rows. */
+    if (code != OK && code != ABORT && own.statement) {
+        int is_rolled_back = own.was_open && sqlite.get_autocommit(database);
+        emit(FAILED, code, database, own.statement, is_rolled_back ? FLAG : 0, NULL);
     }
     return code;
 }

@@ -41,7 +41,7 @@ pub struct Recorded {
     pub settings: Vec<(String, String)>,
     /// Connections of which the program took the trace callback: what followed was not recorded.
     pub lost: u64,
-    /// Whether the recording reached its limit.
+    /// Whether the recording reached its limit, or what the disk or the program's own limits allow.
     pub is_full: bool,
 }
 
@@ -111,7 +111,11 @@ impl Recorded {
             );
         }
         if self.is_full {
-            remarks.push("the recording reached its limit; what followed is missing".into());
+            remarks.push(
+                "the recording ends early: it reached its limit of 128 MiB, the disk was full, or the program may write no \
+                 longer files; what followed is missing"
+                    .into(),
+            );
         }
         remarks
     }
@@ -191,7 +195,8 @@ impl<'a> Record<'a> {
             (EventKind::NotTraced, _) => self.is_not_traced = true,
             (EventKind::OpenedOther, _) => {
                 self.open.remove(&connection);
-                self.others.push(String::from_utf8_lossy(text).into_owned());
+                let name = if text.is_empty() { "a temporary database".into() } else { String::from_utf8_lossy(text) };
+                self.others.push(name.into_owned());
             }
             (EventKind::Opened, _) => _ = self.opened(connection, time_ns),
             (EventKind::Started { is_incomplete }, known) => {
@@ -284,20 +289,23 @@ impl<'a> Record<'a> {
         let mut sessions = vec![0; self.connections.len()];
         for (session, opened) in sessions.iter_mut().zip(&self.connections).filter(|(_, opened)| opened.has_statement) {
             let free = free_from.iter().position(|&free| free <= opened.at);
+            if free.is_none() && free_from.len() == SESSIONS_MAX {
+                return None;
+            }
             *session = free.unwrap_or(free_from.len());
             match free {
                 Some(free) => free_from[free] = opened.free_from(),
                 None => free_from.push(opened.free_from()),
             }
         }
-        (free_from.len() <= SESSIONS_MAX).then_some((sessions, free_from.len()))
+        Some((sessions, free_from.len()))
     }
 }
 
 /// The script of a file of events.
 pub(super) fn script(events: &[u8], command: &str) -> Result<(String, Recorded), Nothing> {
-    let mut record = Record::default();
-    Events(events).for_each(|event| record.add(event));
+    let (mut record, mut all) = (Record::default(), Events(events));
+    all.by_ref().for_each(|event| record.add(event));
     let (sessions, count) = record.sessions().ok_or(Nothing::TooManySessions)?;
     let Some(origin) = record.statements.iter().map(|statement| statement.started).min() else {
         return Err(record.nothing());
@@ -312,6 +320,7 @@ pub(super) fn script(events: &[u8], command: &str) -> Result<(String, Recorded),
         duration: Nanos(ended - origin),
         lost: record.lost,
         rolled_back,
+        is_full: !all.0.is_empty() || events.len() as u64 >= super::EVENTS_MAX,
         ..Recorded::default()
     };
     let mut writer = Writer { text: String::new(), session: None, busy_until: vec![origin; count], origin };
@@ -595,10 +604,21 @@ mod tests {
             (&[(1, 0, 0, 0, 0, ""), (3, 0, 1, 0, 0, "/b.db"), (3, 0, 2, 0, 0, "/a.db")], {
                 Nothing::OtherDatabases(vec!["/a.db".into(), "/b.db".into()])
             }),
+            (&[(1, 0, 0, 0, 0, ""), (3, 0, 1, 0, 0, "")], Nothing::OtherDatabases(vec!["a temporary database".into()])),
             (&[(OPEN, 0, 1, 0, 0, "")], Nothing::NoStatement),
             (&[(OPEN, 0, 1, 0, 0, ""), (START, 0, 1, 5, 0, "PRAGMA page_size = 512")], Nothing::NoStatement),
         ] {
             assert_eq!(recorded(events).unwrap_err(), reason);
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_cut_is_reported() {
+        let whole = [event(START, 10_000, 1, 5, 0, "SELECT 1"), event(START, 20_000, 1, 6, 0, "SELECT 2")].concat();
+        for (length, statements, is_full) in [(whole.len(), 2, false), (whole.len() - 1, 1, true)] {
+            let (text, recorded) = script(&whole[..length], "program").unwrap();
+            assert_eq!((recorded.statements, recorded.is_full), (statements, is_full));
+            assert_eq!(text.contains("-- the recording ends early: "), is_full, "{text}");
         }
     }
 
