@@ -19,7 +19,7 @@ use super::objective::Objective;
 use super::run::{Run, Workload, run};
 use super::settings::{Journal, Settings, Synchronous};
 use super::uri::uri;
-use super::{check_new, learn_target, save_trace};
+use super::{check_new, check_new_database, learn_target, save_trace};
 use crate::search::{Bench, Confirmation, Interval, Outcome, Part, Stage, Start, confidence, likely, search};
 use crate::{
     Applied, COMPARISON_SCHEMA, COMPARISON_SCHEMA_VERSION, Candidate, ChangeKind, Comparison, Declined, Gain,
@@ -120,7 +120,8 @@ impl FitOptions {
     fn check(&self) -> Result<[Objective; 2], TuneError> {
         check_names(&self.skip)?;
         self.workload.check()?;
-        [&self.save_database, &self.save_trace].into_iter().flatten().try_for_each(|path| check_new(path))?;
+        self.save_database.as_deref().map_or(Ok(()), check_new_database)?;
+        self.save_trace.as_deref().map_or(Ok(()), check_new)?;
         if self.apply && !matches!(self.workload, Workload::User(_)) {
             return Err(TuneError::Options("--apply changes a database of yours: name it".into()));
         }

@@ -43,6 +43,7 @@ use flashwise_block::output::{Access, OutputFile, directory_of};
 use flashwise_block::{ByteSize, Clock, Progress};
 use flashwise_learn::{Effort, LearnOptions, learn};
 use flashwise_profile::DeviceProfile;
+use flashwise_sqlite::{SqliteError, check_target};
 use flashwise_trace::IoTrace;
 
 use crate::{Target, TuneError};
@@ -106,6 +107,15 @@ fn check_new(path: &Path) -> Result<(), TuneError> {
     }
     let message = format!("there is no directory {}", parent.display());
     Err(TuneError::File { path: path.to_owned(), message })
+}
+
+/// The same for a database: a journal or a log that an earlier one of the name has left would be read as a part of it.
+fn check_new_database(path: &Path) -> Result<(), TuneError> {
+    check_new(path)?;
+    check_target(path).map_err(|error| match error {
+        SqliteError::Exists(_) | SqliteError::Leftover { .. } => TuneError::Refused(error.to_string()),
+        error => error.into(),
+    })
 }
 
 /// Writes a trace into a new file, wholly or not at all.

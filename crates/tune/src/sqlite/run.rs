@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use flashwise_block::output::{Access, OutputPath};
 use flashwise_block::{BlockError, ByteSize, LatencySummary, Nanos, Progress};
 use flashwise_trace::IoTrace;
 use rusqlite::Connection;
 
+use super::check_new_database;
 use super::loaded::Loaded;
 use super::play;
 use super::session::{Reading, Session};
@@ -193,9 +195,22 @@ pub(crate) fn run(
     let measurement = summarise(&session, &db, config, &rounds, after.since(&before))?;
     drop(db);
     if let Some(path) = save {
-        session.export(path)?;
+        save_database(&session, workload, path)?;
     }
     Ok(Run { measurement, preparation, rounds, trace })
+}
+
+/// Writes the database as a new plain file. One that was made from a user's is for the same eyes.
+fn save_database(session: &Session, workload: &Workload, path: &Path) -> Result<(), TuneError> {
+    let failed = |e: std::io::Error| TuneError::file(path, &e);
+    let access = match workload {
+        Workload::User(user) => Access::of(&user.database).map_err(|e| TuneError::file(&user.database, &e))?,
+        Workload::KeyValue(_) => Access::Usual,
+    };
+    check_new_database(path)?;
+    let new = OutputPath::create(path, access).map_err(failed)?;
+    session.export(&new.path())?;
+    new.publish().map(drop).map_err(failed)
 }
 
 /// A connection with everything at SQLite's defaults but the size of the page cache.

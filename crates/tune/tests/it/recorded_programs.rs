@@ -326,6 +326,10 @@ fn a_saved_recording_has_the_access_rights_of_the_database() {
         let mode = std::fs::metadata(place.path(name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
+    std::fs::write(place.path("stale.db-wal"), "of an earlier database").unwrap();
+    let error = recording.save(&place.path("stale")).unwrap_err().to_string();
+    assert!(error.contains("'stale.db-wal' exists and would be read as part of the new database"), "{error}");
+    assert!(!place.path("stale.db").exists() && !place.path("stale.sql").exists());
 }
 
 #[test]

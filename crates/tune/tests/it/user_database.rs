@@ -2,6 +2,7 @@
 
 use crate::support;
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use flashwise_block::{ByteSize, Operation, Silent};
@@ -59,6 +60,7 @@ impl Shop {
         let shop = Self { directory: tempfile::tempdir().unwrap() };
         Connection::open(shop.path("shop.db")).unwrap().execute_batch(SHOP).unwrap();
         std::fs::write(shop.path("work.sql"), sql).unwrap();
+        std::fs::set_permissions(shop.path("shop.db"), std::fs::Permissions::from_mode(0o640)).unwrap();
         shop
     }
 
@@ -86,6 +88,8 @@ impl Shop {
         let c = run(&FitOptions { save_database: Some(saved.clone()), ..self.options() });
         assert!(before == contents(self.directory.path()), "the user's directory has changed");
         assert_eq!(c.after.integrity_check, "ok");
+        // Who cannot read the database cannot read what was made of it.
+        assert_eq!(std::fs::metadata(&saved).unwrap().permissions().mode() & 0o777, 0o640);
         ask(&saved, question)
     }
 
@@ -154,7 +158,12 @@ fn a_database_in_wal_mode_is_measured_with_a_write_ahead_log() {
 fn nothing_is_measured_when_a_result_could_not_be_saved() {
     let shop = Shop::new("SELECT 1;");
     std::os::unix::fs::symlink(shop.path("nowhere"), shop.path("dangling.db")).unwrap();
-    for (path, word) in [("dangling.db", "exists"), ("none/saved.db", "there is no directory")] {
+    std::fs::write(shop.path("stale.db-journal"), "of an earlier database").unwrap();
+    for (path, word) in [
+        ("dangling.db", "exists"),
+        ("none/saved.db", "there is no directory"),
+        ("stale.db", "'stale.db-journal' exists and would be read as part of the new database"),
+    ] {
         let error = fit(&FitOptions { save_database: Some(shop.path(path)), ..shop.options() }, &mut Silent);
         let error = error.unwrap_err().to_string();
         assert!(error.contains(path) && error.contains(word), "{error}");

@@ -28,9 +28,9 @@ use flashwise_block::input::{TEXT_MAX, check_regular};
 use flashwise_block::output::{Access, OutputFile, publish_all};
 use flashwise_trace::capture::TracedCommand;
 
-use super::check_new;
 use super::settings::{DEFAULT_PAGE_CACHE, Journal};
 use super::user::{DatabaseBefore, Statements, UserWorkload, journal_mode};
+use super::{check_new, check_new_database};
 use crate::TuneError;
 use sql::Nothing;
 pub use sql::Recorded;
@@ -95,12 +95,14 @@ impl Recording {
         format!("flashwise fit sqlite {database} --sql {sql}{page_cache}{think_limit}")
     }
 
-    /// Refuses names that exist.
+    /// Refuses names that exist, and that of a database beside which an earlier one has left files.
     ///
     /// # Errors
     /// When one of them does, or their folder does not.
     pub fn check_files(name: &Path) -> Result<(), TuneError> {
-        Self::files(name).iter().try_for_each(|path| check_new(path))
+        let [statements, database] = Self::files(name);
+        check_new(&statements)?;
+        check_new_database(&database)
     }
 
     /// Keeps the statements as NAME.sql and the database as NAME.db, both or none, with the access rights of the
@@ -110,6 +112,7 @@ impl Recording {
     /// When one of them exists or cannot be written.
     pub fn save(&self, name: &Path) -> Result<(), TuneError> {
         let [statements, database] = Self::files(name);
+        check_new_database(&database)?;
         // The fit of the files then has the journal mode that the fit of the program has.
         self.before.set_journal(journal_mode(&self.database))?;
         let saved = self.save_as(&statements, &database);
