@@ -193,6 +193,27 @@ pub fn create<T>(path: &Path, write: impl FnOnce(&mut File) -> Result<T, Failure
     Ok(written)
 }
 
+/// The same for a file that is made from `source`, whose owner and mode it gets.
+pub fn create_as<T>(
+    source: &Path,
+    path: &Path,
+    write: impl FnOnce(&mut File) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    check_new(path)?;
+    let mut new = OutputFile::create(path, access_of(source)?).map_err(|e| Failure::file(path, &e))?;
+    let written = write(new.file())?;
+    new.publish().map_err(|e| not_published(path, &e))?;
+    Ok(written)
+}
+
+/// The access that a file made from `source` gets; an absent source is reported by the code that opens it.
+fn access_of(source: &Path) -> Result<Access, Failure> {
+    match Access::of(source) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(Access::Usual),
+        access => access.map_err(|e| Failure::file(source, &e)),
+    }
+}
+
 /// Lets `write` create a file under a temporary name, as SQLite needs it; the file gets the owner and mode of `source`,
 /// and its final name when it is complete. After Ctrl-C nothing is left.
 pub fn create_from<T>(
@@ -201,12 +222,7 @@ pub fn create_from<T>(
     write: impl FnOnce(&Path) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     check_new(path)?;
-    // An absent source is reported by the code that opens it.
-    let access = match Access::of(source) {
-        Err(e) if e.kind() == ErrorKind::NotFound => Access::Usual,
-        access => access.map_err(|e| Failure::file(source, &e))?,
-    };
-    let new = OutputPath::create(path, access).map_err(|e| Failure::file(path, &e))?;
+    let new = OutputPath::create(path, access_of(source)?).map_err(|e| Failure::file(path, &e))?;
     let written = write(&new.path())?;
     new.publish().map_err(|e| not_published(path, &e))?;
     Ok(written)

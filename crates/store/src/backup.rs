@@ -9,6 +9,7 @@
 
 use std::io::{Read, Write};
 
+use flashwise_block::ByteSize;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::batch::Batch;
@@ -28,8 +29,6 @@ const ENTRY: u8 = 2;
 
 /// Bytes that a restore commits together, if the log allows.
 const RESTORED_TOGETHER: usize = 1 << 20;
-/// Longest key or value that is read from a dump: more than any store takes.
-const PART_MAX: u64 = 1 << 34;
 
 struct Sink<'a> {
     to: &'a mut dyn Write,
@@ -50,6 +49,8 @@ impl Sink<'_> {
 struct Source<'a> {
     from: &'a mut dyn Read,
     sum: Xxh3,
+    /// Longest key or value: a file with a hole may claim one of any length, and the store could not take it.
+    part_max: u64,
 }
 
 impl Source<'_> {
@@ -78,8 +79,8 @@ impl Source<'_> {
 
     fn part(&mut self) -> Result<Vec<u8>> {
         let length = self.varint()?;
-        if length > PART_MAX {
-            return Err(StoreError::corrupt("the dump", "a length is impossible"));
+        if length > self.part_max {
+            return Err(StoreError::BatchTooLarge { length: ByteSize(length), max: ByteSize(self.part_max) });
         }
         self.read(length as usize)
     }
@@ -153,7 +154,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Corrupt`] if the dump is damaged; otherwise as [`Store::commit`].
     pub fn restore(&self, from: &mut dyn Read) -> Result<u64> {
-        let mut source = Source { from, sum: Xxh3::new() };
+        let mut source = Source { from, sum: Xxh3::new(), part_max: self.shared.batch_max() };
         if source.read(MAGIC.len())? != MAGIC {
             return Err(StoreError::corrupt("the dump", "it is no dump of a flashwise store"));
         }

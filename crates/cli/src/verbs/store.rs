@@ -1,20 +1,24 @@
 //! `flashwise store`.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, ErrorKind};
+use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Read};
 use std::path::Path;
 use std::process::ExitCode;
 
-use flashwise_block::input::check_regular;
-use flashwise_block::output::{Access, OutputFile};
-use flashwise_block::shown;
+use flashwise_block::input::{check_regular, open_regular};
+use flashwise_block::{ByteSize, shown};
+use flashwise_report::Printed;
 use flashwise_store::{Check, Engine, Keyspace, LogForm, Store, StoreInfo, StoreOptions};
 use serde_json::json;
 
 use crate::arguments::StoreAction;
 use crate::failure::{ERROR, Failure};
+use crate::files::{create_as, create_from};
 use crate::output::Output;
 use crate::verbs::with_schema;
+
+/// The longest command line of `kv` that is read. It holds a value of 64 MiB, and input without line ends does not fill
+/// the memory.
+const LINE_MAX: ByteSize = ByteSize::mib(65);
 
 /// Runs `info`, `check`, `dump`, `restore`, `compact` or `kv`.
 pub fn run(action: &StoreAction, output: &Output) -> Result<ExitCode, Failure> {
@@ -89,26 +93,20 @@ fn verdict(file: &Path, check: &Check) -> String {
 
 fn dump(file: &Path, dump: &Path, output: &Output) -> Result<(), Failure> {
     let store = open(file)?;
-    let failed = |error: std::io::Error| Failure::file(dump, &error);
-    let mut new = OutputFile::create(dump, Access::Usual).map_err(failed)?;
-    let entries = {
-        let mut writer = BufWriter::new(new.file());
-        store.backup(&mut writer)?
-    };
-    new.publish().map_err(failed)?;
+    let entries = create_as(file, dump, |new| Ok(store.backup(&mut BufWriter::new(new))?))?;
     let document = with_schema("flashwise.store-dump", json!({ "entries": entries }));
     output.print(&document, |_| format!("{}: {entries} entries of {}\n", dump.display(), file.display()))
 }
 
 fn restore(dump: &Path, file: &Path, options: &StoreOptions, output: &Output) -> Result<(), Failure> {
-    refuse_special_file(dump)?;
-    if file.symlink_metadata().is_ok() {
-        return Err(Failure::refused(format!("{}: it exists; name a new file", file.display())));
-    }
-    let source = File::open(dump).map_err(|error| Failure::file(dump, &error))?;
-    let store = Store::open(file, options)?;
-    let entries = store.restore(&mut BufReader::new(source))?;
-    store.close()?;
+    let source = open_regular(dump).map_err(|error| Failure::file(dump, &error))?;
+    // Under a temporary name until it is complete: a damaged dump or Ctrl-C leaves no store with a part of the entries.
+    let entries = create_from(dump, file, |new| {
+        let store = Store::open(new, options)?;
+        let entries = store.restore(&mut BufReader::new(source))?;
+        store.close()?;
+        Ok(entries)
+    })?;
     let document = with_schema("flashwise.store-restore", json!({ "entries": entries }));
     output.print(&document, |_| format!("{}: {entries} entries of {}\n", file.display(), dump.display()))
 }
@@ -147,24 +145,42 @@ fn shell(file: &Path, engine: Option<Engine>, output: &Output) -> Result<(), Fai
         )));
     }
     let mut shell = Shell { keyspace: store.keyspace("default")?, store };
-    for line in std::io::stdin().lock().lines() {
-        let line = line.map_err(|error| Failure::file("stdin".as_ref(), &error))?;
-        if line.trim().is_empty() {
+    let mut input = std::io::stdin().lock();
+    while let Some(line) = next_line(&mut input)? {
+        if line.trim_ascii().is_empty() {
             continue;
         }
-        let answer = shell.execute(line.trim());
+        let command = std::str::from_utf8(&line).map_err(|_| Failure::usage("the command is not UTF-8 text"));
+        let answer = command.and_then(|command| shell.execute(command.trim()));
         let (text, document) = match answer {
-            Ok(lines) => (lines.join("\n"), json!({ "lines": lines })),
-            Err(failure) => (format!("error: {}", failure.message), json!({ "error": failure.message })),
+            // A name with a line end in it stays on its line.
+            Ok(lines) => {
+                let shown: Vec<_> = lines.iter().map(|line| shown::line(line)).collect();
+                (shown.join("\n"), json!({ "lines": lines }))
+            }
+            Err(failure) => (format!("error: {}", shown::line(&failure.message)), json!({ "error": failure.message })),
         };
         let document = with_schema("flashwise.store-kv", document);
-        if !output.print_look(&document, |_| flashwise_report::Printed::own(text))? {
+        if !output.print_look(&document, |_| Printed::from(text))? {
             break;
         }
     }
     let Shell { store, keyspace } = shell;
     drop(keyspace);
     Ok(store.close()?)
+}
+
+/// The next line of the input; `None` at its end.
+fn next_line(input: &mut impl BufRead) -> Result<Option<Vec<u8>>, Failure> {
+    let mut line = Vec::new();
+    let read = input.take(LINE_MAX.0 + 1).read_until(b'\n', &mut line);
+    let read = read.map_err(|error| Failure::file("stdin".as_ref(), &error))?;
+    if read as u64 > LINE_MAX.0 {
+        return Err(Failure::error(format!(
+            "stdin: a line is longer than {LINE_MAX}; the commands before it are done"
+        )));
+    }
+    Ok((read > 0).then_some(line))
 }
 
 fn entry(key: &[u8], value: &[u8]) -> String {

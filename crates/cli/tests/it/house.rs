@@ -49,6 +49,17 @@ fn only_one_file_writes_to_the_terminal() {
     }
 }
 
+/// Text that is printed without escaping control characters: JSON, which has escapes of its own, a script for a shell,
+/// and the sequence that clears the screen.
+#[test]
+fn text_is_printed_unescaped_only_where_nothing_foreign_is_in_it() {
+    let sources = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    let own = ["output.rs", "generate.rs", "device_stat.rs"];
+    for (name, text) in &sources {
+        assert!(!text.contains("Printed::own(") || own.contains(&name.as_str()), "{name}: use Printed::from");
+    }
+}
+
 /// What the guide promises about users' data is kept by tests, which it names.
 #[test]
 fn each_promise_about_data_names_tests_that_exist() {

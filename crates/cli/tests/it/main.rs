@@ -36,6 +36,7 @@ mod private_server;
 mod promised;
 mod raw_target;
 mod simulate;
+mod store_files;
 mod streams;
 mod studies;
 mod study_mariadb;

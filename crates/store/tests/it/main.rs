@@ -62,6 +62,18 @@ fn a_store_is_open_once() {
     assert!(!missing.exists());
 }
 
+/// The rest of the dump is a hole in a file, which costs nobody anything.
+#[test]
+fn a_dump_that_claims_more_than_a_store_takes_is_refused_before_it_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path().join("s"), &options()).unwrap();
+    // A keyspace "k", and an entry whose key has 2^40 bytes.
+    let claim = [&b"flashwise-dump 1\x01\x01k\x02"[..], &[0x80, 0x80, 0x80, 0x80, 0x80, 0x20]].concat();
+    let mut dump = claim.chain(std::io::repeat(0).take(1 << 40));
+    let error = store.restore(&mut dump).unwrap_err();
+    assert!(matches!(error, StoreError::BatchTooLarge { length: ByteSize(l), .. } if l == 1 << 40), "{error}");
+}
+
 #[test]
 fn a_dropped_keyspace_is_gone_for_all_and_its_space_is_used_again() {
     let folder = tempfile::tempdir().unwrap();
