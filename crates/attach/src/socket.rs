@@ -6,6 +6,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use flashwise_block::output::Published;
+
 use crate::AttachError;
 
 /// A listening socket; removed from the file system with its server.
@@ -13,12 +15,13 @@ use crate::AttachError;
 pub(crate) struct Socket {
     listener: UnixListener,
     path: PathBuf,
+    made: Published,
 }
 
 impl Socket {
     /// Listens at a path. A leftover socket of an ended server is replaced; nothing else is.
     pub(crate) fn bind(path: &Path) -> Result<Self, AttachError> {
-        Self::bind_as(path, |path| UnixListener::bind(path))
+        Self::bind_as(path, listen)
     }
 
     /// The same, for its owner only.
@@ -30,7 +33,8 @@ impl Socket {
         let refused = AttachError::place(path);
         remove_stale(path).map_err(refused)?;
         let listener = listen(path).map_err(|e| refused(format!("a socket cannot be created here: {e}")))?;
-        let socket = Self { listener, path: path.to_owned() };
+        let made = Published::found(path).map_err(|e| refused(e.to_string()))?;
+        let socket = Self { listener, path: path.to_owned(), made };
         socket.listener.set_nonblocking(true).map_err(|e| refused(e.to_string()))?;
         Ok(socket)
     }
@@ -51,10 +55,15 @@ impl Socket {
 }
 
 impl Drop for Socket {
-    #[allow(clippy::disallowed_methods, reason = "a socket that nobody listens to, or that was made here")]
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        // Only where the name still means the socket: somebody may have put something else there.
+        let _ = self.made.remove();
     }
+}
+
+#[allow(clippy::disallowed_methods, reason = "a name that exists makes it fail")]
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    UnixListener::bind(path)
 }
 
 /// Listens at a path that has mode 0600 from its first moment on: Linux gives a socket's path the mode of the socket.

@@ -17,8 +17,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use super::loops::LoopDevice;
 use super::unmount_all;
@@ -26,6 +28,10 @@ use crate::socket::remove_stale;
 
 /// Where the directories are.
 pub(super) const BASE: &str = "/run/flashwise";
+
+/// How long it is waited for others that sweep: some time for each drive that was killed.
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+const LOCK_POLL: Duration = Duration::from_millis(10);
 
 /// A drive's directory; removed when dropped.
 #[derive(Debug)]
@@ -45,7 +51,7 @@ impl RuntimeDirectory {
         static DIRECTORIES: AtomicU32 = AtomicU32::new(0);
         DirBuilder::new().mode(0o700).recursive(true).create(base)?;
         let all = open(&base.join("lock"))?;
-        flock(&all, FlockOperation::LockExclusive)?;
+        lock_within(&all, LOCK_PATIENCE)?;
         sweep(base, losetup);
         let name = format!("{}.{}", std::process::id(), DIRECTORIES.fetch_add(1, Ordering::Relaxed));
         let directory = base.join(name);
@@ -91,6 +97,21 @@ impl Drop for RuntimeDirectory {
 #[allow(clippy::disallowed_methods, reason = "files of a directory that one process of flashwise has for itself")]
 fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
+}
+
+/// Waits for a lock that others hold while they sweep: a process that is stopped may hold it for ever.
+fn lock_within(file: &File, patience: Duration) -> io::Result<()> {
+    let until = Instant::now() + patience;
+    loop {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) if Instant::now() < until => std::thread::sleep(LOCK_POLL),
+            Err(Errno::WOULDBLOCK) => {
+                let what = "another flashwise has been starting an attached drive for seconds; end that process";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, what));
+            }
+            locked => return locked.map_err(Into::into),
+        }
+    }
 }
 
 /// Removes leftovers of killed drives.
@@ -146,6 +167,17 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     use super::*;
+
+    #[test]
+    fn somebody_who_stands_still_while_he_sweeps_is_not_waited_for_without_end() {
+        let base = tempfile::tempdir().unwrap();
+        let [held, wanted] = [(), ()].map(|()| open(&base.path().join("lock")).unwrap());
+        flock(&held, FlockOperation::LockExclusive).unwrap();
+        let error = lock_within(&wanted, Duration::from_millis(50)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
+        drop(held);
+        lock_within(&wanted, Duration::ZERO).unwrap();
+    }
 
     #[test]
     fn only_what_a_killed_drive_has_left_is_taken_away() {

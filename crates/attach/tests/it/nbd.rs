@@ -215,6 +215,17 @@ fn a_socket_left_by_a_server_that_is_gone_is_replaced_and_nothing_else_is() {
 }
 
 #[test]
+fn what_somebody_puts_in_the_place_of_a_socket_stays_when_the_server_ends() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ssd.sock");
+    let server = bound(&path, engine(Pace::Free, None)).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, "mine").unwrap();
+    drop(server);
+    assert_eq!(std::fs::read(&path).unwrap(), b"mine");
+}
+
+#[test]
 fn everything_that_reached_the_drive_is_captured_with_both_stamps_and_the_client_s_process() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let capture = Capture::start(TraceFormat::Csv, file.reopen().unwrap(), "run.csv").unwrap();
