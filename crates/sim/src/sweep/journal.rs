@@ -4,10 +4,11 @@
 //! end is what an interruption left; it is cut off.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::fs::{File, TryLockError};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use flashwise_block::input::{Links, open_regular_as};
 use serde::{Deserialize, Serialize};
 
 use super::grid::SweepError;
@@ -35,15 +36,25 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens a results file, or starts one.
+    /// Opens a results file, or starts one. While it is open no other sweep adds to it.
     #[allow(clippy::disallowed_methods, reason = "a file of results that was parsed, or is new; lines are added to it")]
     pub(super) fn open(path: &Path) -> Result<Self, SweepError> {
-        let failed = |e: std::io::Error| SweepError::file(path, &e);
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(e) if e.kind() == std::io::ErrorKind::InvalidData => return Err(not_results(path)),
-            Err(e) => return Err(failed(e)),
+        let failed = |e: io::Error| SweepError::file(path, &e);
+        // The file that was read is the one that is written, whatever has its name meanwhile.
+        let mut file = match open_regular_as(path, Links::Follow, true) {
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                File::options().read(true).write(true).create_new(true).open(path).map_err(failed)?
+            }
+            opened => opened.map_err(failed)?,
+        };
+        // Other errors are those of a file system without locks.
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            return Err(failed(io::Error::other("another sweep is adding to it")));
+        }
+        let mut text = String::new();
+        match file.read_to_string(&mut text) {
+            Err(e) if e.kind() == ErrorKind::InvalidData => return Err(not_results(path)),
+            read => read.map_err(failed)?,
         };
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let mut lines = text[..whole].lines();
@@ -58,8 +69,7 @@ impl Journal {
             }
             _ => return Err(not_results(path)),
         }
-        let file = OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
-        file.set_len(whole as u64).map_err(failed)?;
+        file.set_len(whole as u64).and_then(|()| file.seek(SeekFrom::End(0))).map_err(failed)?;
         let mut journal = Self { path: path.to_owned(), file, rows };
         if whole == 0 {
             journal.write(&Header { schema: SCHEMA.to_owned(), schema_version: 1 })?;
@@ -86,7 +96,7 @@ impl Journal {
     }
 
     fn write(&mut self, value: &impl Serialize) -> Result<(), SweepError> {
-        let failed = |e: std::io::Error| SweepError::file(&self.path, &e);
+        let failed = |e: io::Error| SweepError::file(&self.path, &e);
         let line = serde_json::to_string(value).map_err(|e| failed(e.into()))? + "\n";
         self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data()).map_err(failed)
     }

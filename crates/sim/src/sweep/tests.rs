@@ -163,3 +163,17 @@ fn somebody_else_s_file_is_not_taken_for_results() {
         assert_eq!(std::fs::read_to_string(place.path("results.jsonl")).unwrap(), text);
     }
 }
+
+#[test]
+fn results_that_another_sweep_adds_to_or_that_are_no_file_are_left_alone() {
+    let place = Place::new(GRID);
+    let path = place.path("results.jsonl");
+    let other = super::Journal::open(&path).unwrap();
+    let error = place.sweep(1, &mut Silent).unwrap_err().to_string();
+    assert!(error.contains("results.jsonl: another sweep is adding to it"), "{error}");
+    drop(other);
+    std::fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+    let error = place.sweep(1, &mut Silent).unwrap_err().to_string();
+    assert!(error.contains("it is a character device"), "{error}");
+}
