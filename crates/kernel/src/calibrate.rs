@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::Instant;
 
-use flashwise_block::Nanos;
+use flashwise_block::{ByteSize, Nanos};
 use rustix::fs::{Mode, OFlags, SeekFrom};
 use rustix::mm::{MapFlags, ProtFlags};
 
@@ -24,6 +24,8 @@ pub const ROUNDS: u32 = 11;
 /// Bytes of the file that is read, written and mapped.
 const FILE: u64 = 256 << 20;
 const PAGES: u64 = FILE / PAGE;
+/// Files of the measurement take at most this share of the free space, as all scratch files do.
+const SPACE_SHARE: u64 = 10;
 /// Pages that a read fault of a cached file maps (`fault_around_bytes`).
 const FAULT_AROUND: u64 = 16;
 
@@ -50,8 +52,10 @@ pub struct Calibration {
 /// Measures in a directory, in a file that has no name. A few seconds; call it on a machine that does nothing else.
 ///
 /// # Errors
-/// When the file cannot be made, written or mapped.
+/// When the file would take too much of the free space, or cannot be made, written or mapped.
 pub fn measure(directory: &Path) -> io::Result<Calibration> {
+    let space = rustix::fs::statvfs(directory)?;
+    check_space(ByteSize(space.f_bavail.saturating_mul(space.f_frsize)))?;
     let file: OwnedFd = tempfile::tempfile_in(directory)?.into();
     let mut buffer = vec![1u8; 1 << 16];
     for at in (0..FILE).step_by(buffer.len()) {
@@ -87,6 +91,17 @@ pub fn measure(directory: &Path) -> io::Result<Calibration> {
         wake_up: nanoseconds(round.best_ns / 2.0),
     };
     Ok(Calibration { costs, calls: vec![seek, byte, pages16, write1, write16, new, fault, round] })
+}
+
+fn check_space(free: ByteSize) -> io::Result<()> {
+    if free.0 / SPACE_SHARE >= FILE {
+        return Ok(());
+    }
+    let (file, least) = (ByteSize(FILE), ByteSize(FILE * SPACE_SHARE));
+    Err(io::Error::other(format!(
+        "the measurement writes a file of {file} and may take at most 10 % of the free space, so {least} must be free \
+         here, but only {free} are; give --directory on another file system"
+    )))
 }
 
 /// The best of the means of `count` calls.
@@ -224,6 +239,13 @@ pub fn is_on_disk_file_system(directory: &Path) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_system_with_little_free_space_is_left_alone() {
+        assert!(check_space(ByteSize(FILE * SPACE_SHARE)).is_ok());
+        let error = check_space(ByteSize::mib(300)).unwrap_err().to_string();
+        assert!(error.contains("so 2.5 GiB must be free here, but only 300 MiB are"), "{error}");
+    }
 
     #[test]
     fn constants_are_positive_and_larger_units_take_longer() {

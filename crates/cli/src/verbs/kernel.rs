@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::arguments::{CalibrateArguments, KernelAction};
 use crate::failure::Failure;
-use crate::files::write_new;
+use crate::files::{check_new, write_new};
 use crate::output::Output;
 
 /// The middle mean is this much above the best one: other work ran on the machine.
@@ -49,6 +49,9 @@ pub fn run(action: &KernelAction, output: &Output) -> Result<ExitCode, Failure> 
 fn calibrate(options: &CalibrateArguments, output: &Output) -> Result<(), Failure> {
     let directory: PathBuf = options.directory.clone().unwrap_or_else(std::env::temp_dir);
     let failed = |error: std::io::Error| Failure::file(&directory, &error);
+    if let Some(path) = &options.costs {
+        check_new(path)?;
+    }
     let on_disk_file_system = is_on_disk_file_system(&directory).map_err(failed)?;
     let found = measure(&directory).map_err(failed)?;
     let notes = machine_notes();
