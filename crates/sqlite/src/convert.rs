@@ -167,6 +167,7 @@ impl Store for HostStore {
         }
     }
 
+    #[allow(clippy::disallowed_methods, reason = "a file that was made for the copy")]
     fn truncate(&mut self, size: u64) -> Result<(), Failure> {
         self.file.set_len(size).map_err(|error| self.failed(sqlite::SQLITE_IOERR_TRUNCATE, "truncating", &error))
     }

@@ -201,6 +201,7 @@ impl DataFile {
         data
     }
 
+    #[allow(clippy::disallowed_methods, reason = "a file that was just made")]
     fn of(path: &Path, file: File, capacity: ByteSize, made: Option<Published>) -> Result<Self, AttachError> {
         let fail = failed(path);
         let is_new = made.is_some();

@@ -85,6 +85,7 @@ impl Replaceable {
     }
 }
 
+#[allow(clippy::disallowed_methods, reason = "both names keep a file; the caller compares which")]
 fn exchange(one: &Path, other: &Path) -> rustix::io::Result<()> {
     rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)
 }
