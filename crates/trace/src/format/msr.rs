@@ -1,10 +1,11 @@
 //! MSR Cambridge: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`.
 //!
 //! Time and response time are in units of 100 ns, the time since 1601; `Type` is `Read` or `Write`; offset and size are
-//! bytes. Times are those of submission. Disks are numbered on each host anew. Source: README of the SNIA IOTTA trace
-//! set 387 (Narayanan et al., "Write Off-Loading", FAST 2008).
+//! bytes. Times are those of submission. A response time of 0 is taken as unknown: no drive responds within 100 ns, and
+//! programs that write this format without having one write 0. Disks are numbered on each host anew. Source: README of
+//! the SNIA IOTTA trace set 387 (Narayanan et al., "Write Off-Loading", FAST 2008).
 
-use flashwise_block::Operation;
+use flashwise_block::{Nanos, Operation};
 
 use super::Units;
 use super::detect::Head;
@@ -52,7 +53,7 @@ impl LineParser for Parser {
         let record = TraceRecord::new(time("time", at, TICK)?, self::operation(operation)?, offset, length);
         let latency = match response {
             b"" => None,
-            response => Some(time("response time", response, TICK)?),
+            response => Some(time("response time", response, TICK)?).filter(|&response| response > Nanos(0)),
         };
         let device = self.device(host, number("disk number", disk)?)?;
         Ok(Line::Data(TraceRecord { device: Some(device), latency, ..record }))

@@ -56,8 +56,14 @@ impl Size {
             sizes.push((bytes, weight));
         }
         let given: f64 = sizes.iter().filter_map(|(_, weight)| *weight).sum();
-        let open = sizes.iter().filter(|(_, weight)| weight.is_none()).count().max(1) as f64;
-        let share = ((100.0 - given) / open).max(0.0);
+        let open = sizes.iter().filter(|(_, weight)| weight.is_none()).count();
+        // As fio does: nothing is left for the others.
+        if open > 0 && !(0.0..=100.0).contains(&given) {
+            return Err(format!(
+                "'{text}': the percentages add up to {given}, and the sizes without one share what is left of 100"
+            ));
+        }
+        let share = (100.0 - given) / open.max(1) as f64;
         let weighted = |(bytes, weight): (u64, Option<f64>)| WeightedSize { bytes, weight: weight.unwrap_or(share) };
         Ok(Self::Weighted(sizes.into_iter().map(weighted).collect()))
     }
@@ -82,7 +88,8 @@ mod tests {
     fn sizes_without_a_percentage_share_the_rest() {
         let sizes = [(4096, 50.0), (65_536, 25.0), (512, 25.0)].map(|(bytes, weight)| WeightedSize { bytes, weight });
         assert_eq!(Size::of_fio("4k/50:64k:512"), Ok(Size::Weighted(sizes.to_vec())));
-        for wrong in ["", "4k/x", "4KB/10", "4k/50:"] {
+        assert!(Size::of_fio("4k/80:8k/40:16k").unwrap_err().contains("add up to 120"));
+        for wrong in ["", "4k/x", "4KB/10", "4k/50:", "4k/-5:8k", "4k/nan:8k"] {
             assert!(Size::of_fio(wrong).is_err(), "{wrong}");
         }
     }

@@ -38,7 +38,7 @@ fn kept(format: TraceFormat, record: &TraceRecord) -> Option<TraceRecord> {
     match format {
         TraceFormat::Csv | TraceFormat::Parquet => Some(TraceRecord { file: None, ..*record }),
         TraceFormat::Msr => transfers.then(|| {
-            let latency = Some(coarse(record.latency.unwrap_or_default(), 100));
+            let latency = record.latency.map(|latency| coarse(latency, 100)).filter(|&latency| latency > Nanos(0));
             TraceRecord { at: coarse(record.at, 100), latency, device, ..plain }
         }),
         TraceFormat::Mqsim | TraceFormat::Disksim => {
@@ -189,6 +189,18 @@ fn times_are_moved_to_the_clock_of_the_target() {
     let mut bytes = Vec::new();
     convert(&mut reader, TraceWriter::new(TraceFormat::Msr, &mut bytes, "out").unwrap()).unwrap();
     assert!(bytes.starts_with(b"132222817443607670,flashwise,1,Write,4096,4096,0\n"));
+}
+
+/// The format has no word for it: it must not come back as a latency of 0.
+#[test]
+fn a_latency_that_is_not_known_is_not_known_after_a_round_trip_through_msr() {
+    let latencies = [None, Some(Nanos::micros(80))];
+    let records = latencies.map(|latency| TraceRecord {
+        latency,
+        ..TraceRecord::new(Nanos(1000), Operation::Write, ByteSize(4096), ByteSize(4096))
+    });
+    let found = read(written(TraceFormat::Msr, &records).0, &ReadOptions::of(TraceFormat::Msr));
+    assert_eq!(found.iter().map(|record| record.latency).collect::<Vec<_>>(), latencies);
 }
 
 #[test]
