@@ -26,6 +26,8 @@ use super::{CaptureError, TracedCommand};
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// KiB of a core's buffer: some 100,000 events.
 const BUFFER_KIB: &str = "8192";
+/// Names of our instances start so; the number of the process follows.
+const PREFIX: &str = "flashwise-";
 /// How long an empty buffer is left alone.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -73,7 +75,9 @@ impl Instance {
         let missing = |path: &Path, error| CaptureError::NoEvents { path: path.to_owned(), error };
         let place = PLACES.iter().find(has_events).map(Path::new);
         let place = place.ok_or_else(|| missing(Path::new(PLACES[0]), io::ErrorKind::NotFound.into()))?;
-        let path = place.join("instances").join(format!("flashwise-{}", std::process::id()));
+        let instances = place.join("instances");
+        sweep(&instances);
+        let path = instances.join(format!("{PREFIX}{}", std::process::id()));
         fs::create_dir(&path).map_err(|error| missing(&path, error))?;
         Ok(Self { path })
     }
@@ -101,6 +105,19 @@ impl Instance {
         let mut options = fs::OpenOptions::new();
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, rustix::fs::OFlags::NONBLOCK.bits() as i32);
         options.read(true).open(&path).map_err(|error| CaptureError::NoEvents { path, error })
+    }
+}
+
+/// Removes instances of processes that were killed: each takes memory, and its events slow down every request. The
+/// kernel refuses to remove one that somebody reads, such as that of a process of another container.
+#[allow(clippy::disallowed_methods, reason = "an instance of the kernel's tracing file system, left by a dead process")]
+fn sweep(instances: &Path) {
+    for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<u32>().ok());
+        if process.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists()) {
+            let _ = fs::remove_dir(entry.path());
+        }
     }
 }
 
@@ -178,6 +195,23 @@ mod tests {
     #[test]
     fn events_are_filtered_by_the_number_of_the_drive() {
         assert_eq!(Drive { major: 259, minor: 3 }.filter(), format!("dev == {}", 259 * 1_048_576 + 3));
+    }
+
+    #[test]
+    fn instances_of_dead_processes_are_swept_and_no_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = format!("{PREFIX}{}", std::process::id());
+        // No process has a number above 2^22.
+        for name in ["flashwise-4294967295", &own, "flashwise-mine", "other"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        sweep(folder.path());
+        let left = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut left: Vec<_> = left.collect();
+        left.sort();
+        let mut expected = vec![own, "flashwise-mine".to_owned(), "other".to_owned()];
+        expected.sort();
+        assert_eq!(left, expected);
     }
 
     #[test]

@@ -16,9 +16,12 @@ use super::ending::Started;
 use super::{CaptureError, TracedCommand};
 use crate::{FileRole, TraceError, TraceReader};
 
-/// What is traced; `?` before a call that some machines do not have.
-const CALLS: &str = "trace=openat,?open,?creat,dup,?dup2,dup3,read,write,readv,writev,pread64,pwrite64,preadv,pwritev,?preadv2,?pwritev2,\
-                     lseek,fsync,fdatasync,sync,syncfs,fallocate,io_uring_enter";
+/// What is traced: each call that the reader of strace's text takes a request from or counts; `?` before one that some
+/// machines do not have.
+const CALLS: &str = "trace=openat,?open,?openat2,?creat,dup,?dup2,dup3,lseek,?_llseek,\
+                     read,write,readv,writev,pread64,pwrite64,preadv,pwritev,?preadv2,?pwritev2,\
+                     fsync,fdatasync,sync,syncfs,fallocate,?copy_file_range,?splice,?vmsplice,?sendfile,?sendfile64,\
+                     ?io_submit,?io_uring_enter,?mmap,?mmap2,?msync,?readahead,?sync_file_range,?sync_file_range2";
 
 /// Runs a command and leaves its calls in `output`; gives how the command ended.
 ///

@@ -631,14 +631,17 @@ impl<'a> Arguments<'a> {
         parts.into_iter().filter(|part| part.starts_with(b"{")).collect()
     }
 
-    /// Whether `mmap` maps a file so that what is written reaches it.
+    /// Whether `mmap` maps a file so that what is written reaches it. Nearly every program maps system files, such as
+    /// tables of character sets; they hold none of its data.
     fn maps_a_shared_file(self) -> bool {
         let parts = self.parts();
         let [_, _, protection, flags, descriptor, ..] = parts[..] else { return false };
         let has = |text: &[u8], flag: &[u8]| memchr::memmem::find(text, flag).is_some();
         has(flags, b"MAP_SHARED")
             && !has(protection, b"PROT_NONE")
-            && Arguments { text: descriptor }.descriptor().is_some()
+            && Arguments { text: descriptor }.descriptor().is_some_and(|(_, path)| {
+                path.is_none_or(|path| !path.starts_with(b"/usr/") && !path.starts_with(b"/lib"))
+            })
     }
 
     /// The argument that is `place` before the last.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flashwise_block::Operation;
+use flashwise_trace::capture::{self, TracedCommand};
 use flashwise_trace::{ReadOptions, TraceFormat, TraceReader, TraceRecord, TraceWriter, convert};
 
 /// What was read.
@@ -387,6 +388,16 @@ fn a_copy_is_a_read_and_a_write_and_what_cannot_be_seen_is_told() {
 }
 
 #[test]
+fn only_maps_of_files_that_may_hold_data_are_counted() {
+    let map = |file: &str| {
+        format!("17 1700000000.1 mmap(NULL, 4096, PROT_READ, MAP_SHARED, 3<{file}>, 0) = 0x7f <0.000010>\n")
+    };
+    let read = "17 1700000000.2 pread64(4</d/x>, \"\", 4096, 0) = 4096 <0.000010>\n";
+    let told = told(&[&map("/usr/lib/gconv/gconv-modules.cache"), &map("/d/data.mdb"), read].concat());
+    assert!(told.says("mmap of shared files (1)"), "{:?}", told.remarks);
+}
+
+#[test]
 fn requests_of_asynchronous_io_are_read_out_of_their_submission() {
     let text = "17 1700000000.1 io_submit(0x7f, 2, [{aio_data=0, aio_lio_opcode=IOCB_CMD_PWRITE, aio_fildes=3</d/ibdata1>, aio_buf=\"\\0a}, {\"..., aio_nbytes=16384, aio_offset=32768}, {aio_data=0, aio_lio_opcode=IOCB_CMD_PREAD, aio_fildes=4</d/x>, aio_buf=0x7f, aio_nbytes=4096, aio_offset=0}]) = 2 <0.000010>\n\
                 17 1700000000.2 sendfile(5<TCP:[1]>, 4</d/x>, [0] => [4096], 4096) = 4096 <0.000010>\n\
@@ -617,6 +628,40 @@ fn what_the_real_fio_logs_is_read_or_refused_in_words() {
     assert!(error.contains("it contains averages (log_avg_msec)"), "{error}");
 }
 
+/// Bytes that were issued as writes, by the lines of a text of events.
+fn written_by_lines(text: &str) -> u64 {
+    let issues = text.lines().filter_map(|line| line.split_once("block_rq_issue:"));
+    let words = issues.map(|(_, rest)| rest.split_whitespace().collect::<Vec<_>>());
+    words.filter(|words| words[1].contains('W')).map(|words| words[2].parse::<u64>().unwrap()).sum()
+}
+
+/// They need root and a drive below the temporary directory.
+#[test]
+fn what_the_real_perf_and_trace_cmd_print_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (data, file) = (path("data"), format!("of={}", path("f.dat")));
+    let events = ["-e", "block:block_rq_issue", "-e", "block:block_rq_complete", "-o", &data];
+    let dd = ["dd", "if=/dev/zero", &file, "bs=4k", "count=16", "oflag=direct"];
+    for (program, record, report) in [
+        ("perf", [&["record", "-a", "-g", "-q"], &events[..], &["--"], &dd].concat(), ["script", "-i", &data]),
+        ("trace-cmd", [&["record", "-q"], &events[..], &dd].concat(), ["report", "-i", &data]),
+    ] {
+        let recorded = run(program, &record).unwrap_or_default();
+        let text = run(program, &report).unwrap_or_default();
+        if !text.contains("block_rq_issue:") || !text.contains("block_rq_complete:") {
+            eprintln!("NOT TESTED, {program}: {recorded}{text}");
+            continue;
+        }
+        let told = told_by("standard input", &text, &ReadOptions::default()).unwrap();
+        let written = told.requests.iter().filter(|record| record.operation == Operation::Write);
+        assert_eq!(told.format, TraceFormat::Tracefs, "{text}");
+        assert_eq!(written.map(|record| record.length.0).sum::<u64>(), written_by_lines(&text), "{program}: {text}");
+        assert!(told.latencies_ns().iter().any(Option::is_some), "{program}: {text}");
+        eprintln!("tested: {program}");
+    }
+}
+
 #[test]
 fn a_copy_that_the_real_strace_sees_is_written_in_full() {
     let folder = tempfile::tempdir().unwrap();
@@ -634,4 +679,31 @@ fn a_copy_that_the_real_strace_sees_is_written_in_full() {
     };
     let bytes: u64 = told.requests.iter().filter(written).map(|record| record.length.0).sum();
     assert_eq!(bytes, 4 << 20, "{:?}", told.remarks);
+}
+
+/// What the capture leaves out, the reader cannot count.
+#[test]
+fn a_captured_command_has_its_copies_and_its_memory_maps() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("a.dat"), vec![7; 4 << 20]).unwrap();
+    let script = "import mmap, os, sys\n\
+        a, b = os.open(sys.argv[1], os.O_RDWR), os.open(sys.argv[2], os.O_RDWR | os.O_CREAT)\n\
+        assert os.copy_file_range(a, b, 1 << 20, 0, 0) == 1 << 20\n\
+        assert os.sendfile(b, a, 1 << 20, 1 << 20) == 1 << 20\n\
+        m = mmap.mmap(a, 1 << 20); m[0] = 1; m.flush()\n";
+    let command = ["python3", "-c", script, &path("a.dat"), &path("b.dat")].map(Into::into).to_vec();
+    let traced = TracedCommand { command, output_to_stderr: true, interrupted: Default::default() };
+    let log = folder.path().join("log");
+    match capture::strace::capture(&traced, &log) {
+        Ok(status) if status.success() => {}
+        other => return eprintln!("skipped: {other:?}"),
+    }
+    let told = told_by("log", std::fs::read(&log).unwrap(), &ReadOptions::default()).unwrap();
+    let to = |record: &&TraceRecord| {
+        record.operation == Operation::Write
+            && record.file.is_some_and(|file| told.files[file as usize] == path("b.dat"))
+    };
+    assert_eq!(told.requests.iter().filter(to).map(|record| record.length.0).sum::<u64>(), 2 << 20);
+    assert!(told.says("msync (1)") && told.says("mmap of shared files ("), "{:?}", told.remarks);
 }
