@@ -13,6 +13,8 @@ use super::{ImportError, Imported, Keys};
 const SECTOR: u64 = 512;
 /// The fastest link and channel that a drive has, bytes a second; for what takes no time in the model.
 const RATE_MAX: f64 = 1e12;
+/// Requests that a SATA drive has in its queue (SATA, native command queuing: five bits of a tag).
+const SATA_QUEUE_MAX: u64 = 32;
 
 /// Keys of `ssdmodel_ssd` that are read.
 const SSD_KEYS: [&str; 29] = [
@@ -159,10 +161,15 @@ impl Importer<'_> {
         let page_bytes = self.product("Page size", &[page_sectors, SECTOR])?;
         let byte_s = self.ssd.number(self.file, "Chip xfer latency", 0.000_025)? / 1e3;
         let rate = if byte_s > 0.0 { (1.0 / byte_s).round() } else { f64::INFINITY };
+        if rate < 1.0 {
+            return Err(
+                self.refused("Chip xfer latency", "a transfer of less than 1 byte/s: give milliseconds per byte")
+            );
+        }
         if rate > RATE_MAX {
             self.note("'Chip xfer latency': a transfer takes no time in the model; here it runs at 1 TB/s");
         }
-        let channel_bytes_per_s = floor(rate.clamp(1.0, RATE_MAX)).unwrap_or(1);
+        let channel_bytes_per_s = floor(rate.min(RATE_MAX)).unwrap_or(1);
         for (path, value) in [
             ("flash.channels", self.count("Flash chip elements", 8)?),
             ("flash.chips_per_channel", 1),
@@ -242,7 +249,12 @@ impl Importer<'_> {
             self.refused("Command overhead", "too long: with 'Bus transaction latency' it exceeds 2^63 ns")
         })?;
         keys.set("host.interface", "sata");
-        keys.set_count("host.queue_depth", self.count("Max queue length", 20)?.clamp(1, 32));
+        let queue = self.count("Max queue length", 20)?;
+        let depth = queue.clamp(1, SATA_QUEUE_MAX);
+        if depth != queue {
+            self.note(format!("'Max queue length' = {queue}: the link has 1 to {SATA_QUEUE_MAX}; {depth} is used"));
+        }
+        keys.set_count("host.queue_depth", depth);
         keys.set_count("host.link_bytes_per_s", rate);
         keys.set_count("host.command_latency_ns", latency);
         keys.set_count("host.command_issue_ns", 0);

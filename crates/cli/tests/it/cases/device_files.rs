@@ -74,12 +74,24 @@ fn what_a_fork_of_disksim_has_added_to_its_model_is_noted() {
             "'Checkpoint time' is unknown in ssdmodel_ssd and has no effect",
         ),
         (published.replace(units, "Number of parallel units = 4,"), "'Number of parallel units' = 4: "),
+        (
+            published.replace("Max queue length =  20,", "Max queue length = 100,"),
+            "'Max queue length' = 100: the link has 1 to 32; 32 is used",
+        ),
     ] {
         let place = Place::new();
         place.write("ssd.parv", &changed);
         let notes = import(&place, &["--disksim", "ssd.parv"]);
         assert!(notes.contains(words), "{words}: {notes}");
     }
+}
+
+#[test]
+fn a_time_that_no_transfer_has_is_refused_and_not_replaced_by_another_one() {
+    let place = Place::new();
+    place.write("ssd.parv", &text("ssd.parv").replace("Chip xfer latency = 0.000025,", "Chip xfer latency = 25000,"));
+    let line = place.fails(1, &["device", "import", "--disksim", "ssd.parv", "--directory", "out"]);
+    assert!(line.contains("ssd.parv: line ") && line.contains("'Chip xfer latency' = "), "{line}");
 }
 
 /// As other simulators' tools, and `--output` of any of them, name the place of what they write.
