@@ -1,6 +1,6 @@
 //! Why the program ends, in a line and an exit code.
 
-use flashwise_block::BlockError;
+use flashwise_block::{BlockError, interrupt};
 use flashwise_sim::SimulationError;
 use flashwise_sqlite::SqliteError;
 use flashwise_tune::TuneError;
@@ -84,7 +84,14 @@ impl From<SimulationError> for Failure {
 
 impl From<flashwise_studies::StudyError> for Failure {
     fn from(error: flashwise_studies::StudyError) -> Self {
-        let code = if matches!(error, flashwise_studies::StudyError::Unknown { .. }) { USAGE } else { ERROR };
+        let code = match error {
+            flashwise_studies::StudyError::Unknown { .. } => USAGE,
+            // Whatever part of a study the interruption met: its error is not the reason.
+            _ if interrupt::is_requested() => {
+                return Self { message: "interrupted".to_owned(), code: INTERRUPTED };
+            }
+            _ => ERROR,
+        };
         Self { message: error.to_string(), code }
     }
 }

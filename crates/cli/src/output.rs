@@ -112,7 +112,7 @@ impl Output {
 
     fn fail_holding(&self, failure: &Failure, document: &mut Document) {
         let message = failure.message.trim().replace('\n', " ");
-        let message = shown::line(&message);
+        let message = shortened(&shown::line(&message));
         if self.is_json() && *document == Document::Open {
             *document = Document::Written;
             let _ = write!(std::io::stdout(), "{}", flashwise_report::error_document(&message, failure.code));
@@ -120,6 +120,21 @@ impl Output {
         }
         note(&message);
     }
+}
+
+/// Characters of an error that are shown: some quote what they are about, which may be a token of 10 MB. The start says
+/// where and what, the end what to do.
+const ERROR_START: usize = 1500;
+const ERROR_END: usize = 300;
+
+fn shortened(message: &str) -> String {
+    let count = message.chars().count();
+    if count <= ERROR_START + ERROR_END {
+        return message.to_owned();
+    }
+    let start: String = message.chars().take(ERROR_START).collect();
+    let end: String = message.chars().skip(count - ERROR_END).collect();
+    format!("{start} … {end}")
 }
 
 /// Prints a line on stderr. It is not an error if stderr is closed.

@@ -131,6 +131,33 @@ fn a_captured_command_that_takes_no_signal_is_killed() {
     assert!(place.has_no_temporary_files());
 }
 
+/// Work that asks nobody whether it should go on is ended from beside it.
+#[test]
+fn a_recorded_program_a_calibration_a_study_and_a_shell_of_a_store_end_and_leave_nothing() {
+    let place = Place::with_profile();
+    place.database("app.db");
+    let before = place.names();
+    let deaf = "trap '' INT TERM HUP; sleep 60";
+    for (arguments, signal) in [
+        (&["fit", "sqlite", "app.db", "--profile", "p.toml", "--record", "--", "sh", "-c", deaf][..], Signal::TERM),
+        (&["kernel", "calibrate", "--directory", ".", "--costs", "costs.toml"], Signal::INT),
+        (&["study", "fit", "--quick"], Signal::INT),
+    ] {
+        let child = place.command(arguments).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(700));
+        ends_soon(child, signal);
+        assert!(place.has_no_temporary_files(), "{arguments:?}");
+        assert_eq!(place.names(), before, "{arguments:?}");
+    }
+    // A shell whose input stays open.
+    let mut shell = place.command(&["store", "kv", "s"]).stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let input = shell.stdin.take();
+    wait_until("the store", || place.path("s").exists());
+    ends_soon(shell, Signal::INT);
+    drop(input);
+    place.run(&["store", "check", "s"]).expect(0);
+}
+
 #[test]
 fn a_pipe_that_nobody_writes_to_is_no_reason_to_stay() {
     let place = Place::new();

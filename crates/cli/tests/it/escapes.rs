@@ -69,6 +69,15 @@ fn errors_name_files_sql_and_configurations_escaped() {
 }
 
 #[test]
+fn an_error_that_quotes_megabytes_stays_a_line() {
+    let place = Place::with_profile();
+    place.database("app.db");
+    place.write("long.sql", &format!("SELECT 1;\n{}", "[".repeat(2 << 20)));
+    let line = place.fails(1, &["audit", "--db", "app.db", "--sql", "long.sql", "--profile", "p.toml"]);
+    assert!(line.contains("long.sql, statement 2, line 2: unrecognized token") && line.len() < 3000, "{}", line.len());
+}
+
+#[test]
 fn a_line_end_in_a_foreign_value_makes_no_line_of_its_own_in_a_file() {
     let place = Place::new();
     let device = "<Execution_Parameter_Set><Host_Parameter_Set/><Device_Parameter_Set><Dynamic_Wearleveling_Enabled>a\n\
