@@ -16,8 +16,9 @@
 //!
 //! Parameters: `small`, its share of the frames, default 0.1 and at least one frame; `ghost`, ghosts as a share of the
 //! frames, default 0.9; `threshold`, hits on the way to main, default 2 (libCacheSim's); `fill`, where new pages go
-//! while frames are empty and small has its share: `small` (default, libCacheSim's until aa0fc40 and its `S3FIFOv0`
-//! now), which then is longer than its share until the first pages have been evicted, or `main` (its `S3FIFO` now).
+//! while frames are empty and small has its share: `small` (default: Algorithm 1 puts every new page there;
+//! libCacheSim's until aa0fc40 and its `S3FIFOv0` now), which then is longer than its share until the first pages have
+//! been evicted, or `main` (its `S3FIFO` now).
 
 use std::ops::ControlFlow;
 
