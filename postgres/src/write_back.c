@@ -13,6 +13,7 @@
 #include "flashwise_ace.h"
 
 #include "access/xlog.h"
+#include "executor/instrument.h"
 #include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
 
@@ -69,6 +70,7 @@ write_back(int buf_id, AceCounts *counts, uint64 *write_us)
 	Buffer		buffer = BufferDescriptorGetBuffer(desc);
 	BufferTag	tag;
 	uint32		state;
+	int64		written_before;
 	bool		flushes_wal;
 	instr_time	from;
 	instr_time	to;
@@ -104,12 +106,19 @@ write_back(int buf_id, AceCounts *counts, uint64 *write_us)
 	flushes_wal = BufferIsPermanent(buffer) && XLogNeedsFlush(BufferGetLSNAtomic(buffer));
 
 	/* It does nothing if somebody else has written the page meanwhile */
+	written_before = pgBufferUsage.shared_blks_written;
 	INSTR_TIME_SET_CURRENT(from);
 	FlushOneBuffer(buffer);
 	INSTR_TIME_SET_CURRENT(to);
 
 	LWLockRelease(content_lock);
 	ReleaseBuffer(buffer);
+
+	if (pgBufferUsage.shared_blks_written == written_before)
+	{
+		counts->skipped_clean++;
+		return false;
+	}
 
 	/* As a backend does after an eviction: backend_flush_after */
 	schedule_writeback(tag);
