@@ -281,11 +281,14 @@ impl Superblock {
         Ok((0..2).filter(is_damaged).collect())
     }
 
-    /// Writes both copies, `current` last; durable when it returns.
-    pub(crate) fn write(&self, disk: &Disk, current: usize) -> Result<()> {
-        for copy in [1 - current, current] {
+    /// Writes both copies, the one that is known to be good last; durable when it returns. `good` is moved with each
+    /// copy: one whose write has failed may be torn.
+    pub(crate) fn write(&self, disk: &Disk, good: &mut usize) -> Result<()> {
+        for _ in 0..2 {
+            let copy = 1 - *good;
             disk.write(vec![(copy as u64 * BLOCK, self.encode(), Cause::Superblock)], 1, "the superblock")?;
             disk.flush()?;
+            *good = copy;
         }
         Ok(())
     }
@@ -308,6 +311,24 @@ mod tests {
             block[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(Superblock::decode(&block, "").unwrap(), None, "bit {bit}");
             block[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+
+    /// A write that fails may leave a torn block: the next one must not go to the only whole copy first.
+    #[test]
+    fn a_copy_whose_write_failed_is_not_the_good_one() {
+        let (disk, control) = crate::crash::empty_disk();
+        let superblock = Superblock::new(geometry());
+        let mut good = 0;
+        superblock.write(&disk, &mut good).unwrap();
+        for (fail_at, expected) in [(1, good), (3, 1 - good)] {
+            {
+                let mut control = crate::crash::locked(&control);
+                (control.requests, control.fail_at) = (0, Some(fail_at));
+            }
+            let before = good;
+            assert!(superblock.write(&disk, &mut good).is_err());
+            assert_eq!(good, expected, "copy {before} was good, and request {fail_at} failed");
         }
     }
 

@@ -93,7 +93,7 @@ pub(crate) enum Event {
 }
 
 /// What a test sees and changes while the store has the drive.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Control {
     pub bytes: Bytes,
     /// What came since the drive was made, oldest first.
@@ -139,7 +139,11 @@ pub(crate) fn locked(control: &SharedControl) -> std::sync::MutexGuard<'_, Contr
 impl Drive {
     /// A drive with this content.
     pub(crate) fn new(capacity: ByteSize, bytes: Bytes) -> (Box<Self>, SharedControl) {
-        let control = Control { start: bytes.clone(), bytes, ..Control::default() };
+        Self::again(capacity, Control { start: bytes.clone(), bytes, ..Control::default() })
+    }
+
+    /// The drive of a process that was killed: what it had in flight or in its cache is still there.
+    pub(crate) fn again(capacity: ByteSize, control: Control) -> (Box<Self>, SharedControl) {
         let control = Arc::new(Mutex::new(control));
         let info = DeviceInfo {
             name: "drive".into(),

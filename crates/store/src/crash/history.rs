@@ -241,6 +241,13 @@ pub(crate) fn open(bytes: Bytes, options: &StoreOptions) -> (Result<Store>, Shar
     (Store::open_device(drive, options), control)
 }
 
+/// Opens the store of a process that is killed now; its drive goes on.
+pub(crate) fn kill(control: &SharedControl, options: &StoreOptions) -> (Result<Store>, SharedControl) {
+    let killed = locked(control).clone();
+    let (drive, control) = Drive::again(CAPACITY, killed);
+    (Store::open_device(drive, options), control)
+}
+
 /// A new store.
 pub(crate) fn create(options: &StoreOptions) -> (Result<Store>, SharedControl) {
     let (drive, control) = Drive::new(CAPACITY, Bytes::default());

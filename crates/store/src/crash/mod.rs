@@ -13,8 +13,9 @@ mod model;
 mod tables;
 mod threads;
 
-use self::drive::{Bytes, Kept, Random, Record, locked};
-use self::history::{Content, ENGINES, History, content, create, open, options};
+pub(crate) use self::drive::locked;
+use self::drive::{Bytes, Kept, Random, Record};
+use self::history::{Content, ENGINES, History, content, create, kill, open, options};
 use crate::faults::{Planted, plant};
 use crate::{Engine, Store, StoreOptions};
 
@@ -61,6 +62,9 @@ fn cut_in_a_row(
                 return Err(format!("unsound after a cut at event {cut}: {:?}", check.damage));
             }
         }
+        if random.below(4) == 0 {
+            kill_and_go_on((&mut store, &mut control), &mut next, options, random)?;
+        }
         drop(store);
         let mut record = Record::new(&control);
         let cut = random.below(record.len() as u64 + 1) as usize;
@@ -71,6 +75,23 @@ fn cut_in_a_row(
         (store, control, state) = recover(image, options, &next, cut).map_err(words)?;
     }
     Ok(())
+}
+
+/// The process ends without closing the store, opens it again, and goes on with the history. The drive has its power all
+/// the time, and what was not flushed is still in its cache.
+fn kill_and_go_on(
+    (store, control): (&mut Store, &mut drive::SharedControl),
+    history: &mut History,
+    options: &StoreOptions,
+    random: &mut Random,
+) -> Result<(), Failure> {
+    let (opened, again) = kill(control, options);
+    (*store, *control) = (opened.map_err(|error| format!("does not open after a kill: {error}"))?, again);
+    let found = content(store).map_err(|error| format!("cannot be read after a kill: {error}"))?;
+    let kept = history.find(&found, usize::MAX)?;
+    history.commits.truncate(kept);
+    let count = random.below(4) as usize;
+    history.run(store, control, count).map_err(|error| format!("after a kill: {error}"))
 }
 
 /// The seed of one history that is to be run again, from `FLASHWISE_STORE_SEED`.
@@ -115,6 +136,46 @@ fn must_survive(engine: Engine, seed: u64, wanted: usize, step: u64) {
 #[test]
 fn a_power_cut_loses_no_durable_commit_and_none_by_half() {
     ENGINES.into_iter().for_each(|engine| must_survive(engine, 1, 1000, 9));
+}
+
+/// An empty drive as the parts of a store see it.
+pub(crate) fn empty_disk() -> (crate::medium::Disk, drive::SharedControl) {
+    let (drive, control) = drive::Drive::new(history::CAPACITY, Bytes::default());
+    (crate::medium::Disk::new(Box::new(crate::medium::DeviceMedium::new(drive).unwrap())), control)
+}
+
+/// The log of a new store.
+pub(crate) fn empty_log() -> crate::log::Log {
+    let options = StoreOptions { log: flashwise_block::ByteSize::mib(1), ..StoreOptions::default() };
+    let superblock = crate::superblock::Superblock::new(crate::superblock::Geometry::new(1, &options).unwrap());
+    crate::log::Log::new(std::sync::Arc::new(empty_disk().0), &superblock, &crate::log::Scan::default())
+}
+
+/// What the opening after a kill finds may be in the drive's cache only, until the opening has flushed it.
+#[test]
+fn a_power_cut_during_the_opening_after_a_kill_leaves_a_store_that_opens() {
+    for (engine, seed) in ENGINES.into_iter().flat_map(|engine| (1..=6).map(move |seed| (engine, seed))) {
+        let mut random = Random(seed);
+        let options = options(&mut random, engine);
+        let (store, control) = create(&options);
+        let (store, mut history) = (store.unwrap(), History::new(random.next(), Content::new()));
+        history.run(&store, &control, 12).unwrap();
+        let mut batch = crate::Batch::new();
+        batch.put(&store.keyspace("c").unwrap(), "key", "value");
+        store.commit(batch, crate::Durability::Flushed).unwrap();
+        let killed = locked(&control).events.len();
+        let (opened, control) = kill(&control, &options);
+        assert_eq!(opened.unwrap().keyspace("c").unwrap().get("key").unwrap().as_deref(), Some(b"value".as_slice()));
+        let mut record = Record::new(&control);
+        for cut in (killed..=record.len()).flat_map(|cut| [cut; 4]) {
+            let kept = Kept::choose(&mut random);
+            let (store, _) = open(record.image(cut, kept, &mut random), &options);
+            let found = store.and_then(|store| content(&store));
+            let mut found = found.unwrap_or_else(|error| panic!("{engine}, seed {seed}, {cut}, {kept:?}: {error}"));
+            found.remove(&("c".to_owned(), b"key".to_vec()));
+            history.find(&found, cut).unwrap_or_else(|error| panic!("{engine}, seed {seed}, {cut}, {kept:?}: {error}"));
+        }
+    }
 }
 
 #[test]

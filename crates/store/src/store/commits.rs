@@ -220,11 +220,9 @@ impl Shared {
 
     fn start_epoch(&self, writer: &mut WriterState) -> Result<()> {
         let mut superblock = writer.superblock;
-        superblock.generation += 1;
         superblock.epoch += 1;
         superblock.epoch_start = self.log.next_block();
-        superblock.write(&self.disk, writer.copy)?;
-        (writer.superblock, writer.copy) = (superblock, 1 - writer.copy);
+        self.write_superblock(writer, superblock)?;
         self.log.start_epoch(superblock.epoch);
         Ok(())
     }

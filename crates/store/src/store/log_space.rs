@@ -3,9 +3,10 @@
 use super::{Shared, WriterState};
 use crate::error::{Result, StoreError};
 use crate::pages::cache::lock;
+use crate::superblock::Superblock;
 
-/// Shares of the log, in sixteenths. From the first on, each commit writes back some pages that hold the log's tail;
-/// beyond the second it waits until there is space. A group takes up to four sixteenths, so the log never overflows.
+/// Shares of the log, in sixteenths. From the first on, each commit writes back some pages that hold the log's tail when
+/// it is done; beyond the second it waits until there is space. A group takes up to four sixteenths, so the log never overflows.
 const PACED_FROM: u64 = 9;
 const FORCED_FROM: u64 = 11;
 /// What forced write-back leaves of the log.
@@ -63,12 +64,20 @@ impl Shared {
         // The number of maps and the last sequence number are those of what was appended: it has to be durable.
         self.queue.sync_to(self.log.appended_seq())?;
         let mut superblock = writer.superblock;
-        superblock.generation += 1;
         superblock.engine_word = writer.pages.maps;
         self.log.describe(&mut superblock, tail);
-        superblock.write(&self.disk, writer.copy)?;
-        (writer.superblock, writer.copy) = (superblock, 1 - writer.copy);
+        self.write_superblock(writer, superblock)?;
         self.log.free_to(tail);
+        Ok(())
+    }
+
+    /// Makes a superblock durable, which counts from then on.
+    pub(super) fn write_superblock(&self, writer: &mut WriterState, mut superblock: Superblock) -> Result<()> {
+        // Each attempt has a number of its own: of a failed one, a copy may be on the medium.
+        writer.superblock.generation += 1;
+        superblock.generation = writer.superblock.generation;
+        superblock.write(&self.disk, &mut writer.copy)?;
+        writer.superblock = superblock;
         Ok(())
     }
 

@@ -63,7 +63,7 @@ impl Store {
         let writes = reserve.into_iter().map(|(offset, block)| (offset, block, Cause::Superblock));
         disk.write(writes.collect(), 16, "the reserve")?;
         // The first copy last: until it is whole, the device is no store, or the one that it was.
-        Superblock::new(geometry).write(&disk, 0)?;
+        Superblock::new(geometry).write(&disk, &mut 0)?;
         Self::start(disk, options)
     }
 
@@ -95,10 +95,11 @@ impl Store {
             superblock.epoch += 1;
             superblock.epoch_start = found.next;
         }
+        // The blocks that were read may be in the drive's cache only, since a process that was killed. The superblock
+        // says that they are durable, so they must be before it is written.
+        disk.flush()?;
         superblock.durable = superblock.durable.max(found.next);
-        // Its flush also makes durable what the log's readers are about to see.
-        superblock.write(&disk, copy)?;
-        copy = 1 - copy;
+        superblock.write(&disk, &mut copy)?;
 
         let log = Arc::new(Log::new(Arc::clone(&disk), &superblock, &found));
         let queue = Arc::new(CommitQueue::new(Arc::clone(&log)));
