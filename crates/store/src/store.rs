@@ -206,6 +206,8 @@ impl Shared {
         let cache = &self.pages.cache;
         let (cached, dirty) = cache.counts();
         let pages = lock(&self.writer).pages.pages;
+        // Before the write-back's lock: whoever has that of the keyspaces takes the write-back's behind it.
+        let index_memory = ByteSize(self.index_memory());
         let back = lock(&cache.write_back);
         Stats {
             user_bytes: ByteSize(self.user_bytes.load(Ordering::Relaxed)),
@@ -219,7 +221,7 @@ impl Shared {
             page_bytes: ByteSize(self.geometry.page_bytes),
             cached_pages: cached as u64,
             dirty_pages: dirty as u64,
-            index_memory: ByteSize(self.index_memory()),
+            index_memory,
             log_used: ByteSize(self.log.used_blocks() * BLOCK),
             snapshot_bytes: self.versions.bytes(),
             device: self.disk.counters(),

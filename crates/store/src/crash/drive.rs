@@ -106,12 +106,20 @@ pub(crate) struct Control {
     pub fails_on: bool,
     /// Blocks that may be written for the first time, if the drive is short of space.
     pub space_blocks: Option<usize>,
+    /// Requests of these kinds fail with this error number.
+    pub refused: Option<(Operation, i32)>,
+    /// How long a flush takes, by the clock of this machine.
+    pub flush_time: Option<std::time::Duration>,
 }
 
 impl Control {
     fn fails(&mut self) -> bool {
         self.requests += 1;
         self.fail_at.is_some_and(|at| self.requests == at || self.fails_on && self.requests > at)
+    }
+
+    fn refuses(&self, operation: Operation) -> Option<i32> {
+        self.refused.filter(|refused| refused.0 == operation).map(|refused| refused.1)
     }
 
     fn has_space(&self, offset: u64, length: usize) -> bool {
@@ -169,13 +177,17 @@ impl BlockDevice for Drive {
 
     fn submit(&mut self, mut request: Request) -> Result<(), BlockError> {
         self.info.check(&request)?;
+        let flush_time = locked(&self.control).flush_time;
+        if let Some(time) = flush_time.filter(|_| request.operation == Operation::Flush) {
+            std::thread::sleep(time);
+        }
         let mut control = locked(&self.control);
         let (offset, length) = (request.offset.0, request.length.0 as usize);
-        let fails = control.fails();
+        let errno = control.fails().then_some(5).or_else(|| control.refuses(request.operation));
         let result = match request.operation {
-            _ if fails => {
+            _ if errno.is_some() => {
                 let (context, message) = ("drive".to_owned(), "injected fault".to_owned());
-                Err(BlockError::Os { context, message, errno: 5 })
+                Err(BlockError::Os { context, message, errno: errno.unwrap_or_default() })
             }
             Operation::Write if !control.has_space(offset, length) => Err(BlockError::NoSpace),
             _ => Ok(()),

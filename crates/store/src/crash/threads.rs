@@ -7,7 +7,7 @@ use std::thread;
 
 use flashwise_block::ByteSize;
 
-use super::drive::{Bytes, Drive, Random};
+use super::drive::{Bytes, Drive, Random, locked};
 use super::history::ENGINES;
 use crate::{Batch, Durability, Engine, Keyspace, Store, StoreError, StoreOptions};
 
@@ -223,4 +223,84 @@ fn handles_are_shared_between_threads() {
     is_sent::<crate::Scan>();
     is_sent::<crate::Transaction>();
     is_sent::<Batch>();
+}
+
+/// Commits gather behind the flush that is under way, also while they make space in the log. The drive takes its time for
+/// a flush, so that the other threads come together behind it.
+#[test]
+fn threads_share_flushes() {
+    const THREADS: u32 = 8;
+    const COMMITS: u32 = 60;
+    for engine in ENGINES {
+        let options = StoreOptions {
+            engine,
+            page: ByteSize::kib(4),
+            log: ByteSize::mib(2),
+            cache: ByteSize::mib(8),
+            identity: Some(1),
+            ..StoreOptions::default()
+        };
+        let (drive, control) = Drive::new(ByteSize::mib(64), Bytes::default());
+        let store = Store::create_device(drive, &options).unwrap();
+        let keyspace = store.keyspace("k").unwrap();
+        let key = |n: u32| n.wrapping_mul(0x9e37_79b9).to_be_bytes();
+        // The log is as full as it stays.
+        for part in 0..200 {
+            let mut batch = Batch::new();
+            (0..40).for_each(|n| batch.put(&keyspace, key((part * 40 + n) % 3_200), [1; 200]));
+            store.commit(batch, Durability::Synced).unwrap();
+        }
+        let used = store.stats().log_used.0 * 16 / options.log.0;
+        assert!((6..=10).contains(&used), "{used} sixteenths of the log are used");
+        locked(&control).flush_time = Some(std::time::Duration::from_millis(4));
+        let flushes = store.stats().io.flushes;
+        thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (store, keyspace) = (&store, &keyspace);
+                scope.spawn(move || {
+                    for n in 0..COMMITS {
+                        let mut batch = Batch::new();
+                        batch.put(keyspace, key((thread * COMMITS + n) * 7 % 3_200), [2; 200]);
+                        store.commit(batch, Durability::Synced).unwrap();
+                    }
+                });
+            }
+        });
+        let flushes = store.stats().io.flushes - flushes;
+        println!("{engine}: {flushes} flushes for {} commits of {THREADS} threads", THREADS * COMMITS);
+        assert!(flushes < u64::from(THREADS * COMMITS) / 2, "{engine}: {flushes} flushes");
+    }
+}
+
+/// Runs something that must end, in a thread of its own.
+fn must_end<R: Send + 'static>(what: &str, run: impl FnOnce() -> R + Send + 'static) -> R {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    thread::spawn(move || sender.send(run()));
+    receiver.recv_timeout(std::time::Duration::from_secs(120)).unwrap_or_else(|error| panic!("{what}: {error}"))
+}
+
+#[test]
+fn statistics_are_read_while_keyspaces_come_and_go() {
+    for engine in ENGINES {
+        let store = store(engine, 4);
+        must_end("statistics beside keyspaces that come and go", move || {
+            let stop = AtomicBool::new(false);
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    for round in 0..30u8 {
+                        let keyspace = store.keyspace("k").unwrap();
+                        let mut batch = Batch::new();
+                        (0..60u8).for_each(|n| batch.put(&keyspace, [n], [round; 300]));
+                        store.commit(batch, Durability::Buffered).unwrap();
+                        drop(keyspace);
+                        store.drop_keyspace("k").unwrap();
+                    }
+                    stop.store(true, Ordering::Relaxed);
+                });
+                while !stop.load(Ordering::Relaxed) {
+                    assert!(store.stats().pages > 0);
+                }
+            });
+        });
+    }
 }
