@@ -114,6 +114,19 @@ impl SortedScan {
 
     /// The entries of the first or last leaf of what was not fetched yet.
     fn fetch(&mut self, is_front: bool) -> Result<VecDeque<Entry>> {
+        let (span, entries) = self.snapshot.shared.versions.settled(|| self.read(is_front))?;
+        if !is_front {
+            self.rest.high = Some(span.low);
+        } else if span.high == self.rest.high {
+            self.rest = Span { low: Vec::new(), high: Some(Vec::new()) };
+        } else {
+            self.rest.low = span.high.unwrap_or_default();
+        }
+        Ok(entries)
+    }
+
+    /// The same, and which part of the rest the leaf has.
+    fn read(&self, is_front: bool) -> Result<(Span, VecDeque<Entry>)> {
         let pages = &self.snapshot.shared.pages;
         let target = match is_front {
             true => Target::At(&self.rest.low),
@@ -129,19 +142,15 @@ impl SortedScan {
                 (Some(fence), Some(high)) => Some(fence.min(high)),
                 (fence, high) => fence.or(high),
             };
-            self.rest.low = span.high.clone().unwrap_or_default();
-            if span.high == self.rest.high {
-                self.rest = Span { low: Vec::new(), high: Some(Vec::new()) };
-            }
         } else {
             span.low = leaf.low.max(span.low);
-            self.rest.high = Some(span.low.clone());
         }
         let records = leaf
             .records
             .into_iter()
             .filter(|(key, _)| *key >= span.low && span.high.as_ref().is_none_or(|high| key < high));
-        self.overlay(records.collect(), &span)
+        let entries = self.overlay(records.collect(), &span)?;
+        Ok((span, entries))
     }
 
     /// Replaces what was changed after the snapshot.

@@ -26,12 +26,15 @@ impl SnapshotInner {
 
     pub(crate) fn get(&self, keyspace: &KeyspaceInner, sort_key: &[u8]) -> Result<Option<Value>> {
         self.shared.owns(keyspace)?;
-        keyspace.exists()?;
-        let newest = keyspace.index.get(&self.shared.pages, sort_key)?;
-        keyspace.exists()?;
-        Ok(match self.shared.versions.at(keyspace.index.number(), sort_key, self.seq)? {
-            Some(replaced) => replaced,
-            None => newest,
+        let versions = &self.shared.versions;
+        versions.settled(|| {
+            keyspace.exists()?;
+            let newest = keyspace.index.get(&self.shared.pages, sort_key)?;
+            keyspace.exists()?;
+            Ok(match versions.at(keyspace.index.number(), sort_key, self.seq)? {
+                Some(replaced) => replaced,
+                None => newest,
+            })
         })
     }
 }

@@ -179,12 +179,14 @@ impl Shared {
     }
 
     pub(crate) fn get(&self, keyspace: &KeyspaceInner, sort_key: &[u8]) -> Result<Option<Value>> {
-        keyspace.exists()?;
-        let newest = keyspace.index.get(&self.pages, sort_key)?;
-        // What is being dropped loses its keys one by one.
-        keyspace.exists()?;
-        let replaced = self.versions.newest(keyspace.index.number(), sort_key, || self.queue.visible());
-        Ok(replaced.unwrap_or(newest))
+        self.versions.settled(|| {
+            keyspace.exists()?;
+            let newest = keyspace.index.get(&self.pages, sort_key)?;
+            // What is being dropped loses its keys one by one.
+            keyspace.exists()?;
+            let replaced = self.versions.newest(keyspace.index.number(), sort_key, || self.queue.visible());
+            Ok(replaced.unwrap_or(newest))
+        })
     }
 
     fn close(&self) -> Result<()> {

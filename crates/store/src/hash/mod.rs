@@ -274,7 +274,7 @@ impl Table {
                         return Ok(Some(value));
                     }
                     // The value was replaced meanwhile, or else the same reference stays.
-                    if last.replace(reference) == Some(reference) && pages.rested(before) {
+                    if last.replace((reference, before)) == Some((reference, before)) && pages.rested(before) {
                         let what = "it does not have the value that a key refers to";
                         return Err(pages.cache.damaged(reference.first, what));
                     }

@@ -138,6 +138,7 @@ impl Pages {
     pub(crate) fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Value>> {
         let mut last = None;
         loop {
+            let structure = self.structure();
             let found = self.find(tree, Target::At(key), |page| {
                 let index = page.find(key).ok()?;
                 Some(Item::of(page.value(index)))
@@ -149,8 +150,9 @@ impl Pages {
                     if let Some(value) = self.read_chain(tree.number, reference)? {
                         return Ok(Some(value));
                     }
-                    // The value was replaced meanwhile, or else the same reference stays.
-                    if last.replace(reference) == Some(reference) {
+                    // The value was replaced meanwhile, or else the same reference stays: one that was put back changes
+                    // the structure.
+                    if last.replace((reference, structure)) == Some((reference, structure)) {
                         return Err(self
                             .cache
                             .damaged(reference.first, "it does not have the value that a key refers to"));
