@@ -2,7 +2,7 @@
 //! flush.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use flashwise_block::{BlockError, ByteSize, DeviceCounters, IoBuffer, Request};
 
@@ -12,6 +12,9 @@ use crate::stats::IoStats;
 
 /// The unit of the log, of delta blocks and of superblocks: what drives that compress compress by itself.
 pub(crate) const BLOCK: u64 = 4096;
+
+/// `EOPNOTSUPP`.
+const NOT_SUPPORTED: i32 = 95;
 
 /// Why bytes are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +37,8 @@ pub(crate) struct Disk {
     /// Batches of page writes that have completed, and those of them that a later flush has made durable.
     completed: AtomicU64,
     durable: AtomicU64,
+    /// The medium gives no space back: a file system without holes, a drive without trims.
+    keeps_space: AtomicBool,
     poison: OnceLock<String>,
 }
 
@@ -50,6 +55,7 @@ impl Disk {
             trimmed: zero(),
             completed: zero(),
             durable: zero(),
+            keeps_space: AtomicBool::new(false),
             poison: OnceLock::new(),
         }
     }
@@ -110,13 +116,23 @@ impl Disk {
         self.medium.run(requests, depth).map(drop).during(|| format!("writing {what}"))
     }
 
-    /// Gives spans back.
+    /// Gives spans back, if the medium can: nothing depends on it but how much space the store takes.
     pub(crate) fn trim(&self, spans: &[(u64, u64)], depth: usize) -> Result<()> {
         self.healthy()?;
+        if self.keeps_space.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let request = |&(offset, length): &(u64, u64)| Request::trim(ByteSize(offset), ByteSize(length));
+        match self.medium.run(spans.iter().map(request).collect(), depth) {
+            Err(BlockError::Os { errno: NOT_SUPPORTED, .. }) => {
+                self.keeps_space.store(true, Ordering::Relaxed);
+                return Ok(());
+            }
+            done => done.map(drop).during(|| "giving space back".to_owned())?,
+        }
         self.trims.fetch_add(spans.len() as u64, Ordering::Relaxed);
         self.trimmed.fetch_add(spans.iter().map(|span| span.1).sum(), Ordering::Relaxed);
-        let request = |&(offset, length): &(u64, u64)| Request::trim(ByteSize(offset), ByteSize(length));
-        self.medium.run(spans.iter().map(request).collect(), depth).map(drop).during(|| "giving space back".to_owned())
+        Ok(())
     }
 
     /// A batch of page writes has completed; returns its number.

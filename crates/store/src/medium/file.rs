@@ -86,11 +86,8 @@ impl FileMedium {
             },
             Operation::Trim | Operation::WriteZeroes => {
                 let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-                match rustix::fs::fallocate(&self.file, mode, offset, length) {
-                    // Space that this file system cannot give back stays taken: nothing else depends on it.
-                    Err(Errno::OPNOTSUPP) => Ok(()),
-                    done => done.map_err(Into::into),
-                }
+                rustix::io::retry_on_intr(|| rustix::fs::fallocate(&self.file, mode, offset, length))
+                    .map_err(Into::into)
             }
             Operation::Flush => self.file.sync_data(),
         };

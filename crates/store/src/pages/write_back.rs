@@ -146,15 +146,16 @@ impl Cache {
             self.settle(&mut back);
         }
         if frames.iter().any(|frame| back.give_back.contains_key(&frame.id)) {
-            self.give_back(&mut back)?;
+            // Space that cannot be given back now is not asked for again, so that the page may be written.
+            let _ = self.give_back(&mut back);
         }
         if self.reserve.is_released() {
-            return self.write_in_turn(&mut back, frames);
+            return self.write_in_turn(&mut back, &frames);
         }
-        match self.write_together(&mut back, frames) {
+        match self.write_together(&mut back, &frames) {
             Err(error) if error.is_full() => {
                 self.reserve.release();
-                self.write_in_turn(&mut back, frames)
+                self.write_in_turn(&mut back, &frames)
             }
             done => done,
         }
@@ -195,7 +196,8 @@ impl Cache {
     fn give_back_durable(&self, back: &mut WriteBack) -> Result<()> {
         self.disk.flush()?;
         self.settle(back);
-        self.give_back(back)
+        let _ = self.give_back(back);
+        Ok(())
     }
 
     /// Copies a page, if it may be written.
