@@ -4,6 +4,7 @@
 //! those that were given back, are holes.
 
 use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -122,7 +123,23 @@ impl FileMedium {
             return Ok(device);
         }
         drop(spare);
-        Ok((size, FileDevice::on_direct_file(&DirectFile::open(&self.path)?)?))
+        // By its descriptor: the file may have another name by now, and its name another file.
+        let own = PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()));
+        let file = DirectFile::open(&own).and_then(|file| FileDevice::on_direct_file(&file));
+        Ok((size, file.map_err(|error| self.named(error))?))
+    }
+
+    /// An error of a device, with the name that the file was opened by.
+    fn named(&self, error: BlockError) -> BlockError {
+        let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let rename = |text: String| text.replace(&own, &self.path.display().to_string());
+        match error {
+            BlockError::Os { context, message, errno } => {
+                BlockError::Os { context: rename(context), message: rename(message), errno }
+            }
+            BlockError::Refused(why) => BlockError::Refused(rename(why)),
+            other => other,
+        }
     }
 }
 
@@ -168,7 +185,7 @@ impl Medium for FileMedium {
                 spare.push((seen, device));
             }
         }
-        done
+        done.map_err(|error| self.named(error))
     }
 
     fn counters(&self) -> Option<DeviceCounters> {

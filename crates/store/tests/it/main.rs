@@ -74,6 +74,36 @@ fn a_dump_that_claims_more_than_a_store_takes_is_refused_before_it_is_read() {
     assert!(matches!(error, StoreError::BatchTooLarge { length: ByteSize(l), .. } if l == 1 << 40), "{error}");
 }
 
+/// A file is the one that was opened, whatever has its name by now.
+#[test]
+fn a_store_whose_file_is_renamed_stays_in_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, moved) = (folder.path().join("s"), folder.path().join("moved"));
+    let options = StoreOptions { cache: ByteSize::kib(256), ..options() };
+    let fill = |store: &Store, byte: u8| {
+        let keyspace = store.keyspace("k").unwrap();
+        for part in 0..20 {
+            let mut batch = Batch::new();
+            (0..100).for_each(|n| batch.put(&keyspace, key(part * 100 + n), [byte; 300]));
+            store.commit(batch, Durability::Synced).unwrap();
+        }
+    };
+    let one = Store::open(&path, &options).unwrap();
+    fill(&one, 1);
+    std::fs::rename(&path, &moved).unwrap();
+    let other = Store::open(&path, &options).unwrap();
+    fill(&other, 2);
+    fill(&one, 3);
+    for (store, path, byte) in [(one, &moved, 3), (other, &path, 2)] {
+        assert!(store.check().unwrap().is_sound());
+        store.close().unwrap();
+        let store = Store::open(path, &options).unwrap();
+        let keyspace = store.keyspace("k").unwrap();
+        assert!((0..2_000).all(|n| keyspace.get(key(n)).unwrap().unwrap() == [byte; 300]), "{byte}");
+        assert!(store.check().unwrap().is_sound());
+    }
+}
+
 #[test]
 fn a_dropped_keyspace_is_gone_for_all_and_its_space_is_used_again() {
     let folder = tempfile::tempdir().unwrap();
