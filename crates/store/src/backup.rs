@@ -29,6 +29,8 @@ const ENTRY: u8 = 2;
 
 /// Bytes that a restore commits together, if the log allows.
 const RESTORED_TOGETHER: usize = 1 << 20;
+/// Bytes of an entry in the log, and in the pages that it makes split, besides key and value.
+const RECORD_OVERHEAD: usize = 32;
 
 struct Sink<'a> {
     to: &'a mut dyn Write,
@@ -171,7 +173,7 @@ impl Store {
                     let (key, value) = (source.part()?, source.part()?);
                     let unnamed = || StoreError::corrupt("the dump", "an entry belongs to no keyspace");
                     let keyspace = keyspace.as_ref().ok_or_else(unnamed)?;
-                    waiting += key.len() + value.len();
+                    waiting += key.len() + value.len() + RECORD_OVERHEAD;
                     batch.put(keyspace, key, value);
                     entries += 1;
                 }
@@ -179,7 +181,8 @@ impl Store {
                 _ => return Err(StoreError::corrupt("the dump", "a record is unknown")),
             }
             if waiting >= self.restored_together() {
-                self.commit(std::mem::take(&mut batch), Durability::Buffered)?;
+                // Written at once: a medium that is full is an error of this call, and the store goes on.
+                self.commit(std::mem::take(&mut batch), Durability::Flushed)?;
                 waiting = 0;
             }
         }
@@ -189,8 +192,7 @@ impl Store {
         if sum != written || counted != entries {
             return Err(StoreError::corrupt("the dump", "its checksum does not match"));
         }
-        self.commit(batch, Durability::Buffered)?;
-        self.sync()?;
+        self.commit(batch, Durability::Synced)?;
         Ok(entries)
     }
 

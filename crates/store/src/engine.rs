@@ -14,6 +14,7 @@ use crate::tree::{LeafCopy, Target, TreeId};
 use crate::value::Value;
 
 /// A keyspace's keys.
+#[derive(Clone)]
 pub(crate) enum Index {
     Tree(TreeId),
     Table(Arc<Table>),

@@ -48,7 +48,7 @@
 //!
 //! **Not here.** A store is open in one process at a time. Pages have one size. The page area does not shrink; the
 //! space of free pages goes back to the medium by discards. There is no background thread: commits pay for write-back,
-//! a batch of pages at a time.
+//! a batch of pages at a time, and for the pages of a dropped keyspace that a crash has left.
 //!
 //! **Limits.** Pages of 4 to 32 KiB; keys of 496, 1008, 2032 or 4080 bytes by page size, with the hash 9 less; a batch
 //! takes up to a quarter of the log (16 MiB of 64 MiB), and so does a value.

@@ -31,7 +31,8 @@ impl fmt::Display for Engine {
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
     /// The commit is in memory and is written with a later one, or when the store is closed. A crash of the process may
-    /// lose it, together with all commits after it.
+    /// lose it, together with all commits after it; so may a write of the log that fails: the store then takes no more
+    /// commits until it is opened again.
     Buffered,
     /// The commit was written to the file or device. It survives the end of the process, but a power cut may lose it,
     /// together with all commits after it.

@@ -23,6 +23,7 @@ use rustc_hash::FxHashMap;
 pub use self::check::Check;
 use crate::batch::Batch;
 use crate::commit::CommitQueue;
+use crate::engine::Index;
 use crate::error::{Result, StoreError};
 use crate::keyspace::KeyspaceInner;
 use crate::log::Log;
@@ -59,6 +60,8 @@ pub(crate) struct Shared {
     log: Arc<Log>,
     writer: Mutex<WriterState>,
     keyspaces: Mutex<OpenKeyspaces>,
+    /// Dropped keyspaces that still have pages: each commit frees some of them.
+    dropping: Mutex<Vec<Index>>,
     geometry: Geometry,
     options: StoreOptions,
     user_bytes: AtomicU64,

@@ -7,6 +7,7 @@
 //! again.
 
 mod drive;
+mod drops;
 mod failures;
 mod history;
 mod model;

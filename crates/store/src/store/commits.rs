@@ -21,6 +21,9 @@ use crate::pages::{Group, GroupUndo, take_back};
 use crate::transaction::ReadSet;
 use crate::value::Value;
 
+/// Bytes of groups that wait for the log without anybody who waits for them.
+pub(super) const UNSEEN_WAITING: usize = 64 << 10;
+
 impl Shared {
     pub(crate) fn commit(&self, batch: Batch, until: Durability, reads: Option<&ReadSet>) -> Result<()> {
         self.check_batch(&batch)?;
@@ -30,6 +33,7 @@ impl Shared {
             self.restore_reserve(&mut writer)?;
         }
         self.make_space(&mut writer)?;
+        self.go_on_dropping(&mut writer)?;
         if let Some(reads) = reads
             && reads.is_changed(self)?
         {
@@ -107,6 +111,25 @@ impl Shared {
         let ticket = self.apply(&mut writer, until, changes)?;
         drop(writer);
         self.wait(ticket, until)
+    }
+
+    /// Runs changes that nobody waits for as one group: [`Shared::sync`] makes them durable. Nobody sees them before they
+    /// are in the log, so that a medium without space for them is no reason to close the store.
+    pub(super) fn run_unseen(&self, changes: impl FnOnce(&mut Group<'_>, u64) -> Result<()>) -> Result<()> {
+        let mut writer = self.lock_writer()?;
+        self.make_space(&mut writer)?;
+        let ticket = self.apply(&mut writer, Durability::Flushed, changes)?;
+        drop(writer);
+        self.wait_for_many(ticket)
+    }
+
+    /// Waits for a group that nobody needs now only where many bytes wait for the log: until they are written, their
+    /// pages stay in the cache.
+    pub(super) fn wait_for_many(&self, ticket: Option<Ticket>) -> Result<()> {
+        match ticket {
+            Some(ticket) if self.log.waiting_bytes() > UNSEEN_WAITING => self.wait(Some(ticket), Durability::Flushed),
+            _ => Ok(()),
+        }
     }
 
     /// Applies a group and appends it to the log. After an error the pages are as before.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::commits::UNSEEN_WAITING;
 use super::{Shared, Store, WriterState};
 use crate::engine::Index;
 use crate::error::{Result, StoreError};
@@ -16,8 +17,6 @@ const SPLITS_TOGETHER: u64 = 16;
 pub(super) const SPLITS_LOG_SHARE: u64 = 8;
 /// Splits for each that the bytes of a commit make necessary: a table that has fallen behind catches up.
 const SPLITS_CATCH_UP: u64 = 2;
-/// Bytes of split buckets that wait for the log: until they are written, their pages stay in the cache.
-const SPLITS_WAITING: usize = 64 << 10;
 
 impl Store {
     /// Merges pages that deletes have left half empty, and gives all unused space back to the medium. Reads and commits
@@ -26,6 +25,7 @@ impl Store {
     /// # Errors
     /// When the medium fails.
     pub fn compact(&self) -> Result<()> {
+        self.shared.finish_dropping()?;
         for name in self.keyspaces()? {
             let Some(keyspace) = self.find_keyspace(&name)? else { continue };
             let done = match &keyspace.inner.index {
@@ -80,7 +80,7 @@ impl Shared {
                 Ok(())
             })?;
             allowed = allowed.saturating_sub(table.buckets() - buckets);
-            if level == Durability::Flushed && self.log.waiting_bytes() > SPLITS_WAITING {
+            if level == Durability::Flushed && self.log.waiting_bytes() > UNSEEN_WAITING {
                 self.queue.write_out()?;
             }
         }
@@ -90,7 +90,7 @@ impl Shared {
     fn compact_table(&self, keyspace: &KeyspaceInner, table: &Arc<Table>) -> Result<()> {
         let mut is_done = false;
         while !is_done {
-            self.run(Durability::Buffered, |group, _| {
+            self.run_unseen(|group, _| {
                 // Under the writer's lock: the keyspace is not being dropped.
                 keyspace.exists()?;
                 let wanted = self.buckets_for(table.counts(&self.pages)?.bytes).max(1);
@@ -110,7 +110,7 @@ impl Shared {
             let exceptions = table.exceptions_from(&self.pages, &from, SPLITS_TOGETHER as usize)?;
             let Some(last) = exceptions.last() else { break };
             from = [last.as_slice(), &[0]].concat();
-            self.run(Durability::Buffered, |group, _| {
+            self.run_unseen(|group, _| {
                 keyspace.exists()?;
                 exceptions.iter().try_for_each(|sort_key| group.absorb(table, sort_key).map(drop))
             })?;
@@ -123,7 +123,7 @@ impl Shared {
         let mut key = Vec::new();
         loop {
             let mut is_merged = false;
-            self.run(Durability::Buffered, |group, _| {
+            self.run_unseen(|group, _| {
                 // Under the writer's lock: the keyspace is not being dropped.
                 keyspace.exists()?;
                 is_merged = group.compact_at(tree, &key)?;

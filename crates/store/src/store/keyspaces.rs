@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::growth::SPLITS_LOG_SHARE;
-use super::{OpenKeyspaces, Shared, Store};
+use super::{OpenKeyspaces, Shared, Store, WriterState};
 use crate::catalog;
+use crate::commit::Ticket;
 use crate::engine::Index;
 use crate::error::{Result, StoreError};
 use crate::hash::Table;
@@ -13,6 +14,7 @@ use crate::keyspace::{Keyspace, KeyspaceInner};
 use crate::options::{Durability, Engine};
 use crate::pages::Group;
 use crate::pages::cache::lock;
+use crate::snapshot::SnapshotInner;
 use crate::tree::{CATALOG, Target, TreeId};
 
 /// Keys that one commit of a drop removes, and buckets.
@@ -94,10 +96,10 @@ impl Store {
     }
 
     /// Removes a keyspace with all its keys; whether it existed. It is gone, durably, when the name is; its pages are
-    /// freed in parts, also after a crash. Its handles and scans fail from now on.
+    /// freed in parts, and after a crash or an error by the commits that follow. Its handles and scans fail from now on.
     ///
     /// # Errors
-    /// As [`Store::commit`].
+    /// As [`Store::commit`]; its name may be gone then.
     pub fn drop_keyspace(&self, name: &str) -> Result<bool> {
         catalog::check_name(name)?;
         let shared = &self.shared;
@@ -114,67 +116,85 @@ impl Store {
         inner.is_dropped.store(true, Ordering::Release);
         open.remove(name);
         drop(open);
-        shared.finish_drop(&inner.index)?;
+        shared.finish_drop(&inner.index).inspect_err(|_| lock(&shared.dropping).push(inner.index.clone()))?;
         Ok(true)
     }
 }
 
 impl Shared {
-    /// Frees the pages of a dropped keyspace, a part at a time.
-    pub(super) fn finish_drop(&self, index: &Index) -> Result<()> {
-        match index {
-            Index::Tree(tree) => self.finish_drop_of_tree(*tree),
-            Index::Table(table) => self.finish_drop_of_table(table),
+    /// Notes the keyspaces whose removal had not ended when the store was closed or killed. A damaged one stays.
+    pub(super) fn find_dropped(self: &Arc<Self>) -> Result<()> {
+        let dropped = catalog::list_dropped(&SnapshotInner::open(self))?;
+        let indexes = dropped.into_iter().filter_map(|id| Index::open(&self.pages, self.geometry.engine, id).ok());
+        lock(&self.dropping).extend(indexes);
+        Ok(())
+    }
+
+    /// Frees a part of a dropped keyspace, with a commit that makes space anyway: an opening must not wait until a large
+    /// one is gone.
+    pub(super) fn go_on_dropping(&self, writer: &mut WriterState) -> Result<()> {
+        // After an error the commit meets the same one, or another commit tries again.
+        match self.drop_next_part(writer) {
+            Ok(Some(Some(_))) => self.make_space(writer),
+            _ => Ok(()),
         }
     }
 
-    fn finish_drop_of_table(&self, table: &Arc<Table>) -> Result<()> {
+    /// Frees all pages of the keyspaces that were left behind.
+    pub(super) fn finish_dropping(&self) -> Result<()> {
         loop {
-            let mut is_gone = false;
-            self.run(Durability::Buffered, |group, seq| {
-                for _ in 0..BUCKETS_DROPPED_TOGETHER {
-                    let (used, most) = group.log_bytes();
-                    if used > most / SPLITS_LOG_SHARE || !group.drop_bucket(table)? {
-                        break;
-                    }
-                }
-                if table.buckets() == 0 && group.log_bytes().0 == 0 && group.drop_table(table)? {
-                    self.forget_dropped(group, seq, table.id)?;
-                    is_gone = true;
-                }
-                Ok(())
-            })?;
+            let mut writer = self.lock_writer()?;
+            self.make_space(&mut writer)?;
+            let Some(ticket) = self.drop_next_part(&mut writer)? else { return Ok(()) };
+            drop(writer);
+            self.wait_for_many(ticket)?;
+        }
+    }
+
+    /// Frees a part of a keyspace that was left behind; `None` if there is none.
+    fn drop_next_part(&self, writer: &mut WriterState) -> Result<Option<Option<Ticket>>> {
+        let Some(index) = lock(&self.dropping).last().cloned() else { return Ok(None) };
+        let dropped = self.drop_part(writer, &index);
+        // A damaged one is left to the next opening.
+        if matches!(dropped, Ok((_, true)) | Err(StoreError::Corrupt { .. })) {
+            lock(&self.dropping).retain(|other| other.id() != index.id());
+        }
+        dropped.map(|(ticket, _)| Some(ticket))
+    }
+
+    /// Frees the pages of a dropped keyspace, a part at a time. Nobody else does it.
+    fn finish_drop(&self, index: &Index) -> Result<()> {
+        loop {
+            let mut writer = self.lock_writer()?;
+            self.make_space(&mut writer)?;
+            let (ticket, is_gone) = self.drop_part(&mut writer, index)?;
+            drop(writer);
             if is_gone {
                 return self.sync();
             }
+            self.wait_for_many(ticket)?;
         }
     }
 
-    fn forget_dropped(&self, group: &mut Group<'_>, seq: u64, id: TreeId) -> Result<()> {
-        let key = catalog::dropped_key_of(id);
-        group.remove(CATALOG, &key, &mut |old| self.note_old(seq, CATALOG.number, &key, old)).map(drop)
-    }
-
-    fn finish_drop_of_tree(&self, tree: TreeId) -> Result<()> {
-        loop {
-            let keys = self.first_keys(tree)?;
-            let mut is_gone = false;
-            self.run(Durability::Buffered, |group, seq| {
-                for key in keys.iter().take(DROPPED_TOGETHER) {
-                    group.remove(tree, key, &mut |_| Ok(()))?;
-                }
-                // Leaves without keys merge, until the root is the only one.
-                if keys.is_empty() && !group.compact_at(tree, b"")? {
-                    group.drop_root(tree)?;
-                    self.forget_dropped(group, seq, tree)?;
-                    is_gone = true;
-                }
-                Ok(())
-            })?;
+    /// Frees a part of a dropped keyspace as one group; whether it was the last.
+    fn drop_part(&self, writer: &mut WriterState, index: &Index) -> Result<(Option<Ticket>, bool)> {
+        let mut is_gone = false;
+        let keys = match index {
+            Index::Tree(tree) => self.first_keys(*tree)?,
+            Index::Table(_) => Vec::new(),
+        };
+        let ticket = self.apply(writer, Durability::Flushed, |group, seq| {
+            is_gone = match index {
+                Index::Tree(tree) => drop_some_of_tree(group, *tree, &keys)?,
+                Index::Table(table) => drop_some_of_table(group, table)?,
+            };
             if is_gone {
-                return self.sync();
+                let key = catalog::dropped_key_of(index.id());
+                group.remove(CATALOG, &key, &mut |old| self.note_old(seq, CATALOG.number, &key, old))?;
             }
-        }
+            Ok(())
+        })?;
+        Ok((ticket, is_gone))
     }
 
     /// The keys of the first leaf that has some.
@@ -188,4 +208,34 @@ impl Shared {
             }
         }
     }
+}
+
+/// Whether a group has space for some more; keys may be long, and values too.
+fn has_space(group: &Group<'_>) -> bool {
+    let (used, most) = group.log_bytes();
+    used <= most / SPLITS_LOG_SHARE
+}
+
+fn drop_some_of_tree(group: &mut Group<'_>, tree: TreeId, keys: &[Vec<u8>]) -> Result<bool> {
+    for key in keys.iter().take(DROPPED_TOGETHER) {
+        if !has_space(group) {
+            break;
+        }
+        group.remove(tree, key, &mut |_| Ok(()))?;
+    }
+    // Leaves without keys merge, until the root is the only one.
+    let is_gone = keys.is_empty() && !group.compact_at(tree, b"")?;
+    if is_gone {
+        group.drop_root(tree)?;
+    }
+    Ok(is_gone)
+}
+
+fn drop_some_of_table(group: &mut Group<'_>, table: &Arc<Table>) -> Result<bool> {
+    for _ in 0..BUCKETS_DROPPED_TOGETHER {
+        if !has_space(group) || !group.drop_bucket(table)? {
+            break;
+        }
+    }
+    Ok(table.buckets() == 0 && group.log_bytes().0 == 0 && group.drop_table(table)?)
 }

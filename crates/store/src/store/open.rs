@@ -2,7 +2,8 @@
 //!
 //! A new file gets its name when all of it is on the medium; a device's first superblock is written last. Opening is
 //! recovery: superblock, log, a new epoch. It reads no page but the maps and the catalog, and applies nothing; a page
-//! gets its records when it is loaded (`docs/formats/store.md`).
+//! gets its records when it is loaded, and a keyspace whose removal a crash has interrupted loses its pages with the
+//! next commits (`docs/formats/store.md`).
 
 use std::hash::{BuildHasher, Hasher};
 use std::io::{Seek, SeekFrom, Write};
@@ -14,17 +15,15 @@ use flashwise_block::output::{Access, OutputFile};
 use flashwise_block::{BlockDevice, BlockError, ByteSize, IoBuffer};
 
 use super::{Shared, Store, WriterState};
-use crate::catalog;
 use crate::commit::CommitQueue;
-use crate::engine::Index;
 use crate::error::{Result, StoreError};
 use crate::faults::{Planted, is_planted};
 use crate::log::{Log, scan};
 use crate::medium::{Cause, DeviceMedium, Disk, FileMedium, Medium};
 use crate::options::{Durability, StoreOptions};
 use crate::pages::cache::Cache;
+use crate::pages::page::map_bits;
 use crate::pages::{PageLayout, Pages, Writer};
-use crate::snapshot::SnapshotInner;
 use crate::superblock::{Geometry, Superblock};
 use crate::versions::Versions;
 
@@ -120,6 +119,7 @@ impl Store {
             log,
             writer: Mutex::new(writer),
             keyspaces: Mutex::default(),
+            dropping: Mutex::default(),
             geometry,
             options: options.clone(),
             user_bytes: AtomicU64::new(0),
@@ -131,10 +131,7 @@ impl Store {
         if maps == 0 {
             store.shared.run(Durability::Synced, |group, _| group.create_store())?;
         }
-        for id in catalog::list_dropped(&SnapshotInner::open(&store.shared))? {
-            let shared = &store.shared;
-            shared.finish_drop(&Index::open(&shared.pages, geometry.engine, id)?)?;
-        }
+        store.shared.find_dropped()?;
         Ok(store)
     }
 }
