@@ -240,7 +240,8 @@ impl Superblock {
         geometry.check().map_err(|why| StoreError::corrupt(format!("{place}: superblock"), why))?;
         /// A counter beyond this would overflow in a later sum.
         const COUNTER_MAX: u64 = 1 << 56;
-        if (0..7).any(|n| count(n) > COUNTER_MAX) || superblock.durable < superblock.tail {
+        let is_impossible = superblock.epoch == 0 || superblock.durable < superblock.tail;
+        if (0..7).any(|n| count(n) > COUNTER_MAX) || is_impossible {
             return Err(StoreError::corrupt(format!("{place}: superblock"), "its counters are impossible"));
         }
         Ok(Some(superblock))

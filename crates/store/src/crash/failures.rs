@@ -358,6 +358,29 @@ fn many_bytes_that_somebody_made_up_are_an_error_and_never_a_panic() {
     fuzz(5..60, 1000);
 }
 
+/// Numbers that only the superblock has are compared with the medium before anything is counted by them.
+#[test]
+fn a_superblock_of_impossible_numbers_is_refused() {
+    for engine in ENGINES {
+        let (options, bytes, _) = closed(engine, 1);
+        for (at, value) in [(104, 1u64 << 55), (104, 1 << 30), (64, 0), (32, 1 << 24), (80, 1 << 50), (72, 1 << 55)] {
+            let mut made = bytes.clone();
+            for copy in [0, 4096] {
+                let mut block = vec![0; 4096];
+                made.read(copy, &mut block);
+                put(&mut block, at, &value.to_le_bytes());
+                let sum = checksum(0, &block[..4088]);
+                put(&mut block, 4088, &sum.to_le_bytes());
+                made.write(copy, &block);
+            }
+            bear(made.clone(), &options);
+            let is_refused =
+                matches!(use_store(made, &options), Err(StoreError::Corrupt { .. } | StoreError::Io { .. }));
+            assert!(is_refused || at == 72, "{engine}: {value} at byte {at}");
+        }
+    }
+}
+
 #[test]
 fn what_is_no_store_is_refused_and_left_as_it_is() {
     let (drive, control) = Drive::new(CAPACITY, Bytes::default());

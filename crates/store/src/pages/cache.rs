@@ -378,6 +378,8 @@ impl Cache {
                     record.ok_or("a record is impossible").and_then(|record| record.change.apply(&mut target));
                 applied.map_err(|what| self.damaged(id, what))?;
             }
+            // Each record may be possible by itself, and what they leave not: an inner page without a child.
+            page.view().check().map_err(|what| self.damaged(id, what))?;
             // A step that starts with a whole page needs no image.
             page.dirty = page.view().kind() != Kind::Free;
         }

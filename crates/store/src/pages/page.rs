@@ -308,6 +308,9 @@ impl<'a> PageRef<'a> {
         if self.low_length() + self.high_length() > self.end() - BODY || self.u16(PREFIX) > self.low_length() {
             return Err("its fences are impossible");
         }
+        if self.high().is_some_and(|high| high <= self.low()) || self.u16(PREFIX) != self.common_prefix() {
+            return Err("its fences are impossible");
+        }
         if (self.level() == 0) != (kind == Kind::Leaf) {
             return Err("its level is impossible");
         }
@@ -342,6 +345,11 @@ impl<'a> PageRef<'a> {
             return Err("it has no child");
         }
         Ok(())
+    }
+
+    /// How many bytes the fences have in common: what all keys between them start with.
+    fn common_prefix(self) -> usize {
+        self.high().map_or(0, |high| common_bytes(self.low(), high))
     }
 
     /// Whether the first and the last key are between the fences, of which the prefix is a part.
@@ -726,8 +734,7 @@ impl Builder {
         let at = end.checked_sub(shape.low.len() + high.len()).filter(|&at| at >= BODY)?;
         image[at..at + shape.low.len()].copy_from_slice(shape.low);
         image[end - high.len()..end].copy_from_slice(high);
-        let common = shape.low.iter().zip(high).take_while(|(a, b)| a == b).count();
-        let prefix = if shape.high.is_some() { common } else { 0 };
+        let prefix = common_bytes(shape.low, high);
         image[KIND] = shape.kind as u8;
         image[LEVEL] = shape.level;
         image[TREE..TREE + 4].copy_from_slice(&shape.tree.to_le_bytes());
@@ -772,10 +779,13 @@ pub(crate) const fn inline_max(page_bytes: usize) -> usize {
     page_bytes / 4 - 32
 }
 
+fn common_bytes(left: &[u8], right: &[u8]) -> usize {
+    left.iter().zip(right).take_while(|(a, b)| a == b).count()
+}
+
 /// The shortest key above `left` and not above `right`, `left < right`: what separates two pages.
 pub(crate) fn separator<'a>(left: &[u8], right: &'a [u8]) -> &'a [u8] {
-    let common = left.iter().zip(right).take_while(|(a, b)| a == b).count();
-    &right[..(common + 1).min(right.len())]
+    &right[..(common_bytes(left, right) + 1).min(right.len())]
 }
 
 #[cfg(test)]
@@ -798,6 +808,20 @@ mod tests {
         assert!(!PageRef(&page).serves(2, b"user:2") && !PageRef(&page).serves(1, b"user:"));
         assert_eq!(separator(b"abc", b"abde"), b"abd");
         assert_eq!(separator(b"ab", b"abc"), b"abc");
+    }
+
+    #[test]
+    fn a_prefix_that_is_not_that_of_the_fences_is_found() {
+        let mut page = empty(4096, b"abcde", Some(b"zz"));
+        let mut set = |at: usize, word: u16| page[at..at + 2].copy_from_slice(&word.to_le_bytes());
+        set(PREFIX, 5);
+        assert!(PageRef(&page).check().is_err(), "the fences have no common prefix");
+        let mut page = empty(4096, b"abc", None);
+        page[PREFIX..PREFIX + 2].copy_from_slice(&3u16.to_le_bytes());
+        assert!(PageRef(&page).check().is_err(), "without a high fence there is no prefix");
+        let page = empty(4096, b"b", Some(b"a"));
+        assert!(PageRef(&page).check().is_err(), "no key is in it");
+        assert_eq!(PageRef(&empty(4096, b"abc", Some(b"abd"))).check(), Ok(()));
     }
 
     proptest! {

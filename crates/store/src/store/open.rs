@@ -84,6 +84,11 @@ impl Store {
             );
             return Err(StoreError::NotAStore { place: disk.name(), why });
         }
+        let maps_max = layout.pages_in(disk.capacity()).div_ceil(map_bits(layout.page_bytes));
+        if superblock.engine_word > maps_max {
+            let what = format!("it counts {} maps of pages, and there is space for {maps_max}", superblock.engine_word);
+            return Err(StoreError::corrupt(format!("{}: superblock", disk.name()), what));
+        }
         let mut found = scan(&disk, &superblock)?;
         if let Some(block) = found.unfinished.take() {
             let offset = geometry.ring_offset(found.next - 1);
