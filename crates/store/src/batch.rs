@@ -20,6 +20,8 @@ pub(crate) struct Operation {
 pub struct Batch {
     /// By keyspace and sort key: pages are visited in order.
     pub(crate) operations: BTreeMap<(u32, Vec<u8>), Operation>,
+    /// A change of one store's key has taken the place of another store's: no store takes such a batch.
+    pub(crate) is_mixed: bool,
 }
 
 impl Batch {
@@ -40,7 +42,9 @@ impl Batch {
 
     pub(crate) fn set(&mut self, keyspace: &Arc<KeyspaceInner>, key: &[u8], value: Option<Vec<u8>>) {
         let operation = Operation { keyspace: Arc::clone(keyspace), value };
-        self.operations.insert((keyspace.index.number(), keyspace.sort_key(key).into_owned()), operation);
+        let key = (keyspace.index.number(), keyspace.sort_key(key).into_owned());
+        let replaced = self.operations.insert(key, operation);
+        self.is_mixed |= replaced.is_some_and(|replaced| replaced.keyspace.opening != keyspace.opening);
     }
 
     /// How many keys it changes.
@@ -56,5 +60,6 @@ impl Batch {
     /// Removes all changes; the memory stays for the next ones.
     pub fn clear(&mut self) {
         self.operations.clear();
+        self.is_mixed = false;
     }
 }

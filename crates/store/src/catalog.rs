@@ -15,6 +15,7 @@ use crate::error::{Result, StoreError};
 use crate::keyspace::KeyspaceInner;
 use crate::scan::{Scan, Span};
 use crate::snapshot::SnapshotInner;
+use crate::store::Shared;
 use crate::tree::{CATALOG, TreeId};
 
 /// Longest name in bytes.
@@ -51,9 +52,9 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
 }
 
 /// The catalog as a keyspace that only this crate knows.
-pub(crate) fn keyspace(store: u64) -> Arc<KeyspaceInner> {
-    let is_dropped = AtomicBool::new(false);
-    Arc::new(KeyspaceInner { name: "(catalog)".to_owned(), index: Index::Tree(CATALOG), store, is_dropped })
+pub(crate) fn keyspace(shared: &Shared) -> Arc<KeyspaceInner> {
+    let (name, index, is_dropped) = ("(catalog)".to_owned(), Index::Tree(CATALOG), AtomicBool::new(false));
+    Arc::new(KeyspaceInner { name, index, store: shared.identity(), opening: shared.opening, is_dropped })
 }
 
 /// Keyspaces of a state, by name.
@@ -67,7 +68,7 @@ pub(crate) fn list_dropped(snapshot: &Arc<SnapshotInner>) -> Result<Vec<TreeId>>
 }
 
 fn entries(snapshot: &Arc<SnapshotInner>, prefix: &[u8]) -> Result<Vec<(Vec<u8>, TreeId)>> {
-    let catalog = keyspace(snapshot.shared.identity());
+    let catalog = keyspace(&snapshot.shared);
     let scan = Scan::new(Arc::clone(snapshot), catalog, Span::of_prefix(prefix));
     scan.map(|entry| {
         let (key, value) = entry?;

@@ -19,8 +19,10 @@ use crate::value::Value;
 pub(crate) struct KeyspaceInner {
     pub name: String,
     pub index: Index,
-    /// Identity of the store: a handle of another store is refused.
+    /// Identity of the store, which a copy of its file has, too.
     pub store: u64,
+    /// Which opening of a store it belongs to: a handle of another one is refused.
+    pub opening: u64,
     pub is_dropped: AtomicBool,
 }
 

@@ -56,6 +56,8 @@ pub(crate) struct Shared {
     pub pages: Pages,
     pub queue: Arc<CommitQueue<GroupUndo>>,
     pub versions: Versions,
+    /// No other opening in this process has this number.
+    pub opening: u64,
     disk: Arc<Disk>,
     log: Arc<Log>,
     writer: Mutex<WriterState>,
@@ -175,7 +177,7 @@ impl Shared {
 
     /// Refuses a handle of another store.
     pub(crate) fn owns(&self, keyspace: &KeyspaceInner) -> Result<()> {
-        match keyspace.store == self.identity() {
+        match keyspace.opening == self.opening {
             true => Ok(()),
             false => Err(StoreError::Invalid(format!("keyspace '{}' belongs to another store", keyspace.name))),
         }

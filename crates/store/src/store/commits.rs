@@ -80,6 +80,9 @@ impl Shared {
 
     /// Refuses what cannot be stored.
     fn check_batch(&self, batch: &Batch) -> Result<()> {
+        if batch.is_mixed {
+            return Err(StoreError::Invalid("a batch has keyspaces of several stores: make one for each".to_owned()));
+        }
         for ((_, sort_key), operation) in &batch.operations {
             self.owns(&operation.keyspace)?;
             operation.keyspace.exists()?;

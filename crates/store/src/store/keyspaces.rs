@@ -49,11 +49,12 @@ impl Store {
         if let Some(inner) = open.get(name) {
             return Ok(Some(Arc::clone(inner)));
         }
-        let entry = shared.get(&catalog::keyspace(shared.identity()), &catalog::key_of(name))?;
+        let entry = shared.get(&catalog::keyspace(shared), &catalog::key_of(name))?;
         let Some(entry) = entry else { return Ok(None) };
         let index = Index::open(&shared.pages, shared.geometry.engine, catalog::decode(&entry)?)?;
         let (name, is_dropped) = (name.to_owned(), AtomicBool::new(false));
-        let inner = Arc::new(KeyspaceInner { name: name.clone(), index, store: shared.identity(), is_dropped });
+        let (store, opening) = (shared.identity(), shared.opening);
+        let inner = Arc::new(KeyspaceInner { name: name.clone(), index, store, opening, is_dropped });
         open.insert(name, Arc::clone(&inner));
         Ok(Some(inner))
     }

@@ -8,7 +8,7 @@
 use std::hash::{BuildHasher, Hasher};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use flashwise_block::output::{Access, OutputFile};
@@ -26,6 +26,9 @@ use crate::pages::page::map_bits;
 use crate::pages::{PageLayout, Pages, Writer};
 use crate::superblock::{Geometry, Superblock};
 use crate::versions::Versions;
+
+/// How many stores this process has opened.
+static OPENINGS: AtomicU64 = AtomicU64::new(0);
 
 impl Store {
     /// Opens the store in a file; creates it if it is missing and [`StoreOptions::create`] allows it. An existing file
@@ -120,6 +123,7 @@ impl Store {
             pages,
             queue,
             versions: Versions::new(options.snapshot_memory),
+            opening: OPENINGS.fetch_add(1, Ordering::Relaxed),
             disk,
             log,
             writer: Mutex::new(writer),

@@ -144,6 +144,19 @@ fn arguments_that_make_no_sense_are_refused_in_words() {
     batch.put(&keyspace, "k", "v");
     let error = other.commit(batch, Durability::Synced).unwrap_err();
     assert!(error.to_string().contains("another store"), "{error}");
+    let mut batch = Batch::new();
+    batch.put(&keyspace, "k", "v");
+    batch.put(&other.keyspace("k").unwrap(), "k", "w");
+    let error = other.commit(batch, Durability::Synced).unwrap_err();
+    assert!(error.to_string().contains("several stores"), "{error}");
+    // A copy of a file has the store's identity, and pages of its own.
+    store.sync().unwrap();
+    std::fs::copy(folder.path().join("s"), folder.path().join("copy")).unwrap();
+    let copy = Store::open(folder.path().join("copy"), &options()).unwrap();
+    let mut batch = Batch::new();
+    batch.put(&keyspace, "k", "v");
+    let error = copy.commit(batch, Durability::Synced).unwrap_err();
+    assert!(error.to_string().contains("another store"), "{error}");
     assert!(Store::open(folder.path().join("u"), &StoreOptions { page: ByteSize(5000), ..options() }).is_err());
     assert!(!folder.path().join("u").exists());
 }
