@@ -44,8 +44,6 @@ pub(crate) struct WriterState {
     superblock: Superblock,
     /// The superblock's copy that is known to be good.
     copy: usize,
-    /// Blocks of the log that were used at the last commit.
-    used_before: u64,
 }
 
 /// Keyspaces that have handles, by name.
@@ -69,6 +67,8 @@ pub(crate) struct Shared {
     user_bytes: AtomicU64,
     commits: AtomicU64,
     conflicts: AtomicU64,
+    /// Blocks of the log that were used at the last commit.
+    used_before: AtomicU64,
     is_closed: AtomicBool,
 }
 

@@ -96,6 +96,55 @@ fn a_failed_flush_poisons_the_store_and_reads_go_on() {
     assert_eq!(keyspace.get("k").unwrap().as_deref(), Some(b"old".as_slice()));
 }
 
+/// Reads need space in the cache, and find it although no page can be written.
+#[test]
+fn after_a_failed_flush_every_key_is_still_read() {
+    for engine in ENGINES {
+        let options = StoreOptions {
+            engine,
+            page: ByteSize::kib(4),
+            log: ByteSize::mib(1),
+            cache: ByteSize::kib(4 * 20),
+            ..StoreOptions::default()
+        };
+        let (store, control) = create(&options);
+        let store = store.unwrap();
+        let keyspace = store.keyspace("a").unwrap();
+        (0..300u16).for_each(|n| keyspace.put(n.to_be_bytes(), vec![n as u8; 400]).unwrap());
+        store.checkpoint().unwrap();
+        (0..40u16).for_each(|n| keyspace.put((n * 7).to_be_bytes(), vec![1; 400]).unwrap());
+        let (until, errno) = (crate::Durability::Synced, 5);
+        locked(&control).refused = Some((flashwise_block::Operation::Flush, errno));
+        let mut batch = Batch::new();
+        batch.put(&keyspace, "k", "new");
+        assert!(store.commit(batch, until).is_err());
+        for n in 0..300u16 {
+            let value = keyspace.get(n.to_be_bytes()).unwrap_or_else(|error| panic!("{engine}, key {n}: {error}"));
+            assert_eq!(value.unwrap().len(), 400);
+        }
+        assert_eq!(keyspace.entries().unwrap().filter(|entry| entry.is_ok()).count(), 300);
+    }
+}
+
+/// A drive or a file system that gives no space back: the store takes more of it, and nothing else is different.
+#[test]
+fn a_medium_without_trims_is_one_that_keeps_its_space() {
+    for (engine, errno) in ENGINES.into_iter().flat_map(|engine| [95, 5].map(|errno| (engine, errno))) {
+        let mut random = Random(7);
+        let options = StoreOptions { give_back_pages: 2, ..options(&mut random, engine) };
+        let (store, control) = create(&options);
+        let store = store.unwrap();
+        locked(&control).refused = Some((flashwise_block::Operation::Trim, errno));
+        let mut history = History::new(random.next(), Content::new());
+        for _ in 0..300 {
+            history.commit(&store, &control).unwrap_or_else(|error| panic!("{engine}, error {errno}: {error}"));
+        }
+        assert_eq!(content(&store).unwrap(), history.state(300));
+        assert!(store.check().unwrap().is_sound());
+        assert!(errno != 95 || store.compact().is_ok(), "{engine}: there is nothing to be given back");
+    }
+}
+
 #[test]
 fn a_full_device_is_an_error_loses_nothing_and_works_again_after_deletes() {
     ENGINES.into_iter().for_each(full_device);
@@ -352,12 +401,6 @@ fn bytes_that_somebody_made_up_are_an_error_and_never_a_panic() {
     fuzz(1..5, 150);
 }
 
-#[test]
-#[ignore = "minutes: the same, many times more"]
-fn many_bytes_that_somebody_made_up_are_an_error_and_never_a_panic() {
-    fuzz(5..60, 1000);
-}
-
 /// Numbers that only the superblock has are compared with the medium before anything is counted by them.
 #[test]
 fn a_superblock_of_impossible_numbers_is_refused() {
@@ -379,6 +422,12 @@ fn a_superblock_of_impossible_numbers_is_refused() {
             assert!(is_refused || at == 72, "{engine}: {value} at byte {at}");
         }
     }
+}
+
+#[test]
+#[ignore = "minutes: the same, many times more"]
+fn many_bytes_that_somebody_made_up_are_an_error_and_never_a_panic() {
+    fuzz(5..60, 1000);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! half, and nothing that was never committed. Then the history goes on from there, recovery included, and is cut
 //! again.
 
+mod bounds;
 mod drive;
 mod drops;
 mod failures;

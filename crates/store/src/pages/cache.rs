@@ -38,6 +38,9 @@ const PARTS_MAX: usize = 16;
 /// Fewest frames: a path from root to leaf, its siblings and a map, twice.
 const FRAMES_MIN: usize = 16;
 
+/// Frames beyond the bound that go with each one that is replaced, after a batch of more pages than the cache has.
+const SHRINK_FRAMES: usize = 8;
+
 /// A part in which nothing could be replaced grows by this share before it is tried again.
 const STUCK_SHARE: usize = 8;
 
@@ -224,7 +227,7 @@ impl Cache {
         let frame = Frame::new(page, State::Loading);
         // Latched before anybody can find it.
         let state = frame.latch();
-        if let Some(found) = self.place(page, &frame)? {
+        if let Some(found) = self.place(page, &frame) {
             return Ok(found);
         }
         let loaded = self.load(page);
@@ -234,25 +237,25 @@ impl Cache {
     }
 
     /// A frame for a page whose content does not matter; the page is all zeros.
-    pub(crate) fn create(&self, page: PageId) -> Result<Arc<Frame>> {
+    pub(crate) fn create(&self, page: PageId) -> Arc<Frame> {
         let ready = || State::Ready(Page::new(self.layout.page_bytes, self.layout.segments()));
         let frame = Frame::new(page, ready());
-        if let Some(found) = self.place(page, &frame)? {
-            return Ok(found);
+        if let Some(found) = self.place(page, &frame) {
+            return found;
         }
         lock(&self.pending).remove(&page);
-        Ok(frame)
+        frame
     }
 
     /// Puts a frame into the cache, or returns the one that is there for its page.
-    fn place(&self, page: PageId, frame: &Arc<Frame>) -> Result<Option<Arc<Frame>>> {
+    fn place(&self, page: PageId, frame: &Arc<Frame>) -> Option<Arc<Frame>> {
         let mut is_patient = true;
         loop {
             match self.look_up(page, frame, is_patient) {
-                Found::Frame(found) => return Ok(Some(found)),
-                Found::Vacant => return Ok(None),
+                Found::Frame(found) => return Some(found),
+                Found::Vacant => return None,
                 // Where nothing can be replaced the part grows: a batch that is applied keeps its pages.
-                Found::NoSpace => is_patient = self.replace(page)?,
+                Found::NoSpace => is_patient = self.replace(page),
             }
         }
     }
@@ -271,33 +274,60 @@ impl Cache {
     }
 
     /// Makes space in the part of a page; `false` if nothing can be replaced now.
-    fn replace(&self, page: PageId) -> Result<bool> {
+    fn replace(&self, page: PageId) -> bool {
         for _ in 0..4 {
             let victims = {
                 let mut part = lock(self.part(page));
                 let batch = self.batches.load(Ordering::Relaxed);
                 // A batch of more pages than the cache has would look at all of them for each further one.
                 if part.stuck.0 == batch && part.frames.len() < part.stuck.1 {
-                    return Ok(false);
+                    return false;
                 }
                 match part.sweep(self.options.write_concurrency.max(1)) {
-                    Sweep::Evicted => return Ok(true),
+                    Sweep::Evicted => {
+                        part.shrink(self.part_frames);
+                        return true;
+                    }
                     Sweep::Nothing => {
                         part.stuck = (batch, part.frames.len() + part.frames.len() / STUCK_SHARE + 1);
-                        return Ok(false);
+                        return false;
                     }
                     Sweep::Dirty(victims) => victims,
                 }
             };
-            match self.write_pages(&victims) {
-                Ok(0) => break,
-                // Reads go on without space: the log's limit bounds the pages that stay dirty.
-                Err(error) if error.is_full() => break,
-                Err(error) => return Err(error),
-                Ok(_) => {}
+            // Reads go on where nothing can be written, on a full medium or after a failed flush: the log's limit bounds
+            // the pages that stay dirty, and the next commit reports the error.
+            if self.write_pages(&victims).unwrap_or(0) == 0 {
+                break;
             }
         }
-        Ok(lock(self.part(page)).evict_clean())
+        lock(self.part(page)).evict_clean()
+    }
+
+    /// After a batch of more pages than the cache has: replaces pages until the cache is within its bound again, as far
+    /// as they can be written.
+    pub(crate) fn shrink(&self) {
+        for part in &self.parts {
+            while let Some(victims) = self.shrink_part(&mut lock(part)) {
+                if self.write_pages(&victims).unwrap_or(0) == 0 {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Evicts clean pages; the dirty ones that have to be written before it goes on.
+    fn shrink_part(&self, part: &mut Part) -> Option<Vec<Arc<Frame>>> {
+        // The batch that has kept its pages is over.
+        part.stuck.1 = 0;
+        while part.frames.len() > self.part_frames {
+            match part.sweep(self.options.write_concurrency.max(1)) {
+                Sweep::Evicted => {}
+                Sweep::Nothing => return None,
+                Sweep::Dirty(victims) => return Some(victims),
+            }
+        }
+        None
     }
 
     /// Reads a page and applies what the log has of it.
@@ -461,7 +491,7 @@ impl Cache {
     }
 
     fn has_space(&self, page: PageId) -> bool {
-        lock(self.part(page)).frames.len() < self.part_frames || self.replace(page).unwrap_or(false)
+        lock(self.part(page)).frames.len() < self.part_frames || self.replace(page)
     }
 
     /// Reads the pages of new frames at once. Each frame is latched from before it can be found until it is ready; what
@@ -527,6 +557,15 @@ impl Part {
         self.index.remove(&gone.id);
         if let Some(moved) = self.frames.get(at) {
             self.index.insert(moved.id, at);
+        }
+    }
+
+    /// Evicts some pages of a part that a batch has made too large.
+    fn shrink(&mut self, bound: usize) {
+        for _ in 0..SHRINK_FRAMES {
+            if self.frames.len() < bound || !matches!(self.sweep(1), Sweep::Evicted) {
+                break;
+            }
         }
     }
 

@@ -160,7 +160,7 @@ impl<'a> Group<'a> {
         let cache = &self.pages.cache;
         let new = || Page::new(cache.layout.page_bytes, cache.layout.segments());
         loop {
-            let frame = cache.create(id)?;
+            let frame = cache.create(id);
             // A reader that still looked for the page may have failed to load it, and takes it out of the cache.
             if let Ok(old) = frame.write(|page| std::mem::replace(page, new())) {
                 lock(&cache.new_pages).insert(id);

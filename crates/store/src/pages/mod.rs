@@ -32,6 +32,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use self::cache::Cache;
 pub(crate) use self::frame::Frame;
 pub(crate) use self::group::{Group, Writer, take_back};
+#[cfg(test)]
+pub(crate) use self::image::Valid;
 pub(crate) use self::image::{PageId, PageLayout};
 pub(crate) use self::overflow::Reference;
 pub(crate) use self::page::key_max;

@@ -141,6 +141,9 @@ impl Cache {
         }
         let mut back = lock(&self.write_back);
         self.settle(&mut back);
+        // Another thread may have written them meanwhile: for those no flush is needed.
+        let is_dirty = |frame: &&Arc<Frame>| frame.read(|page| page.dirty).unwrap_or(false);
+        let frames: Vec<Arc<Frame>> = frames.iter().filter(is_dirty).cloned().collect();
         if frames.iter().any(|frame| back.unflushed.contains_key(&frame.id)) {
             self.disk.flush()?;
             self.settle(&mut back);

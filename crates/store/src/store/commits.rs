@@ -184,6 +184,8 @@ impl Shared {
             }
         };
         self.versions.purge(self.queue.visible());
+        self.pages.cache.shrink();
+        self.pace();
         if done.is_ok() && self.log.waiting_bytes() as u64 > self.options.buffer.0 {
             // A failure ends a later commit, or poisons the store: this one was to be buffered only.
             let _ = self.queue.write_out();

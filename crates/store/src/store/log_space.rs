@@ -1,5 +1,7 @@
 //! The log's space: what keeps the log short, and what a medium that was full needs.
 
+use std::sync::atomic::Ordering;
+
 use super::{Shared, WriterState};
 use crate::error::{Result, StoreError};
 use crate::pages::cache::lock;
@@ -21,9 +23,7 @@ impl Shared {
     /// Keeps the log short: writes back pages that hold its tail.
     pub(super) fn make_space(&self, writer: &mut WriterState) -> Result<()> {
         self.pages.cache.write_new_pages()?;
-        let (ring, used) = (self.log.ring_blocks(), self.log.used_blocks());
-        let share = |sixteenths: u64| ring * sixteenths / SIXTEENTHS;
-        let grown = used.saturating_sub(writer.used_before);
+        let (share, used) = (|sixteenths: u64| self.log_share(sixteenths), self.log.used_blocks());
         if used > share(FORCED_FROM) {
             self.queue.sync_to(self.log.appended_seq())?;
             if let Some(seq) = self.log.seq_behind(share(FORCED_TO)) {
@@ -36,20 +36,30 @@ impl Shared {
                 return Err(StoreError::Invalid(why.to_owned()));
             }
         } else if used > share(PACED_FROM) {
-            if let Some(seq) = self.log.seq_behind(share(FORCED_TO)) {
-                for _ in 0..1 + grown / BLOCKS_PER_BATCH {
-                    match self.pages.cache.write_some_older_than(seq) {
-                        Ok(0) => break,
-                        // There is space in the log still: a delete may make some on the medium.
-                        Err(error) if error.is_full() => break,
-                        done => _ = done?,
-                    }
-                }
-            }
             self.move_tail(writer, share(TAIL_STEP).max(1))?;
         }
-        writer.used_before = self.log.used_blocks();
         Ok(())
+    }
+
+    fn log_share(&self, sixteenths: u64) -> u64 {
+        self.log.ring_blocks() * sixteenths / SIXTEENTHS
+    }
+
+    /// Writes back some pages that hold the log's tail, so that no commit has to wait for many. Without the writer's
+    /// lock: commits of other threads gather meanwhile, and share the next flush. There is space in the log still, so
+    /// an error is left to the commit that needs some.
+    pub(super) fn pace(&self) {
+        let used = self.log.used_blocks();
+        let grown = used.saturating_sub(self.used_before.swap(used, Ordering::Relaxed));
+        if used <= self.log_share(PACED_FROM) {
+            return;
+        }
+        let Some(seq) = self.log.seq_behind(self.log_share(FORCED_TO)) else { return };
+        for _ in 0..1 + grown / BLOCKS_PER_BATCH {
+            if !self.pages.cache.write_some_older_than(seq).is_ok_and(|written| written > 0) {
+                break;
+            }
+        }
     }
 
     /// Frees the log's blocks that no page needs, if there are at least `least`.

@@ -117,7 +117,6 @@ impl Store {
             pages: Writer { maps, pages: pages.count_pages(maps).unwrap_or_default(), ..Writer::default() },
             superblock,
             copy,
-            used_before: 0,
         };
         let shared = Shared {
             pages,
@@ -134,6 +133,7 @@ impl Store {
             user_bytes: AtomicU64::new(0),
             commits: AtomicU64::new(0),
             conflicts: AtomicU64::new(0),
+            used_before: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
         };
         let store = Self { shared: Arc::new(shared) };
