@@ -6,8 +6,8 @@
 //! entry says the same.
 //!
 //! A batch that fails puts its pages back first, and its entries go afterwards. Whoever read a page in between must not
-//! take its value for a committed one because the entry is gone: readers compare how many batches were taken back before
-//! and after, and read again.
+//! take its value for a committed one because the entry is gone: readers compare how many batches were taken back
+//! before and after, and read again.
 //!
 //! Entries go when the batch is visible and no snapshot before it is open. Transactions use the same entries: a key
 //! that a batch after their snapshot has replaced is a conflict.
@@ -50,8 +50,8 @@ pub(crate) struct Versions {
     limit: ByteSize,
 }
 
-/// The entries of one key. The oldest go first, the newest come last, and readers search by batch: a key that is changed
-/// all the time while a snapshot is open has very many.
+/// The entries of one key. The oldest go first, the newest come last, and readers search by batch: a key that is
+/// changed all the time while a snapshot is open has very many.
 type Replaced = VecDeque<(u64, Option<Value>)>;
 
 /// The oldest entry that a reader of the state after batch `seq` must see.

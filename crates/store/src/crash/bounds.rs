@@ -124,7 +124,7 @@ fn updates_leave_a_bounded_share_more_on_a_drive_that_compresses_than_the_pages_
         let store = store.unwrap();
         const KEYS: u32 = 12_000;
         let keyspace = fill(&store, KEYS);
-        update(&store, &keyspace, KEYS, 600, &mut Random(2));
+        update(&store, &keyspace, KEYS, 400, &mut Random(2));
         // Slots that wait are a bounded number of pages, whatever the store holds.
         store.checkpoint().unwrap();
         let layout = store.shared.pages.cache.layout;

@@ -79,8 +79,8 @@ fn cut_in_a_row(
     Ok(())
 }
 
-/// The process ends without closing the store, opens it again, and goes on with the history. The drive has its power all
-/// the time, and what was not flushed is still in its cache.
+/// The process ends without closing the store, opens it again, and goes on with the history. The drive has its power
+/// all the time, and what was not flushed is still in its cache.
 fn kill_and_go_on(
     (store, control): (&mut Store, &mut drive::SharedControl),
     history: &mut History,

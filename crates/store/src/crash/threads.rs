@@ -225,8 +225,8 @@ fn handles_are_shared_between_threads() {
     is_sent::<Batch>();
 }
 
-/// Commits gather behind the flush that is under way, also while they make space in the log. The drive takes its time for
-/// a flush, so that the other threads come together behind it.
+/// Commits gather behind the flush that is under way, also while they make space in the log. The drive takes its time
+/// for a flush, so that the other threads come together behind it.
 #[test]
 fn threads_share_flushes() {
     const THREADS: u32 = 8;

@@ -295,8 +295,8 @@ impl Cache {
                     Sweep::Dirty(victims) => victims,
                 }
             };
-            // Reads go on where nothing can be written, on a full medium or after a failed flush: the log's limit bounds
-            // the pages that stay dirty, and the next commit reports the error.
+            // Reads go on where nothing can be written, on a full medium or after a failed flush: the log's limit
+            // bounds the pages that stay dirty, and the next commit reports the error.
             if self.write_pages(&victims).unwrap_or(0) == 0 {
                 break;
             }

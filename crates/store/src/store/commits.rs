@@ -116,8 +116,8 @@ impl Shared {
         self.wait(ticket, until)
     }
 
-    /// Runs changes that nobody waits for as one group: [`Shared::sync`] makes them durable. Nobody sees them before they
-    /// are in the log, so that a medium without space for them is no reason to close the store.
+    /// Runs changes that nobody waits for as one group: [`Shared::sync`] makes them durable. Nobody sees them before
+    /// they are in the log, so that a medium without space for them is no reason to close the store.
     pub(super) fn run_unseen(&self, changes: impl FnOnce(&mut Group<'_>, u64) -> Result<()>) -> Result<()> {
         let mut writer = self.lock_writer()?;
         self.make_space(&mut writer)?;

@@ -97,7 +97,8 @@ impl Store {
     }
 
     /// Removes a keyspace with all its keys; whether it existed. It is gone, durably, when the name is; its pages are
-    /// freed in parts, and after a crash or an error by the commits that follow. Its handles and scans fail from now on.
+    /// freed in parts, and after a crash or an error by the commits that follow. Its handles and scans fail from now
+    /// on.
     ///
     /// # Errors
     /// As [`Store::commit`]; its name may be gone then.
@@ -131,8 +132,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Frees a part of a dropped keyspace, with a commit that makes space anyway: an opening must not wait until a large
-    /// one is gone.
+    /// Frees a part of a dropped keyspace, with a commit that makes space anyway: an opening must not wait until a
+    /// large one is gone.
     pub(super) fn go_on_dropping(&self, writer: &mut WriterState) -> Result<()> {
         // After an error the commit meets the same one, or another commit tries again.
         match self.drop_next_part(writer) {

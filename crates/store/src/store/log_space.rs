@@ -7,8 +7,9 @@ use crate::error::{Result, StoreError};
 use crate::pages::cache::lock;
 use crate::superblock::Superblock;
 
-/// Shares of the log, in sixteenths. From the first on, each commit writes back some pages that hold the log's tail when
-/// it is done; beyond the second it waits until there is space. A group takes up to four sixteenths, so the log never overflows.
+/// Shares of the log, in sixteenths. From the first on, each commit writes back some pages that hold the log's tail
+/// when it is done; beyond the second it waits until there is space. A group takes up to four sixteenths, so the log
+/// never overflows.
 const PACED_FROM: u64 = 9;
 const FORCED_FROM: u64 = 11;
 /// What forced write-back leaves of the log.
