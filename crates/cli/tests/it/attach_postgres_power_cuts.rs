@@ -101,7 +101,7 @@ fn cut(
     work: Work,
     seed: u64,
 ) -> bool {
-    let tpcb = (work == Work::WithTpcb).then(|| start_tpcb(server, 60));
+    let tpcb = (work == Work::WithTpcb).then(|| start_tpcb(server, 600));
     let (address, power) = (server.address(), Arc::new(Power::default()));
     let writing: Vec<_> = (0..)
         .zip(acknowledged)

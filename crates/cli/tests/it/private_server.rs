@@ -37,6 +37,7 @@ impl Programs {
     pub fn command(&self, name: &str) -> Command {
         let mut command = Command::new(self.bin.join(name));
         command.uid(self.user).gid(self.group).current_dir("/").env("LC_ALL", "C").process_group(0);
+        command.env_remove("PGPORT").env_remove("PGOPTIONS");
         command
     }
 
