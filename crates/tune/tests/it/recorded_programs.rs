@@ -328,7 +328,7 @@ fn a_saved_recording_has_the_access_rights_of_the_database() {
     }
     std::fs::write(place.path("stale.db-wal"), "of an earlier database").unwrap();
     let error = recording.save(&place.path("stale")).unwrap_err().to_string();
-    assert!(error.contains("'stale.db-wal' exists and would be read as part of the new database"), "{error}");
+    assert!(error.contains("stale.db-wal' exists and would be read as part of the new database"), "{error}");
     assert!(!place.path("stale.db").exists() && !place.path("stale.sql").exists());
 }
 

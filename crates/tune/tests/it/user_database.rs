@@ -162,7 +162,7 @@ fn nothing_is_measured_when_a_result_could_not_be_saved() {
     for (path, word) in [
         ("dangling.db", "exists"),
         ("none/saved.db", "there is no directory"),
-        ("stale.db", "'stale.db-journal' exists and would be read as part of the new database"),
+        ("stale.db", "stale.db-journal' exists and would be read as part of the new database"),
     ] {
         let error = fit(&FitOptions { save_database: Some(shop.path(path)), ..shop.options() }, &mut Silent);
         let error = error.unwrap_err().to_string();

@@ -112,7 +112,7 @@ impl Recording {
     /// When one of them exists or cannot be written.
     pub fn save(&self, name: &Path) -> Result<(), TuneError> {
         let [statements, database] = Self::files(name);
-        check_new_database(&database)?;
+        Self::check_files(name)?;
         // The fit of the files then has the journal mode that the fit of the program has.
         self.before.set_journal(journal_mode(&self.database))?;
         let saved = self.save_as(&statements, &database);
