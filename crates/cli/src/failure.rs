@@ -9,7 +9,7 @@ use flashwise_tune::TuneError;
 pub const ERROR: u8 = 1;
 /// Exit code: the command line makes no sense.
 pub const USAGE: u8 = 2;
-/// Exit code: an audit found violations.
+/// Exit code: an audit found violations, or a drive has changed.
 pub const VIOLATIONS: u8 = 3;
 /// Exit code: a parameter is inconclusive, or a cost is unknown.
 pub const INCONCLUSIVE: u8 = 4;

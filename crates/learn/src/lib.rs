@@ -53,6 +53,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]
 
 mod draft;
+pub mod drift;
 mod evidence;
 pub mod fio;
 mod place;

@@ -129,7 +129,7 @@ fn agrees(truth: Quantity, value: Quantity, figure: &Figure<Quantity>) -> bool {
     inside && near
 }
 
-fn number(quantity: Quantity) -> Option<f64> {
+pub(crate) fn number(quantity: Quantity) -> Option<f64> {
     match quantity {
         Quantity::Bytes(n) | Quantity::Count(n) | Quantity::Nanos(n) | Quantity::BytesPerSecond(n) => Some(n as f64),
         Quantity::Ratio(x) | Quantity::Share(x) => Some(x),
@@ -137,7 +137,7 @@ fn number(quantity: Quantity) -> Option<f64> {
     }
 }
 
-fn json(quantity: Quantity) -> serde_json::Value {
+pub(crate) fn json(quantity: Quantity) -> serde_json::Value {
     match quantity {
         Quantity::Bytes(n)
         | Quantity::Count(n)

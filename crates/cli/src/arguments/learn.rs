@@ -17,6 +17,7 @@ Examples:
   flashwise learn /mnt/ssd --quick --max-write 2g
   flashwise learn /dev/nvme0n1 --dry-run
   flashwise learn sim:intel-p4510 --score --html learned.html
+  flashwise learn /mnt/ssd --quick --compare ssd.toml   # has it changed?
 
 On a directory, all writes go to a new scratch file in it, which is deleted
 afterwards. A block device is only read, unless --destructive and
@@ -62,6 +63,10 @@ pub struct LearnArguments {
     /// Continue from this profile of the same drive; finished probes are skipped
     #[arg(long, value_name = "FILE")]
     pub resume: Option<PathBuf>,
+    /// Compare the result with this earlier profile of the same drive; exit code 3 if a parameter has changed
+    /// beyond its interval, 0 if not
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["score", "resume"])]
+    pub compare: Option<PathBuf>,
     /// Save every sample in this directory, one CSV file per probe
     #[arg(long, value_name = "DIR")]
     pub raw: Option<PathBuf>,

@@ -62,8 +62,8 @@ Examples:
   flashwise learn /mnt/ssd --profile ssd.toml
   flashwise fit sqlite app.db --sql queries.sql --profile ssd.toml
 
-Exit codes: 0 success, 1 error, 2 usage, 3 an audit found violations,
-4 inconclusive, 5 refused for safety, 130 interrupted")]
+Exit codes: 0 success, 1 error, 2 usage, 3 an audit found violations or a drive
+has changed, 4 inconclusive, 5 refused for safety, 130 interrupted")]
 pub struct Arguments {
     /// The command
     #[command(subcommand)]

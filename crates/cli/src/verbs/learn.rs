@@ -8,11 +8,12 @@ use std::process::ExitCode;
 
 use flashwise_block::DiskConditions;
 use flashwise_block::output::OutputFolder;
+use flashwise_learn::drift::{Drift, drift};
 use flashwise_learn::fio::job_files;
 use flashwise_learn::score::{Score, score};
 use flashwise_learn::{Effort, LearnOptions, Learned, QuickLimits, RawSample, Scope, learn_step_by_step};
 use flashwise_profile::{DeviceProfile, Entry, Parameters, Verdict};
-use flashwise_report::{OwnFile, profile_page, render_profile, render_score};
+use flashwise_report::{OwnFile, profile_page, render_drift, render_profile, render_score};
 use flashwise_truth::truth;
 use flashwise_tune::sqlite::{LEARN_REGION, learn_options};
 use flashwise_tune::{Host, ProgramTime, Target, TuneError, free_memory};
@@ -20,7 +21,7 @@ use serde::Serialize;
 
 use super::read_profile;
 use crate::arguments::LearnArguments;
-use crate::failure::{Failure, INCONCLUSIVE, REFUSED};
+use crate::failure::{Failure, INCONCLUSIVE, REFUSED, VIOLATIONS};
 use crate::files::Wanted;
 use crate::output::{Output, note};
 use crate::progress::Bar;
@@ -52,6 +53,7 @@ pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failur
     if let Some(words) = &options.export {
         return export(words, &target, options.seed, output);
     }
+    let earlier = options.compare.as_deref().map(read_profile).transpose()?;
     let files = Files::prepare(options)?;
     let truth = options.score.then(|| truth_of(&target)).transpose()?;
     if let Some(warning) = plan.warning() {
@@ -60,12 +62,15 @@ pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failur
     if let Some(conditions) = conditions(&target) {
         note(&conditions);
     }
-    let learned = learn(&target, options, &files)?;
+    let learned = learn(&target, options, earlier.as_ref(), &files)?;
     files.write(&learned)?;
     if let Some(why) = learned.stopped {
         return Err(TuneError::from(why).into());
     }
     let profile = learned.profile;
+    if let (Some(earlier), Some(path)) = (&earlier, &options.compare) {
+        return compare(earlier, path, &profile, output);
+    }
     match truth {
         Some(truth) => {
             let scored = Scored { score: score(&profile, &truth), profile: &profile };
@@ -128,6 +133,24 @@ struct Scored<'a> {
     score: Score,
 }
 
+/// A profile and how it differs from an earlier one, as one document.
+#[derive(Serialize)]
+struct Compared<'a> {
+    #[serde(flatten)]
+    profile: &'a DeviceProfile,
+    drift: Drift,
+}
+
+/// Prints what has changed since an earlier profile.
+fn compare(earlier: &DeviceProfile, path: &Path, now: &DeviceProfile, output: &Output) -> Result<ExitCode, Failure> {
+    let compared = Compared { drift: drift(earlier, now), profile: now };
+    let since = path.display().to_string();
+    output.print(&compared, |style| {
+        render_profile(now, style).and("\n").and(render_drift(&compared.drift, &since, style))
+    })?;
+    Ok(if compared.drift.changed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(VIOLATIONS) })
+}
+
 /// The true parameters of a simulated target. The learner does not see them.
 fn truth_of(target: &Target) -> Result<Parameters, Failure> {
     match target {
@@ -137,11 +160,20 @@ fn truth_of(target: &Target) -> Result<Parameters, Failure> {
 }
 
 /// Learns the target; the profile's file is updated after each probe.
-fn learn(target: &Target, options: &LearnArguments, files: &Files) -> Result<Learned, Failure> {
+fn learn(
+    target: &Target,
+    options: &LearnArguments,
+    earlier: Option<&DeviceProfile>,
+    files: &Files,
+) -> Result<Learned, Failure> {
     let resume = options.resume.as_deref().map(read_profile).transpose()?;
     // Before the scratch file is made, so that Ctrl-C is heard from then on.
     let mut bar = Bar::new();
     let mut device = target.open_as_file(options.seed, LEARN_REGION)?;
+    if let Some(other) = earlier.filter(|earlier| earlier.device.name != device.info().name) {
+        let (theirs, ours) = (&other.device.name, &device.info().name);
+        return Err(Failure::usage(format!("--compare: the profile is of {theirs}, but the target is {ours}")));
+    }
     let usual = learn_options(target, options.seed, device.info().clock);
     let effort = match (options.quick, options.thorough) {
         (true, _) => Effort::Quick,

@@ -373,3 +373,40 @@ fn a_disk_that_becomes_full_keeps_the_earlier_profile_and_no_scratch_file() {
     std::fs::remove_file(place.path("mnt/filler")).unwrap();
     assert!(free(&place.path("mnt")) + (1 << 20) >= room, "what the scratch file held is free again");
 }
+
+// ---- changes of a drive ---------------------------------------------------------------------------------------------
+
+/// What `--compare` says of the small drive, learned with other random choices than the profile.
+fn drift(place: &Place, code: i32) -> serde_json::Value {
+    let compare = ["--seed", "2", "--compare", "then.toml", "-o", "json"];
+    place.run(&[&LEARN[..], &compare].concat()).expect(code).document()["drift"].clone()
+}
+
+#[test]
+fn a_drive_that_has_changed_is_reported_and_one_that_has_not_is_not() {
+    let place = Place::new();
+    small_drive(&place);
+    learned(&place, &["--profile", "then.toml"]);
+    let same = drift(&place, 0);
+    assert!(same["compared"].as_u64() > Some(15) && same["changed"] == serde_json::json!([]), "{same}");
+
+    let slower = place.read("small.toml").replace("program_ns = 450_000 ", "program_ns = 900_000 ");
+    place.write("small.toml", &slower);
+    let changed = drift(&place, 3);
+    let changed: Vec<&str> =
+        changed["changed"].as_array().unwrap().iter().map(|changed| changed["figure"].as_str().unwrap()).collect();
+    assert!(changed.contains(&"sustained_write_bytes_per_s") && changed.contains(&"flush_ns"), "{changed:?}");
+    assert!(!changed.contains(&"chunk_bytes") && !changed.contains(&"page_bytes"), "{changed:?}");
+
+    let text = place.run(&[&LEARN[..], &["--compare", "then.toml"]].concat()).expect(3).stdout;
+    assert!(text.contains(" have changed since then.toml beyond their intervals."), "{text}");
+}
+
+#[test]
+fn the_profile_of_another_drive_is_not_compared() {
+    let place = Place::new();
+    small_drive(&place);
+    learned(&place, &["--profile", "then.toml"]);
+    let line = place.fails(2, &["learn", "sim:samsung-960-evo", "--quick", "--compare", "then.toml"]);
+    assert!(line.contains("the profile is of Micron M500 120GB, but the target is Samsung SSD 960 EVO"), "{line}");
+}

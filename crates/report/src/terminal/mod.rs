@@ -3,6 +3,7 @@
 mod attach;
 mod comparison;
 mod device_stat;
+mod drift;
 mod file_run;
 mod layout;
 mod pool;
@@ -18,6 +19,7 @@ mod tuning_server;
 pub use attach::render_attach;
 pub use comparison::render_comparison;
 pub use device_stat::render_device_stat;
+pub use drift::render_drift;
 pub use file_run::render_file_run;
 pub use pool::render_pool;
 pub use score::render_score;
