@@ -22,7 +22,9 @@ fn fill(store: &Store, name: &str, count: u32) {
     let keyspace = store.keyspace(name).unwrap();
     for n in 0..count {
         let mut batch = Batch::new();
-        batch.put(&keyspace, [vec![b'p'; 980], n.to_be_bytes().to_vec()].concat(), [n as u8; 8]);
+        // In no order: leaves between others have both fences, and so a prefix.
+        let last = n.wrapping_mul(0x9e37_79b9).to_be_bytes().to_vec();
+        batch.put(&keyspace, [vec![b'p'; 980], last].concat(), [n as u8; 8]);
         store.commit(batch, Durability::Buffered).unwrap();
     }
     store.sync().unwrap();

@@ -308,8 +308,10 @@ impl Cache {
     /// as they can be written.
     pub(crate) fn shrink(&self) {
         for part in &self.parts {
-            while let Some(victims) = self.shrink_part(&mut lock(part)) {
-                if self.write_pages(&victims).unwrap_or(0) == 0 {
+            loop {
+                // The part is not locked while its pages are written.
+                let victims = self.shrink_part(&mut lock(part));
+                if !victims.is_some_and(|victims| self.write_pages(&victims).is_ok_and(|written| written > 0)) {
                     break;
                 }
             }

@@ -80,20 +80,21 @@ fn a_store_whose_file_is_renamed_stays_in_its_file() {
     let folder = tempfile::tempdir().unwrap();
     let (path, moved) = (folder.path().join("s"), folder.path().join("moved"));
     let options = StoreOptions { cache: ByteSize::kib(256), ..options() };
-    let fill = |store: &Store, byte: u8| {
+    let fill = |store: &Store, byte: u8, parts: u32| {
         let keyspace = store.keyspace("k").unwrap();
-        for part in 0..20 {
+        for part in 0..parts {
             let mut batch = Batch::new();
             (0..100).for_each(|n| batch.put(&keyspace, key(part * 100 + n), [byte; 300]));
             store.commit(batch, Durability::Synced).unwrap();
         }
     };
     let one = Store::open(&path, &options).unwrap();
-    fill(&one, 1);
+    fill(&one, 1, 20);
     std::fs::rename(&path, &moved).unwrap();
     let other = Store::open(&path, &options).unwrap();
-    fill(&other, 2);
-    fill(&one, 3);
+    fill(&other, 2, 20);
+    // The file grows, and is opened anew for what is in flight together.
+    fill(&one, 3, 80);
     for (store, path, byte) in [(one, &moved, 3), (other, &path, 2)] {
         assert!(store.check().unwrap().is_sound());
         store.close().unwrap();
