@@ -88,6 +88,8 @@ mod transaction;
 mod tree;
 mod value;
 mod versions;
+#[cfg(any(test, feature = "workload"))]
+pub mod workload;
 
 pub use batch::Batch;
 pub use error::{Result, StoreError};
