@@ -1,11 +1,14 @@
 //! Why a study could not be run.
 
+use std::path::PathBuf;
+
 use crate::slots::DeathTimeError;
 use flashwise_block::{BlockError, PlacementUnknown};
 use flashwise_bufferpool::PoolError;
 use flashwise_learn::LearnError;
 use flashwise_sqlite::SqliteError;
 use flashwise_ssd::SsdError;
+use flashwise_store::StoreError;
 use flashwise_tune::{DEFAULT_TARGET, TuneError};
 
 /// Why a study could not be run.
@@ -40,6 +43,20 @@ pub enum StudyError {
     /// The VFS below a database refused.
     #[error(transparent)]
     Vfs(#[from] SqliteError),
+    /// A store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A file of finished runs cannot be used.
+    #[error("--resume {}: {why}", path.display())]
+    Resume {
+        /// The file.
+        path: PathBuf,
+        /// Why, and what to do.
+        why: String,
+    },
+    /// The program of `--peers` failed; in words.
+    #[error("{0}")]
+    Peers(String),
     /// SQLite refused or failed.
     #[error("SQLite: {0}")]
     Sql(#[from] rusqlite::Error),

@@ -32,6 +32,7 @@ mod parallel;
 pub mod slots;
 mod sqlite;
 mod statistics;
+mod stores;
 mod transparent_compression;
 mod verdict;
 
@@ -54,6 +55,10 @@ pub struct StudyOptions {
     pub program: Option<PathBuf>,
     /// Where a study that runs SQLite on a simulated drive has its databases.
     pub host: Host,
+    /// A program that runs other stores (`benches/stores-beside`), for the study `stores`.
+    pub peers: Option<PathBuf>,
+    /// A file in which the study `stores` keeps finished runs, and whose runs it does not repeat.
+    pub resume: Option<PathBuf>,
 }
 
 /// The file system under SQLite's files unless another is named.
@@ -68,7 +73,7 @@ impl StudyOptions {
     /// When there is no such file system.
     pub fn new(quick: bool, seed: u64) -> Result<Self, StudyError> {
         let host = Self::machine(DEFAULT_FILE_SYSTEM)?;
-        Ok(Self { quick, seed, program: None, host })
+        Ok(Self { quick, seed, program: None, host, peers: None, resume: None })
     }
 
     /// The simulated machine with that file system; `none` is the bare drive.
@@ -106,7 +111,7 @@ pub struct Study {
 }
 
 /// All studies, in the order in which they are listed.
-pub static STUDIES: [Study; 10] = [
+pub static STUDIES: [Study; 11] = [
     Study {
         name: "ace",
         title: "ACE: write-back and prefetching in batches",
@@ -175,6 +180,14 @@ pub static STUDIES: [Study; 10] = [
         run: sqlite::run,
     },
     Study {
+        name: "stores",
+        title: "B⁻-tree and table-less hash beside other stores",
+        source: "Y. Qiao et al.: Closing the B+-tree vs. LSM-tree Write Amplification Gap on Modern Storage Hardware with \
+                 Built-in Transparent Compression. FAST, 2022. KallaxDB: A Table-less Hash-based Key-Value Store on \
+                 Storage Hardware with Built-in Transparent Compression. DaMoN, 2021.",
+        run: stores::run,
+    },
+    Study {
         name: "transparent-compression",
         title: "Partly filled pages and sparse logs under compression",
         source: "ScaleFlux: opportunities that computational storage drives bring to database software (CSD 2000). Y. Qiao \
@@ -229,7 +242,7 @@ mod tests {
         assert_eq!(
             error,
             "unknown study 'gc': choose one of ace, death-time, dedup-raid, fillfactor, fit, gc-organisation, \
-             hidden-parameters, mariadb, sqlite, transparent-compression"
+             hidden-parameters, mariadb, sqlite, stores, transparent-compression"
         );
     }
 }

@@ -15,6 +15,7 @@ Examples:
   flashwise study ace --quick
   flashwise study ace --html ace.html
   flashwise study sqlite --quick --file-system none
+  flashwise study stores --resume stores.runs
   flashwise study --all -o json > studies.json")]
 pub struct StudyArguments {
     /// Name of the study, see --list
@@ -29,10 +30,16 @@ pub struct StudyArguments {
     /// Run fewer points and repetitions: less than a minute, except fillfactor and mariadb
     #[arg(long)]
     pub quick: bool,
-    /// File system of SQLite's databases in the studies fit, sqlite and transparent-compression: ext4, xfs, or none for
-    /// the bare drive
+    /// File system of SQLite's databases in the studies fit, sqlite, stores and transparent-compression: ext4, xfs, or
+    /// none for the bare drive
     #[arg(long, value_name = "NAME", default_value = DEFAULT_FILE_SYSTEM)]
     pub file_system: String,
+    /// Program that runs other stores in the study stores: build it in benches/stores-beside
+    #[arg(long, value_name = "PROGRAM")]
+    pub peers: Option<PathBuf>,
+    /// Keep the finished runs of the study stores in this file, and do not repeat those that it has
+    #[arg(long, value_name = "FILE")]
+    pub resume: Option<PathBuf>,
     /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
     pub seed: u64,

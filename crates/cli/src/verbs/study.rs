@@ -53,7 +53,14 @@ pub fn run(options: &StudyArguments, output: &Output) -> Result<ExitCode, Failur
     let page = options.html.as_deref().map(|path| Wanted::prepare(path, OwnFile::Page)).transpose()?;
     let program = std::env::current_exe().ok();
     let host = StudyOptions::machine(&options.file_system)?;
-    let how = StudyOptions { quick: options.quick, seed: options.seed, program, host };
+    let how = StudyOptions {
+        quick: options.quick,
+        seed: options.seed,
+        program,
+        host,
+        peers: options.peers.clone(),
+        resume: options.resume.clone(),
+    };
     let bar = shared_bar();
     let progress = |what: &str, done: f64| bar.show(what, done);
     let mut studies: Vec<StudyDocument> = Vec::new();
