@@ -124,7 +124,7 @@ mod tests {
     fn every_store_is_measured_under_every_condition_and_a_full_drive_loses_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let options = StudyOptions { resume: Some(folder.path().join("runs")), ..StudyOptions::new(true, 1).unwrap() };
-        let scale = Scale { keys: 4_000, updates: 4_000, single_updates: 200, runs: 1 };
+        let scale = Scale { keys: 2_000, updates: 2_000, single_updates: 100, runs: 1 };
         let found = findings(&scale, &options, &|_, _| {}).unwrap();
         let uniform = &found.sections[0].tables[0];
         assert_eq!(uniform.columns, ["", "B⁻-tree", "hash", "SQLite"]);
