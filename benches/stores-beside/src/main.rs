@@ -7,7 +7,7 @@
 //!
 //! `stores-beside names` prints the names. `stores-beside run NAME --directory DIR --keys N --value-bytes N
 //! --random-bytes N --seed N --updates N --commit N --cache BYTES` loads the keys, prints `load BYTES COMMITS`, waits
-//! for a line, updates them uniformly, and so on: `crates/studies/src/stores/peers.rs` has the protocol. Every commit is
+//! for a line, updates them uniformly, and so on: `crates/studies/src/stores/peers.rs` has the protocol. Commits are
 //! durable. A phase ends when background work has ended.
 //!
 //! Caches are those of the stores: LMDB has none, and uses the kernel's. The LSM-trees have memtables of 256 KiB, so
