@@ -328,8 +328,9 @@ mod tests {
         let mut found = BTreeMap::new();
         options(&Arguments::command(), &mut found);
         found.retain(|_, takes| takes.len() > 1);
-        // The seed of each verb, libpq's and MariaDB's names of a server, and the scales of two benchmarks.
-        let known = ["dsn", "scale", "seed"];
+        // The seed of each verb, libpq's and MariaDB's names of a server, the scales of two benchmarks, and what drives
+        // and policies are compared with.
+        let known = ["compare", "dsn", "scale", "seed"];
         assert!(found.keys().all(|name| known.contains(&name.as_str())), "{found:?}");
     }
 }

@@ -90,7 +90,7 @@ fn what_is_not_known_is_refused() {
     let told = |options: &MariadbOptions| tune_mariadb(options, &mut Silent).unwrap_err().to_string();
     let skip = vec!["io_capacity".to_owned()];
     assert!(told(&MariadbOptions { skip, ..options(&bench) }).contains("innodb_io_capacity_max"));
-    assert!(told(&MariadbOptions { apply: true, ..options(&bench) }).contains("--socket"));
+    assert!(told(&MariadbOptions { apply: true, ..options(&bench) }).contains("CONNECTION"));
 }
 
 #[test]

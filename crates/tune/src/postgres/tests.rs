@@ -62,7 +62,7 @@ fn what_is_skipped_is_left_and_a_wrong_name_is_told() {
 #[test]
 fn applying_needs_a_server_and_a_version_must_be_known() {
     let apply = PostgresOptions { apply: true, ..options(Bench::new().profile) };
-    assert!(tune_postgres(&apply, &mut Silent).unwrap_err().to_string().contains("--dsn"));
+    assert!(tune_postgres(&apply, &mut Silent).unwrap_err().to_string().contains("CONNECTION"));
     let old = PostgresOptions { version: 9, ..options(Bench::new().profile) };
     assert!(tune_postgres(&old, &mut Silent).unwrap_err().to_string().contains("13 to 18"));
 }

@@ -114,6 +114,11 @@ impl Script {
                 Piece::Misplaced { line } => {
                     return Err(builder.error(line, "a directive inside a statement; end the statement with ';'"));
                 }
+                Piece::Statement { line, text: range, .. }
+                    if tokens(&text[range.clone()]).next().is_some_and(|first| first.starts_with('.')) =>
+                {
+                    return Err(builder.error(line, "a command of the sqlite3 shell; remove it: only SQL is run"));
+                }
                 Piece::Statement { line, text, parameters } => builder.statement(line, text, &parameters)?,
             }
         }
@@ -408,6 +413,7 @@ mod tests {
             ("SELECT 1;\nSELECT :id", "w.sql, line 2: no value for the parameter :id; give"),
             ("SELECT ?", "w.sql, line 1: no value for the parameter ?1; give"),
             ("-- nothing;", "w.sql: no SQL statement in it"),
+            ("SELECT 1;\n.mode csv\nSELECT 2;", "w.sql, line 2: a command of the sqlite3 shell; remove it"),
             ("-- flashwise: parameters v.csv\nSELECT ?", "/nowhere/v.csv: No such file"),
             ("-- flashwise: think 1s\n-- flashwise: session b\nSELECT 1", "w.sql, line 2: a think time"),
         ] {
