@@ -328,7 +328,7 @@ fn on_a_standby_workers_write_what_replay_has_changed_and_go_on_when_it_is_promo
 /// PostgreSQL's own regression tests, with a pool that they overflow and four workers; `scripts/postgres-suite` gets
 /// them.
 #[test]
-#[ignore = "long; make test-full runs it"]
+#[ignore = "minutes: PostgreSQL's whole regression suite; make test-full runs it"]
 fn the_servers_own_regression_tests_pass_with_a_small_pool_and_four_workers() {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let target = target.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"));

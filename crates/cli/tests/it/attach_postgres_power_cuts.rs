@@ -183,7 +183,7 @@ fn postgresql_loses_no_transaction_that_it_acknowledged_to_a_power_cut() {
 }
 
 #[test]
-#[ignore = "long; make test-full runs it"]
+#[ignore = "minutes: a power cut after each of many runs of TPC-B; make test-full runs it"]
 fn with_workers_that_write_ahead_of_the_clock_hand_power_cuts_lose_nothing_either() {
     let Some(_turn) = turn(&["mkfs.ext4", "mkfs.xfs", "blockdev"]) else { return };
     let extension = Place::new();
