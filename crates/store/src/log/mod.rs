@@ -50,6 +50,8 @@ struct State {
     /// Payload of the unfinished block, and its first start.
     part: Vec<u8>,
     part_first: u16,
+    /// Bytes that a write has taken, those of the unfinished block included, until it is done.
+    taken: usize,
     /// The tail block that the next unfinished block goes to: the one without the last durable version.
     turn: bool,
     /// Whether that tail block has a version that is not durable.
@@ -90,6 +92,7 @@ impl Log {
             starts: Vec::new(),
             next: scan.next,
             part: Vec::new(),
+            taken: 0,
             part_first: NO_START,
             turn: false,
             is_turn_used: false,
@@ -117,7 +120,8 @@ impl Log {
     /// Blocks of the ring that a restart would read, those of the waiting bytes included.
     pub(crate) fn used_blocks(&self) -> u64 {
         let state = self.state();
-        state.next - state.tail + (state.part.len() + state.buffer.len()).div_ceil(PAYLOAD) as u64 + 1
+        let waiting = state.part.len().max(state.taken) + state.buffer.len();
+        state.next - state.tail + waiting.div_ceil(PAYLOAD) as u64 + 1
     }
 
     /// Blocks in the ring.
@@ -162,7 +166,7 @@ impl Log {
     /// after `last_seq`.
     pub(crate) fn forget_after(&self, last_seq: u64) {
         let mut state = self.state();
-        (state.buffer, state.starts) = (Vec::new(), Vec::new());
+        (state.buffer, state.starts, state.taken) = (Vec::new(), Vec::new(), 0);
         state.appended_seq = last_seq;
     }
 
@@ -171,8 +175,10 @@ impl Log {
     pub(crate) fn write(&self) -> Result<()> {
         let taken = self.take();
         if taken.payload.is_empty() || taken.last_seq == self.written_seq() {
+            self.state().taken = 0;
             return Ok(());
         }
+        self.check_space(&taken)?;
         let (writes, unfinished) = self.blocks(&taken);
         self.disk.write(writes, DEPTH, "the log")?;
         self.written(&taken, unfinished);
@@ -195,6 +201,15 @@ impl Log {
         Ok(())
     }
 
+    /// Fails where blocks that a restart needs would be overwritten: whoever appends keeps space for that.
+    fn check_space(&self, taken: &Taken) -> Result<()> {
+        let end = taken.first_block + taken.payload.len().div_ceil(PAYLOAD) as u64;
+        match end - self.state().tail <= self.geometry.ring_blocks {
+            true => Ok(()),
+            false => Err(StoreError::Invalid("the log has no space for what was appended to it".to_owned())),
+        }
+    }
+
     fn take(&self) -> Taken {
         let mut state = self.state();
         let buffer = std::mem::take(&mut state.buffer);
@@ -202,6 +217,7 @@ impl Log {
         let mut payload = state.part.clone();
         starts.iter_mut().for_each(|start| start.0 += payload.len());
         payload.extend_from_slice(&buffer);
+        state.taken = payload.len();
         Taken { payload, starts, first_block: state.next, last_seq: state.appended_seq }
     }
 
@@ -251,6 +267,7 @@ impl Log {
     /// Notes what was written.
     fn written(&self, taken: &Taken, unfinished: usize) {
         let mut state = self.state();
+        state.taken = 0;
         for &(start, seq) in &taken.starts {
             let block = taken.first_block + (start / PAYLOAD) as u64;
             if state.marks.back().is_none_or(|mark| mark.1 != block) {
