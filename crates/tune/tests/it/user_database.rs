@@ -262,7 +262,7 @@ fn an_sql_error_names_the_file_the_statement_and_what_sqlite_says() {
         ),
         ("SELECT broken FROM log;\nSELECT 2;", "work.sql, statement 1, line 1: no such column: broken"),
         ("SELECT ?1;", "work.sql, line 1: no value for the parameter ?1; give a file of values with --parameters"),
-        (".tables", "work.sql, statement 1, line 1: near \".\": syntax error"),
+        (".tables", "work.sql, line 1: a command of the sqlite3 shell; remove it: only SQL is run"),
         ("SELECT 1; SELECT 'unfinished", "work.sql, statement 2, line 1: unrecognized token"),
     ] {
         let error = Shop::new(sql).error().to_string();
