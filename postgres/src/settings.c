@@ -32,6 +32,13 @@ int			ace_lead = 0;
 double		ace_margin = 1.5;
 double		ace_write_latency = 0.0;
 
+/*
+ * Workers that are started with the server.  The postmaster makes shared
+ * memory anew after a crash, when a reload may have changed
+ * flashwise_ace.workers, but it restarts those that were registered.
+ */
+static int	pool_size = 0;
+
 void
 settings_define(void)
 {
@@ -90,13 +97,14 @@ settings_define(void)
 							 NULL, NULL, NULL);
 
 	MarkGUCPrefixReserved("flashwise_ace");
+
+	pool_size = ace_max_workers >= 0 ? ace_max_workers : ace_workers;
 }
 
-/* Workers that are started with the server. */
 int
 settings_pool_size(void)
 {
-	return ace_max_workers >= 0 ? ace_max_workers : ace_workers;
+	return pool_size;
 }
 
 /* Buffers ahead of the hand; at least 1. */

@@ -9,6 +9,7 @@
 
 #include "fmgr.h"
 #include "funcapi.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
@@ -194,6 +195,27 @@ state_name(AceState state)
 	return "unknown";
 }
 
+/*
+ * An error message as text of this database.  A worker has no database, so
+ * it is in the encoding of the server's locale, and may be cut within a
+ * character.
+ */
+static Datum
+message_datum(char *message)
+{
+	int			length = strlen(message);
+	int			valid = pg_encoding_verifymbstr(GetDatabaseEncoding(), message, length);
+
+	if (length == MAX_ERROR_LENGTH - 1 && length - valid < pg_database_encoding_max_length())
+		length = valid;
+	for (int i = valid; i < length; i++)
+	{
+		if (IS_HIGHBIT_SET(message[i]))
+			message[i] = '?';
+	}
+	return PointerGetDatum(cstring_to_text_with_len(message, length));
+}
+
 /* One row a worker. */
 Datum
 flashwise_ace_workers(PG_FUNCTION_ARGS)
@@ -231,13 +253,14 @@ flashwise_ace_workers(PG_FUNCTION_ARGS)
 		values[column++] = Int64GetDatum((int64) stat.counts.late);
 		values[column++] = Float8GetDatum(stat.counts.write_us / 1000.0);
 
+		/* The clock may be set, and a turn may have started before the reset */
 		us = (double) (now - stat.reset_at);
 		nulls[column] = us <= 0;
-		values[column++] = Float8GetDatum(us > 0 ? stat.counts.busy_us / us : 0);
+		values[column++] = Float8GetDatum(us > 0 ? Min(stat.counts.busy_us / us, 1.0) : 0);
 
 		values[column++] = Int64GetDatum((int64) stat.errors);
 		nulls[column] = stat.last_error_at == 0;
-		values[column++] = CStringGetTextDatum(stat.last_error);
+		values[column++] = message_datum(stat.last_error);
 		nulls[column] = stat.last_error_at == 0;
 		values[column++] = TimestampTzGetDatum(stat.last_error_at);
 		values[column++] = TimestampTzGetDatum(stat.reset_at);

@@ -52,15 +52,16 @@
  * of the time in which the hand needs it up.  The shortest is what the hand
  * takes for 20 buffers at 100,000 evictions a second.  While the hand stands
  * still, each nap is twice as long as the one before; the longest of these
- * bounds what an idle worker costs: a wake-up takes 0.15 ms of processor
- * time on a busy machine, so once a second is 0.015 %.
+ * bounds what an idle worker costs: a wake-up took 22 to 34 us of processor
+ * time (/proc/PID/schedstat of four workers of 15.18 over 60 s, two cores at
+ * a load of 17), so once a second is 0.003 %.
  */
 #define SHORTEST_NAP_US		200
 #define LONGEST_NAP_US		100000
 #define LONGEST_IDLE_NAP_US 1000000
 #define NAPS_PER_LEAD		4
 
-/* Buffers that are looked at before interrupts are handled: some 10 us */
+/* Buffers that are looked at before interrupts are handled */
 #define SCAN_BUFFERS		256
 
 /*
@@ -105,8 +106,8 @@ workers_register(void)
 		ereport(LOG,
 				(errmsg("flashwise_ace takes %d of max_worker_processes = %d",
 						pool_size, max_worker_processes),
-				 errhint("Set max_worker_processes to at least %d, so that parallel queries find as many workers as without it.",
-						 max_worker_processes + pool_size)));
+				 errhint("Set max_worker_processes to at least %d, so that max_parallel_workers = %d are left for parallel queries.",
+						 pool_size + max_parallel_workers, max_parallel_workers)));
 
 	for (int i = 0; i < pool_size; i++)
 	{

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use postgres::{Client, NoTls};
@@ -16,19 +16,26 @@ use crate::mounted::MOMENT;
 use crate::private_server::{Programs, Server, expect_success, let_user_through};
 use crate::support::Place;
 
-/// A pool that every workload overflows, and four workers. The background writer leaves the work to them. There is no
-/// fsync, since only processes end here, and not the machine.
-pub const SETTINGS: [&str; 8] = [
-    "fsync=off",
+/// A pool that every workload overflows, and four workers. The background writer leaves the work to them.
+pub const SETTINGS: [&str; 7] = [
     "shared_preload_libraries=flashwise_ace",
     "shared_buffers=4MB",
     "bgwriter_lru_maxpages=0",
-    "max_worker_processes=16",
+    "max_worker_processes=10",
     "max_wal_size=64MB",
     "min_wal_size=2MB",
     "autovacuum_naptime=1s",
 ];
 const WORKERS: i64 = 4;
+
+/// A server where only processes end, and not the machine: it needs no fsync.
+fn server(place: &Place, name: &str, programs: Programs, data: PathBuf) -> Server {
+    Server::create(place, name, programs, data, &settings_without_fsync())
+}
+
+fn settings_without_fsync() -> Vec<&'static str> {
+    [&SETTINGS[..], &["fsync=off"]].concat()
+}
 
 /// Builds the extension, and puts it into a copy of the installed server below the place; says so where it cannot be
 /// built here.
@@ -38,7 +45,9 @@ pub fn server_with_extension(place: &Place) -> Option<Programs> {
         let told = Command::new(programs.bin.join("pg_config")).arg(option).output();
         told.ok().map(|told| PathBuf::from(String::from_utf8(told.stdout).unwrap().trim_end()))
     };
-    let Some(pgxs) = asked("--pgxs").filter(|pgxs| pgxs.exists()) else {
+    // Debian's client package has PGXS, and no headers.
+    let headers = asked("--includedir-server").filter(|headers| headers.join("postgres.h").exists());
+    let (Some(pgxs), Some(_)) = (asked("--pgxs").filter(|pgxs| pgxs.exists()), headers) else {
         eprintln!("the server's headers (Debian: postgresql-server-dev) are not installed: not tested");
         return None;
     };
@@ -78,7 +87,7 @@ fn link_all(from: &Path, to: &Path) {
     }
 }
 
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + MOMENT;
     while !holds() {
         assert!(Instant::now() < end, "it does not come to this: {what}");
@@ -86,8 +95,13 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-fn number(client: &mut Client, sql: &str) -> i64 {
+pub fn number(client: &mut Client, sql: &str) -> i64 {
     client.query_one(&format!("SELECT ({sql})::bigint"), &[]).unwrap().get(0)
+}
+
+/// Buffers that the workers have written since the server was started.
+pub fn written(client: &mut Client) -> i64 {
+    number(client, "SELECT sum(written) FROM flashwise_ace_workers()")
 }
 
 /// Processes of the workers that are active.
@@ -97,7 +111,18 @@ fn active(client: &mut Client) -> HashSet<i32> {
 }
 
 fn wait_for_all_workers(client: &mut Client) {
-    wait_until("all workers are active", || active(client).len() == WORKERS as usize);
+    wait_for_workers(client, WORKERS);
+}
+
+fn wait_for_workers(client: &mut Client, count: i64) {
+    wait_until("the workers are active", || active(client).len() == count as usize);
+}
+
+/// Changes the configuration of a running server.
+fn reload(client: &mut Client, change: &str) {
+    // ALTER SYSTEM does not run in a transaction.
+    client.batch_execute(change).unwrap();
+    client.batch_execute("SELECT pg_reload_conf()").unwrap();
 }
 
 /// Makes the tables of TPC-B.
@@ -105,11 +130,16 @@ pub fn load_tpcb(server: &Server, scale: u32) {
     expect_success(&server.client("pgbench").args(["-i", "-q", "-s", &scale.to_string()]).output().unwrap());
 }
 
-/// Runs TPC-B in the background.
-pub fn start_tpcb(server: &Server, seconds: u32) -> Child {
+/// TPC-B by four sessions.
+fn tpcb(server: &Server) -> Command {
     let mut pgbench = server.client("pgbench");
-    pgbench.args(["-n", "-c", "4", "-j", "2", "-T", &seconds.to_string()]);
-    pgbench.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    pgbench.args(["-n", "-c", "4", "-j", "2"]).stdout(Stdio::null()).stderr(Stdio::null());
+    pgbench
+}
+
+/// Runs TPC-B in the background, until it is ended or its server is.
+pub fn start_tpcb(server: &Server) -> Child {
+    tpcb(server).args(["-T", "600"]).spawn().unwrap()
 }
 
 /// Each transaction of TPC-B changes three balances and the history by the same amount.
@@ -129,15 +159,19 @@ pub fn check_structure(server: &Server) {
     expect_success(&amcheck.args(["--install-missing", "--heapallindexed", "--database=postgres"]).output().unwrap());
 }
 
+/// Checks that a program that runs regression tests ended well; shows how results in its folder differ if not.
+fn expect_regress(output: &Output, folder: &Path) {
+    let differences = std::fs::read_to_string(folder.join("regression.diffs")).unwrap_or_default();
+    assert!(output.status.success(), "{}{differences}", String::from_utf8_lossy(&output.stdout));
+}
+
 fn run_regress(place: &Place, server: &Server) {
     let extension = place.path("extension");
     let mut regress = Command::new(pg_regress(&server.programs));
     regress.current_dir(&extension).args(["--inputdir=.", "--user=postgres", "--dbname=regression", "flashwise_ace"]);
     regress.arg(format!("--host={}", server.sockets().display()));
     regress.arg(format!("--bindir={}", server.programs.bin.display()));
-    let ended = regress.output().unwrap();
-    let differences = std::fs::read_to_string(extension.join("regression.diffs")).unwrap_or_default();
-    assert!(ended.status.success(), "{}{differences}", String::from_utf8_lossy(&ended.stdout));
+    expect_regress(&regress.output().unwrap(), &extension);
 }
 
 /// Makes databases, moves them to another tablespace and drops them; no worker keeps a file of theirs open.
@@ -237,31 +271,70 @@ fn a_write_fails(server: &Server, client: &mut Client) {
     assert_eq!(number(client, "SELECT count(*) FROM away WHERE v = repeat('y', 500)"), 300);
 }
 
-/// Kills a worker: the server restarts all of its processes, as it does for any other.
+/// Kills a worker: the server restarts all of its processes, as it does for any other. There are as many workers again
+/// as were started with the server, whatever a reload has set since.
 fn a_worker_is_killed(server: &mut Server, client: &mut Client) {
+    reload(client, "ALTER SYSTEM SET flashwise_ace.workers = 2");
+    wait_for_workers(client, 2);
     let victim = *active(client).iter().next().unwrap();
     kill_process(Pid::from_raw(victim).unwrap(), Signal::KILL).unwrap();
     wait_until("connections end", || client.simple_query("SELECT 1").is_err());
     server.wait_until_reached();
     *client = server.connect().unwrap();
+    wait_for_workers(client, 2);
+    assert_eq!(number(client, "SELECT count(*) FROM flashwise_ace"), WORKERS);
+
+    reload(client, "ALTER SYSTEM SET flashwise_ace.workers = 6");
     wait_for_all_workers(client);
+    let told = "flashwise_ace.workers = 6, but 4 were started with the server";
+    wait_until("the log says that six cannot be", || server.log().contains(told));
+    reload(client, "ALTER SYSTEM RESET flashwise_ace.workers");
+}
+
+/// How often the workers have waited for something, by the kernel's count.
+fn waits(client: &mut Client) -> u64 {
+    let of = |pid: &i32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).unwrap();
+        line.trim().parse::<u64>().unwrap()
+    };
+    active(client).iter().map(of).sum()
+}
+
+/// While nothing is evicted, a worker wakes up once a second, and starts at once when the hand moves again.
+fn idle_workers_sleep(client: &mut Client) {
+    // Autovacuum evicts.
+    reload(client, "ALTER SYSTEM SET autovacuum = off");
+    const WATCHED: Duration = Duration::from_secs(2);
+    let (mut least, end) = (u64::MAX, Instant::now() + MOMENT);
+    // At most one second between two naps, and another one for the time that is between two seconds.
+    let most = WORKERS as u64 * (WATCHED.as_secs() + 1);
+    while least > most {
+        assert!(Instant::now() < end, "idle workers wake up {least} times in {WATCHED:?}");
+        let before = waits(client);
+        std::thread::sleep(WATCHED);
+        least = least.min(waits(client) - before);
+    }
+    reload(client, "ALTER SYSTEM RESET autovacuum");
 }
 
 #[test]
 fn workers_that_fail_databases_that_go_and_crashes_lose_nothing() {
     let place = Place::new();
     let Some(programs) = server_with_extension(&place) else { return };
-    let mut server = Server::create(&place, "server", programs, place.path("db"), &SETTINGS);
+    let mut server = server(&place, "server", programs, place.path("db"));
     server.start();
+    let hint = "HINT:  Set max_worker_processes to at least 12, so that max_parallel_workers = 8 are left";
+    assert!(server.log().contains(hint), "{}", server.log());
     run_regress(&place, &server);
 
     let mut client = server.connect().unwrap();
     client.batch_execute("CREATE EXTENSION flashwise_ace").unwrap();
-    load_tpcb(&server, 3);
-    let mut work = start_tpcb(&server, 600);
+    load_tpcb(&server, 1);
+    let mut work = start_tpcb(&server);
     databases_come_and_go(&place, &server, &mut client);
     end_workers(&mut client);
-    assert!(number(&mut client, "SELECT sum(written) FROM flashwise_ace") > 0);
+    wait_until("the workers have written", || written(&mut client) > 0);
     assert_eq!(number(&mut client, "SELECT sum(errors) FROM flashwise_ace"), 0, "{}", server.log());
 
     assert!(work.try_wait().unwrap().is_none(), "TPC-B went on: {}", server.log());
@@ -274,6 +347,7 @@ fn workers_that_fail_databases_that_go_and_crashes_lose_nothing() {
 
     a_write_fails(&server, &mut client);
     a_worker_is_killed(&mut server, &mut client);
+    idle_workers_sleep(&mut client);
     check_tpcb(&mut client);
     check_structure(&server);
     drop(client);
@@ -285,37 +359,46 @@ fn workers_that_fail_databases_that_go_and_crashes_lose_nothing() {
 fn on_a_standby_workers_write_what_replay_has_changed_and_go_on_when_it_is_promoted() {
     let place = Place::new();
     let Some(programs) = server_with_extension(&place) else { return };
-    let mut primary = Server::create(&place, "primary", programs.clone(), place.path("db"), &SETTINGS);
+    let mut primary = server(&place, "primary", programs.clone(), place.path("db"));
     primary.start();
     let mut client = primary.connect().unwrap();
     client.batch_execute("CREATE EXTENSION flashwise_ace").unwrap();
-    load_tpcb(&primary, 2);
+    load_tpcb(&primary, 1);
 
     let copy = place.path("copy");
     programs.own_directory(&copy);
     let mut backup = primary.client("pg_basebackup");
     backup.args(["--write-recovery-conf", "--checkpoint=fast", "--wal-method=stream", "--pgdata"]).arg(&copy);
     expect_success(&backup.output().unwrap());
-    let mut standby = Server::without_data(&place, "standby", programs, copy, &SETTINGS);
+    // A promotion waits for the next attempt to reach the primary.
+    let settings = [&settings_without_fsync()[..], &["wal_retrieve_retry_interval=100ms"]].concat();
+    let mut standby = Server::without_data(&place, "standby", programs, copy, &settings);
     standby.start();
     let mut reader = standby.connect().unwrap();
+    wait_for_all_workers(&mut reader);
 
-    let mut work = start_tpcb(&primary, 2);
-    client.batch_execute("CREATE DATABASE gone TEMPLATE template0; ").unwrap();
+    let mut work = start_tpcb(&primary);
+    client.batch_execute("CREATE DATABASE gone TEMPLATE template0").unwrap();
     client.batch_execute("DROP DATABASE gone").unwrap();
-    assert!(work.wait().unwrap().success(), "{}", primary.log());
-    let end: String = client.query_one("SELECT pg_current_wal_flush_lsn()::text", &[]).unwrap().get(0);
+    // As much as the pool holds, of pages that TPC-B has changed.
+    let before = written(&mut reader);
+    wait_until("the standby's workers have written", || written(&mut reader) >= before + 512);
+    assert!(work.try_wait().unwrap().is_none(), "TPC-B went on: {}", primary.log());
+    work.kill().unwrap();
+    work.wait().unwrap();
+    wait_until("its sessions have ended", || {
+        number(&mut client, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench'") == 0
+    });
+    let end: String = client.query_one("SELECT pg_current_wal_insert_lsn()::text", &[]).unwrap().get(0);
     wait_until("the standby has replayed it", || {
         let sql = format!("SELECT (pg_last_wal_replay_lsn() >= '{end}')::int");
         number(&mut reader, &sql) == 1
     });
-    wait_for_all_workers(&mut reader);
-    assert!(number(&mut reader, "SELECT sum(written) FROM flashwise_ace") > 0, "{}", standby.log());
     check_tpcb(&mut reader);
 
     primary.stop();
     reader.batch_execute("SELECT pg_promote()").unwrap();
-    assert!(start_tpcb(&standby, 1).wait().unwrap().success(), "{}", standby.log());
+    assert!(tpcb(&standby).args(["-t", "100"]).status().unwrap().success(), "{}", standby.log());
     check_tpcb(&mut reader);
     assert_eq!(number(&mut reader, "SELECT sum(errors) FROM flashwise_ace"), 0, "{}", standby.log());
     check_structure(&standby);
@@ -339,7 +422,7 @@ fn the_servers_own_regression_tests_pass_with_a_small_pool_and_four_workers() {
     }
     let place = Place::new();
     let Some(programs) = server_with_extension(&place) else { return };
-    let mut server = Server::create(&place, "server", programs, place.path("db"), &SETTINGS);
+    let mut server = server(&place, "server", programs, place.path("db"));
     server.start();
     // The server's user reads and writes there.
     let copy = place.path("regress");
@@ -360,10 +443,10 @@ fn the_servers_own_regression_tests_pass_with_a_small_pool_and_four_workers() {
     ] {
         regress.arg(format!("--{option}={}", path.display()));
     }
-    expect_success(&regress.output().unwrap());
+    expect_regress(&regress.output().unwrap(), &out);
     let mut client = server.connect().unwrap();
     client.batch_execute("CREATE EXTENSION flashwise_ace").unwrap();
-    assert!(number(&mut client, "SELECT sum(written) FROM flashwise_ace") > 0);
+    assert!(written(&mut client) > 0);
     drop(client);
     server.stop();
     server.check_checksums();

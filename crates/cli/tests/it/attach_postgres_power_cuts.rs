@@ -6,7 +6,9 @@
 //!
 //! `FLASHWISE_POSTGRES_POWER_CUTS` asks for more than a few cuts.
 
-use crate::ace_in_postgres::{self, check_structure, check_tpcb, load_tpcb, server_with_extension, start_tpcb};
+use crate::ace_in_postgres::{
+    self, check_structure, check_tpcb, load_tpcb, server_with_extension, start_tpcb, wait_until, written,
+};
 use crate::mounted;
 use crate::private_server::{Programs, Server};
 use crate::support;
@@ -38,7 +40,7 @@ const SETTINGS: [&str; 5] =
 enum Work {
     /// Transactions whose acknowledgements are counted.
     Alone,
-    /// TPC-B beside them.
+    /// TPC-B and the workers of `flashwise_ace` beside them.
     WithTpcb,
 }
 
@@ -92,7 +94,15 @@ fn last_transaction(client: &mut Client, session: i32) -> i64 {
     last
 }
 
-/// Cuts the power in the middle of work, lets the server recover, and looks; gives whether something was under way.
+/// What a cut came upon.
+struct Cut {
+    /// Whether requests were under way.
+    had_requests: bool,
+    /// Buffers that the extension's workers had written since the server's start.
+    written: i64,
+}
+
+/// Cuts the power in the middle of work, lets the server recover, and looks.
 fn cut(
     place: &Place,
     device: &str,
@@ -100,8 +110,9 @@ fn cut(
     acknowledged: &[Arc<AtomicI64>],
     work: Work,
     seed: u64,
-) -> bool {
-    let tpcb = (work == Work::WithTpcb).then(|| start_tpcb(server, 600));
+) -> Cut {
+    let tpcb = (work == Work::WithTpcb).then(|| start_tpcb(server));
+    let mut watching = tpcb.as_ref().map(|_| server.connect().unwrap());
     let (address, power) = (server.address(), Arc::new(Power::default()));
     let writing: Vec<_> = (0..)
         .zip(acknowledged)
@@ -111,6 +122,10 @@ fn cut(
             std::thread::spawn(move || write(&address, session, &acknowledged, &power, seed))
         })
         .collect();
+    // Half of the cuts come at any moment from the start on, the others when the workers are at work.
+    if let Some(client) = watching.as_mut().filter(|_| seed.is_multiple_of(2)) {
+        wait_until("the workers write", || written(client) > 0);
+    }
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let until_power_fails = Duration::from_micros(random.random_range(0..500_000));
     let checkpointing = std::thread::spawn(move || {
@@ -119,6 +134,7 @@ fn cut(
         address.connect(NoTls).and_then(|mut client| client.batch_execute("CHECKPOINT"))
     });
     std::thread::sleep(until_power_fails);
+    let written = watching.map_or(0, |mut client| written(&mut client));
     let (lost_requests, ended) = power_fails(place, device, &power, || {
         server.crash();
         let _ = checkpointing.join().unwrap();
@@ -137,7 +153,7 @@ fn cut(
         assert!(after <= before + 1, "{after} of {before}");
         acknowledged.store(after, Ordering::Relaxed);
     }
-    lost_requests > 0
+    Cut { had_requests: lost_requests > 0, written }
 }
 
 /// A server on a drive with a file system of this kind, whose power is cut again and again.
@@ -156,13 +172,22 @@ fn survives(programs: &Programs, settings: &[&str], work: Work, kind: &str, seed
     client.execute("INSERT INTO last SELECT generate_series(0, $1 - 1), 0", &[&SESSIONS]).unwrap();
     if work == Work::WithTpcb {
         load_tpcb(&server, 1);
+        client.batch_execute("CREATE EXTENSION flashwise_ace").unwrap();
     }
     drop(client);
     let acknowledged: Vec<_> = (0..SESSIONS).map(|_| Arc::new(AtomicI64::new(0))).collect();
-    let under_way =
-        (0..cuts()).filter(|n| cut(&place, &device, &mut server, &acknowledged, work, seed * 1_000_000 + n)).count();
+    let mut made = Vec::new();
+    for n in 0..cuts() {
+        made.push(cut(&place, &device, &mut server, &acknowledged, work, seed * 1_000_000 + n));
+    }
+    let under_way = made.iter().filter(|cut| cut.had_requests).count();
+    let written: i64 = made.iter().map(|cut| cut.written).sum();
     let transactions: i64 = acknowledged.iter().map(|session| session.load(Ordering::Relaxed)).sum();
-    eprintln!("{kind}: {} cuts, {under_way} in the middle of requests; {transactions} transactions", cuts());
+    eprintln!(
+        "{kind}: {} cuts, {under_way} in the middle of requests; {transactions} transactions; {written} buffers by workers",
+        cuts()
+    );
+    assert!(written > 0 || work == Work::Alone, "the workers write");
     assert!(transactions.cast_unsigned() > cuts(), "it was at work: {transactions}");
     check_structure(&server);
     server.stop();
@@ -188,7 +213,7 @@ fn with_workers_that_write_ahead_of_the_clock_hand_power_cuts_lose_nothing_eithe
     let Some(_turn) = turn(&["mkfs.ext4", "mkfs.xfs", "blockdev"]) else { return };
     let extension = Place::new();
     let Some(programs) = server_with_extension(&extension) else { return };
-    let settings = [&ace_in_postgres::SETTINGS[..], &SETTINGS[..], &["shared_buffers=4MB", "fsync=on"]].concat();
+    let settings = [&ace_in_postgres::SETTINGS[..], &SETTINGS[..], &["shared_buffers=4MB"]].concat();
     for (kind, seed) in [("ext4", 3), ("xfs", 4)] {
         survives(&programs, &settings, Work::WithTpcb, kind, seed);
     }

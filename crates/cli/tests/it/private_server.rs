@@ -25,8 +25,10 @@ impl Programs {
     /// The newest that are installed; says so where there are none.
     pub fn find() -> Option<Self> {
         let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-        let found = versions.map(|version| version.path().join("bin")).filter(|bin| bin.join("initdb").exists()).max();
-        let (Some(bin), Some((user, group))) = (found, server_user()) else {
+        let numbers = versions.filter_map(|version| version.file_name().to_str()?.parse::<u32>().ok());
+        let folder = |number: u32| PathBuf::from(format!("/usr/lib/postgresql/{number}/bin"));
+        let newest = numbers.filter(|&number| folder(number).join("initdb").exists()).max();
+        let (Some(bin), Some((user, group))) = (newest.map(folder), server_user()) else {
             eprintln!("PostgreSQL is not installed: not tested");
             return None;
         };
