@@ -39,9 +39,9 @@ pub use error::TuneError;
 pub use host::{Host, PROGRAM_TIMES, ProgramTime, free_memory};
 pub use plan::{PLAN_SCHEMA, PLAN_SCHEMA_VERSION, TargetPlan};
 pub use servers::{
-    AppliedSettings, DirectoryGuard, EvidenceFigure, LeftAlone, MARIADB_TUNING_SCHEMA, MARIADB_TUNING_SCHEMA_VERSION,
-    MeasuredSettings, POSTGRES_TUNING_SCHEMA, POSTGRES_TUNING_SCHEMA_VERSION, ServerTuning, SettingProposal,
-    learn_drive,
+    AppliedSettings, DataDrive, DirectoryGuard, EvidenceFigure, LeftAlone, MARIADB_TUNING_SCHEMA,
+    MARIADB_TUNING_SCHEMA_VERSION, MeasuredSettings, POSTGRES_TUNING_SCHEMA, POSTGRES_TUNING_SCHEMA_VERSION,
+    ServerTuning, SettingProposal,
 };
 pub use target::{DEFAULT_TARGET, RAW_MAX_WRITE, RawOptions, RawTarget, Target};
 pub use tuning::{AppliedTuning, Declined, Proposal};

@@ -32,9 +32,9 @@ pub struct FitMariadb {
     /// Same as CONNECTION, for a server over TCP
     #[arg(long, value_name = "URL")]
     pub dsn: Option<String>,
-    /// User for a Unix socket
-    #[arg(long, value_name = "NAME", default_value = "root", requires = "server")]
-    pub user: String,
+    /// User for a Unix socket [default: root]
+    #[arg(long, value_name = "NAME", requires = "server")]
+    pub user: Option<String>,
     /// The drive of the server's data.
     #[command(flatten)]
     pub drive: ServerDrive,

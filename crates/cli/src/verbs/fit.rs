@@ -5,14 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use flashwise_block::ByteSize;
 use flashwise_block::output::Published;
-use flashwise_profile::DeviceProfile;
 use flashwise_report::{Detail, HTML_FILE, ReportFiles, check_writable, render_comparison, write_report};
 use flashwise_tune::sqlite::{
     DEFAULT_PAGE_CACHE, FitOptions, KeyValueWorkload, Statements, UserWorkload, Workload, fit,
 };
-use flashwise_tune::{Comparison, DEFAULT_TARGET, Host, ProgramTime, Target, free_memory, learn_drive};
+use flashwise_tune::{Comparison, DEFAULT_TARGET, DataDrive, Host, ProgramTime, Target, free_memory};
 
 use super::fit_record::recorded;
 use super::{fit_mariadb, fit_postgres, read_profile};
@@ -36,14 +34,12 @@ pub fn run(database: FitDatabase, output: &Output) -> Result<ExitCode, Failure> 
     }
 }
 
-/// The profile of the drive of a server's data: from its file, or learned with requests of these sizes too.
-pub fn drive_of_server(drive: &ServerDrive, request_sizes: &[ByteSize]) -> Result<DeviceProfile, Failure> {
-    match (&drive.profile, &drive.on) {
-        (Some(file), _) => read_profile(file),
-        (None, on) => {
-            let target = Target::parse(on.as_deref().unwrap_or(DEFAULT_TARGET))?;
-            Ok(learn_drive(&target, request_sizes, &mut Bar::spoken())?)
-        }
+/// The drive of a server's data, and what shows the progress: learning may take minutes.
+pub fn drive_of_server(drive: &ServerDrive) -> Result<(DataDrive, Bar), Failure> {
+    match &drive.profile {
+        Some(file) => Ok((read_profile(file)?.into(), Bar::new())),
+        // One of the two is required.
+        None => Ok((DataDrive::Unlearned(Target::parse(drive.on.as_deref().unwrap_or_default())?), Bar::spoken())),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `flashwise fit mariadb`.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -14,13 +14,17 @@ use crate::files;
 use crate::output::Output;
 use crate::progress::Bar;
 
+/// Of a Unix socket, where `--user` names none.
+const DEFAULT_USER: &str = "root";
+
 /// Recommends settings, and measures and applies them on request.
 pub fn run(options: FitMariadb, output: &Output) -> Result<ExitCode, Failure> {
     let cnf_out = options.cnf_out.clone();
     if let Some(path) = &cnf_out {
         files::check_new(path)?;
     }
-    let tuning = tune_mariadb(&mariadb_options(options)?, &mut Bar::new())?;
+    let (options, mut bar) = mariadb_options(options)?;
+    let tuning = tune_mariadb(&options, &mut bar)?;
     if let Some(path) = &cnf_out {
         files::write_new(path, mariadb_option_file(&tuning).as_bytes())?;
     }
@@ -28,7 +32,8 @@ pub fn run(options: FitMariadb, output: &Output) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn mariadb_options(options: FitMariadb) -> Result<MariadbOptions, Failure> {
+fn mariadb_options(options: FitMariadb) -> Result<(MariadbOptions, Bar), Failure> {
+    let server = address(&options)?;
     let with = &options.measurement;
     let measure = options.measure.then(|| MariadbMeasureOptions {
         programs: with.programs.clone(),
@@ -41,16 +46,29 @@ fn mariadb_options(options: FitMariadb) -> Result<MariadbOptions, Failure> {
         round_time: Duration::from_nanos(with.round_time.0),
         seed: with.seed,
     });
-    let (urls, sockets): (Vec<_>, Vec<_>) =
-        options.connection.into_iter().partition(|connection| connection.contains("://"));
-    let socket = sockets.into_iter().next().map(PathBuf::from).or(options.socket);
-    let socket = socket.map(|path| MariadbAddress::Socket { path, user: options.user });
-    let url = urls.into_iter().next().or(options.dsn);
-    Ok(MariadbOptions {
-        profile: drive_of_server(&options.drive, &MariadbOptions::REQUEST_SIZES)?,
-        server: socket.or(url.map(MariadbAddress::Url)),
-        skip: options.skip,
-        apply: options.apply,
-        measure,
-    })
+    let (drive, bar) = drive_of_server(&options.drive)?;
+    Ok((MariadbOptions { drive, server, skip: options.skip, apply: options.apply, measure }, bar))
+}
+
+/// The server that CONNECTION, `--socket` or `--dsn` names.
+fn address(options: &FitMariadb) -> Result<Option<MariadbAddress>, Failure> {
+    let socket = |path: &Path| {
+        let user = options.user.as_deref().unwrap_or(DEFAULT_USER).to_owned();
+        Ok(Some(MariadbAddress::Socket { path: path.to_owned(), user }))
+    };
+    // Its password is in no message.
+    let url = |url: &str| match &options.user {
+        None => Ok(Some(MariadbAddress::Url(url.to_owned()))),
+        Some(user) => {
+            let why = format!("--user {user}: only for a Unix socket; a URL has its user: mysql://{user}@HOST:PORT");
+            Err(Failure::usage(why))
+        }
+    };
+    match (&options.connection, &options.socket, &options.dsn) {
+        (Some(connection), ..) if connection.contains("://") => url(connection),
+        (Some(connection), ..) => socket(Path::new(connection)),
+        (None, Some(path), _) => socket(path),
+        (None, None, Some(dsn)) => url(dsn),
+        (None, None, None) => Ok(None),
+    }
 }

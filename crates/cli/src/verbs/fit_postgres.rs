@@ -21,7 +21,8 @@ pub fn run(options: FitPostgres, output: &Output) -> Result<ExitCode, Failure> {
     if let Some(path) = &sql_out {
         files::check_new(path)?;
     }
-    let tuning = tune_postgres(&postgres_options(options)?, &mut Bar::new())?;
+    let (options, mut bar) = postgres_options(options)?;
+    let tuning = tune_postgres(&options, &mut bar)?;
     if let Some(path) = &sql_out {
         files::write_new(path, postgres_tuning_sql(&tuning).as_bytes())?;
     }
@@ -29,17 +30,20 @@ pub fn run(options: FitPostgres, output: &Output) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn postgres_options(options: FitPostgres) -> Result<PostgresOptions, Failure> {
-    Ok(PostgresOptions {
-        measure: options.measure.then(|| measure_options(&options)).transpose()?,
-        profile: drive_of_server(&options.drive, &PostgresOptions::REQUEST_SIZES)?,
+fn postgres_options(options: FitPostgres) -> Result<(PostgresOptions, Bar), Failure> {
+    let measure = options.measure.then(|| measure_options(&options)).transpose()?;
+    let (drive, bar) = drive_of_server(&options.drive)?;
+    let options = PostgresOptions {
+        drive,
         dsn: options.connection.or(options.dsn),
         version: options.for_version,
         sessions: options.sessions,
         depth: options.iodepth,
         skip: options.skip,
         apply: options.apply,
-    })
+        measure,
+    };
+    Ok((options, bar))
 }
 
 fn measure_options(options: &FitPostgres) -> Result<PostgresMeasureOptions, Failure> {

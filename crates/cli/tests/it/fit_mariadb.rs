@@ -49,6 +49,8 @@ fn mistakes_get_one_line_with_the_way_out() {
         (2, &["--dsn", "nonsense"], "--dsn"),
         (1, &["--socket", "/no/such/socket"], "/no/such/socket"),
         (2, &["--user", "me"], "--socket"),
+        (2, &["mysql://localhost", "--user", "me"], "mysql://me@HOST:PORT"),
+        (2, &["--dsn", "mysql://localhost", "--user", "me"], "mysql://me@HOST:PORT"),
         (2, &["--rounds", "7"], "--measure"),
         (2, &["--measure", "--rounds", "3"], "--rounds 3"),
         (2, &["--measure", "--load", "p.toml"], "give yours with --sql"),

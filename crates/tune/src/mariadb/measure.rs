@@ -77,7 +77,16 @@ impl MariadbMeasureOptions {
         Ok(OwnSql { load: read(&self.load)?, script: read(&self.script)? })
     }
 
-    /// Checks that the instances fit where they are to be made.
+    /// Finds the programs, and checks that the instances fit where they are to be made.
+    ///
+    /// # Errors
+    /// A missing server is reported first, even if space is short too.
+    pub(super) fn check_place(&self, own: &OwnSql) -> Result<Programs, TuneError> {
+        let programs = Programs::find(self.programs.as_deref())?;
+        self.check_space(own.load.as_ref())?;
+        Ok(programs)
+    }
+
     fn check_space(&self, load: Option<&SqlFile>) -> Result<(), TuneError> {
         let loaded = match load {
             Some(file) => file.bytes().saturating_mul(LOADED_PER_BYTE),
@@ -122,9 +131,7 @@ pub(super) fn measure(
     proposals: &[SettingProposal],
     progress: &mut dyn Progress,
 ) -> Result<MeasuredSettings, TuneError> {
-    // A missing server is reported first, even if space is short too.
-    let programs = Programs::find(options.programs.as_deref())?;
-    options.check_space(own.load.as_ref())?;
+    let programs = options.check_place(own)?;
     let server = PrivateMariadb::of(programs, options.directory.as_deref())?;
     let terms = Terms { rounds: options.rounds, directory: options.directory.as_deref(), workload: options.summary() };
     compare(&mut OltpRounds { server, options, own }, proposals, terms, progress)

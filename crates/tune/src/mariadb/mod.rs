@@ -30,11 +30,13 @@ pub use measure::MariadbMeasureOptions;
 pub use private::PrivateMariadb;
 pub use server::MariadbAddress;
 
+use std::borrow::Cow;
+
 use flashwise_block::names::choices;
 use flashwise_block::{ByteSize, Progress};
 use flashwise_profile::DeviceProfile;
 
-use crate::servers::{Judged, Judgement, Ruling, ServerTuning, SettingProposal, Statements};
+use crate::servers::{DataDrive, Judged, Judgement, Ruling, ServerTuning, SettingProposal, Statements, learn_drive};
 use crate::{MARIADB_TUNING_SCHEMA, MARIADB_TUNING_SCHEMA_VERSION, TuneError};
 use apply::{acting, apply, statements};
 use rules::{Facts, RULES};
@@ -49,8 +51,8 @@ const CAPACITY_MAX: &str = "innodb_io_capacity_max";
 /// Options of `tune_mariadb`.
 #[derive(Clone, Debug)]
 pub struct MariadbOptions {
-    /// The profile of the drive.
-    pub profile: DeviceProfile,
+    /// The drive of the server's data.
+    pub drive: DataDrive,
     /// The server; without one the old values are the defaults of 10.11.
     pub server: Option<MariadbAddress>,
     /// Names of settings that must not change.
@@ -63,10 +65,11 @@ pub struct MariadbOptions {
 
 impl MariadbOptions {
     /// What the rules look at beside the sizes that are always learned: InnoDB's pages.
-    pub const REQUEST_SIZES: [ByteSize; 1] = [ByteSize::kib(16)];
+    const REQUEST_SIZES: [ByteSize; 1] = [ByteSize::kib(16)];
 }
 
-/// Proposes settings for a drive; measures and applies them on request.
+/// Proposes settings for a drive; measures and applies them on request. A drive that is unknown is learned when
+/// everything else has been checked.
 ///
 /// # Errors
 /// When the options are invalid, the server does not respond or refuses a statement, or the measurement fails. The
@@ -77,15 +80,27 @@ pub fn tune_mariadb(options: &MariadbOptions, progress: &mut dyn Progress) -> Re
     }
     check_names(&options.skip)?;
     let own_sql = options.measure.as_ref().map(MariadbMeasureOptions::check).transpose()?.unwrap_or_default();
-    let mut server = options.server.as_ref().map(Server::connect).transpose()?;
+    let connect = || options.server.as_ref().map(Server::connect).transpose();
+    let mut server = connect()?;
+    let profile = match &options.drive {
+        DataDrive::Known(profile) => Cow::Borrowed(profile.as_ref()),
+        DataDrive::Unlearned(target) => {
+            options.measure.as_ref().map(|measure| measure.check_place(&own_sql)).transpose()?;
+            // A server may end connections that are idle for as long.
+            drop(server.take());
+            let profile = learn_drive(target, &MariadbOptions::REQUEST_SIZES, progress)?;
+            server = connect()?;
+            Cow::Owned(profile)
+        }
+    };
     let facts = server.as_ref().map(|server| &server.facts);
     let documented = Variables::documented();
     let variables = facts.map_or(&documented, |facts| &facts.variables);
-    let judged = judge(options, variables);
+    let judged = judge(options, &profile, variables);
     let of = Judgement {
         schema: MARIADB_TUNING_SCHEMA,
         schema_version: MARIADB_TUNING_SCHEMA_VERSION,
-        profile: &options.profile,
+        profile: &profile,
         program: facts.map_or_else(|| DEFAULTS_OF.to_owned(), |facts| facts.program.clone()),
         place: facts.map(|facts| facts.place.clone()),
     };
@@ -114,8 +129,8 @@ fn is_startable(proposal: &SettingProposal) -> bool {
     proposal.takes_effect != Effect::NewInstance.name()
 }
 
-fn judge(options: &MariadbOptions, variables: &Variables) -> Judged {
-    let facts = Facts { profile: &options.profile, variables };
+fn judge(options: &MariadbOptions, profile: &DeviceProfile, variables: &Variables) -> Judged {
+    let facts = Facts { profile, variables };
     let mut judged = Judged::default();
     for rule in RULES {
         let Some(now) = variables.get(rule.name) else { continue };

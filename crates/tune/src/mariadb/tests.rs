@@ -1,14 +1,18 @@
 //! Proposals in order, and a comparison with a real server, if one is installed.
 
+use std::time::Duration;
+
 use flashwise_block::Silent;
 use flashwise_profile::Figure;
 
 use super::rules::tests::Bench;
 use super::statements::SqlFile;
 use super::*;
+use crate::Target;
+use crate::servers::tests::LearnsNothing;
 
 fn options(bench: &Bench) -> MariadbOptions {
-    MariadbOptions { profile: bench.profile.clone(), server: None, skip: Vec::new(), apply: false, measure: None }
+    MariadbOptions { drive: bench.profile.clone().into(), server: None, skip: Vec::new(), apply: false, measure: None }
 }
 
 /// A running server; `None` where none is installed.
@@ -74,7 +78,7 @@ fn a_capacity_and_its_maximum_never_pass_each_other() {
     let order = |bench: &Bench, skip: &[&str]| {
         let mut options = options(bench);
         options.skip = skip.iter().map(|name| (*name).to_owned()).collect();
-        let judged = judge(&options, &bench.variables);
+        let judged = judge(&options, &bench.profile, &bench.variables);
         judged.proposals.into_iter().map(|p| p.name).filter(|n| n.contains("capacity")).collect::<Vec<_>>()
     };
     assert_eq!(order(&bench, &[]), [CAPACITY, CAPACITY_MAX], "what is lowered below the other one goes second");
@@ -91,6 +95,34 @@ fn what_is_not_known_is_refused() {
     let skip = vec!["io_capacity".to_owned()];
     assert!(told(&MariadbOptions { skip, ..options(&bench) }).contains("innodb_io_capacity_max"));
     assert!(told(&MariadbOptions { apply: true, ..options(&bench) }).contains("CONNECTION"));
+}
+
+#[test]
+fn mistakes_are_found_before_a_drive_is_learned() {
+    let drive = DataDrive::Unlearned(Target::parse("sim:samsung-960-evo").unwrap());
+    let unlearned = MariadbOptions { drive, ..options(&Bench::new()) };
+    let skip = vec!["io_capacity".to_owned()];
+    let nobody = MariadbAddress::Socket { path: "/no/such/socket".into(), user: "root".to_owned() };
+    let measure = MariadbMeasureOptions {
+        programs: Some("/no/such/programs".into()),
+        directory: None,
+        load: None,
+        script: None,
+        rows: 1,
+        clients: 1,
+        rounds: 5,
+        round_time: Duration::from_secs(1),
+        seed: 1,
+    };
+    let mistakes = [
+        (MariadbOptions { skip, ..unlearned.clone() }, "innodb_io_capacity_max"),
+        (MariadbOptions { server: Some(nobody), ..unlearned.clone() }, "/no/such/socket"),
+        (MariadbOptions { measure: Some(measure), ..unlearned.clone() }, "/no/such/programs"),
+    ];
+    for (options, words) in mistakes {
+        let told = tune_mariadb(&options, &mut LearnsNothing).unwrap_err().to_string();
+        assert!(told.contains(words), "{told}");
+    }
 }
 
 #[test]
@@ -140,7 +172,7 @@ fn what_acts_at_once_is_applied_read_back_and_taken_back() {
 fn where_one_proposal_is_refused_none_is_applied() {
     let Some(server) = server() else { return };
     let bench = Bench::new();
-    let judged = judge(&options(&bench), &bench.variables);
+    let judged = judge(&options(&bench), &bench.profile, &bench.variables);
     let mut connection = Server::connect(&server.place()).unwrap();
     // The server refuses a statement; and it mends a value, with a warning, which is read back.
     for (wrong, words) in [("SET GLOBAL innodb_io_capacity = 'much';", "Incorrect argument"), ("", "is 100, not 10000")]

@@ -66,7 +66,16 @@ impl PostgresMeasureOptions {
         self.load.iter().chain(&self.script).try_for_each(|file| length_of(file).map(drop))
     }
 
-    /// Checks that the clusters fit where they are to be made.
+    /// Finds the programs, and checks that the clusters fit where they are to be made.
+    ///
+    /// # Errors
+    /// A missing server is reported first, even if space is short too.
+    pub(super) fn check_place(&self) -> Result<Programs, TuneError> {
+        let programs = Programs::find(self.programs.as_deref())?;
+        self.check_space()?;
+        Ok(programs)
+    }
+
     fn check_space(&self) -> Result<(), TuneError> {
         let loaded = match &self.load {
             Some(file) => length_of(file)?.saturating_mul(8),
@@ -105,9 +114,7 @@ pub(super) fn measure(
     proposals: &[SettingProposal],
     progress: &mut dyn Progress,
 ) -> Result<MeasuredSettings, TuneError> {
-    // A missing server is reported first, even if space is short too.
-    let programs = Programs::find(options.programs.as_deref())?;
-    options.check_space()?;
+    let programs = options.check_place()?;
     let server = PrivatePostgres::of(programs, options.directory.as_deref())?;
     let script = options.script.as_deref().map(|file| server.bring(file, "transactions.sql")).transpose()?;
     let workload = options.summary();

@@ -33,11 +33,13 @@ pub use pgbench::Pgbench;
 pub use private::PrivatePostgres;
 pub use tpcc::{PostgresTpcc, SessionOptions, TransactionStats};
 
+use std::borrow::Cow;
+
 use flashwise_block::names::choices;
 use flashwise_block::{ByteSize, Progress};
 use flashwise_profile::DeviceProfile;
 
-use crate::servers::{Judged, Judgement, ServerTuning, SettingProposal, Statements};
+use crate::servers::{DataDrive, Judged, Judgement, ServerTuning, SettingProposal, Statements, learn_drive};
 use crate::{POSTGRES_TUNING_SCHEMA, POSTGRES_TUNING_SCHEMA_VERSION, TuneError};
 use apply::{apply, statements};
 use defaults::defaults;
@@ -51,8 +53,8 @@ const FILL_FACTOR: &str = "fillfactor";
 /// Options of `tune_postgres`.
 #[derive(Clone, Debug)]
 pub struct PostgresOptions {
-    /// The profile of the drive.
-    pub profile: DeviceProfile,
+    /// The drive of the server's data.
+    pub drive: DataDrive,
     /// The server, as libpq names it; without one the old values are the defaults of `version`.
     pub dsn: Option<String>,
     /// Major version without a server.
@@ -72,10 +74,11 @@ pub struct PostgresOptions {
 impl PostgresOptions {
     /// What the rules look at beside the sizes that are always learned: the reads of a scan, as the kernel's read-ahead
     /// makes them.
-    pub const REQUEST_SIZES: [ByteSize; 1] = [ByteSize::kib(128)];
+    const REQUEST_SIZES: [ByteSize; 1] = [ByteSize::kib(128)];
 }
 
-/// Proposes settings for a drive; measures and applies them on request.
+/// Proposes settings for a drive; measures and applies them on request. A drive that is unknown is learned when
+/// everything else has been checked.
 ///
 /// # Errors
 /// When the options are invalid, the server does not respond or refuses a statement, or the measurement fails. The
@@ -87,13 +90,27 @@ pub fn tune_postgres(options: &PostgresOptions, progress: &mut dyn Progress) -> 
     if let Some(measure) = &options.measure {
         measure.check()?;
     }
-    let mut server = options.dsn.as_deref().map(Server::connect).transpose()?;
+    let connect = || options.dsn.as_deref().map(Server::connect).transpose();
+    let known = defaults(options.version)?;
+    let mut server = connect()?;
+    check_names(&options.skip, server.as_ref().map_or(&[], |server| &server.facts.tables))?;
+    let profile = match &options.drive {
+        DataDrive::Known(profile) => Cow::Borrowed(profile.as_ref()),
+        DataDrive::Unlearned(target) => {
+            options.measure.as_ref().map(PostgresMeasureOptions::check_place).transpose()?;
+            // A server may end connections that are idle for as long.
+            drop(server.take());
+            let profile = learn_drive(target, &PostgresOptions::REQUEST_SIZES, progress)?;
+            server = connect()?;
+            Cow::Owned(profile)
+        }
+    };
     let facts = server.as_ref().map(|server| &server.facts);
-    let judged = judge(options, facts, &defaults(options.version)?)?;
+    let judged = judge(options, &profile, facts, &known);
     let of = Judgement {
         schema: POSTGRES_TUNING_SCHEMA,
         schema_version: POSTGRES_TUNING_SCHEMA_VERSION,
-        profile: &options.profile,
+        profile: &profile,
         program: facts.map_or_else(|| format!("PostgreSQL {}", options.version), |facts| facts.program.clone()),
         place: facts.map(|facts| facts.place.clone()),
     };
@@ -119,12 +136,11 @@ impl SettingProposal {
 
 const NEW_PAGES: &str = "new-pages";
 
-fn judge(options: &PostgresOptions, server: Option<&ServerFacts>, known: &Settings) -> Result<Judged, TuneError> {
+fn judge(options: &PostgresOptions, profile: &DeviceProfile, server: Option<&ServerFacts>, known: &Settings) -> Judged {
     let tables = server.map(|server| server.tables.as_slice()).unwrap_or_default();
-    check_names(&options.skip, tables)?;
     let settings = server.map_or(known, |server| &server.settings);
     let facts = Facts {
-        profile: &options.profile,
+        profile,
         settings,
         activity: server.map(|server| &server.activity),
         sessions: options.sessions,
@@ -150,7 +166,7 @@ fn judge(options: &PostgresOptions, server: Option<&ServerFacts>, known: &Settin
             false => judged.judge(&name, &old_value, fill_factor::judge(table), |value| table_statements(table, value)),
         }
     }
-    Ok(judged)
+    judged
 }
 
 fn setting_statements(name: &str, now: &Setting, value: &str) -> Statements {

@@ -4,10 +4,12 @@ use flashwise_block::Silent;
 
 use super::rules::tests::Bench;
 use super::*;
+use crate::Target;
+use crate::servers::tests::LearnsNothing;
 
 fn options(profile: DeviceProfile) -> PostgresOptions {
     PostgresOptions {
-        profile,
+        drive: profile.into(),
         dsn: None,
         version: 15,
         sessions: 1,
@@ -15,6 +17,21 @@ fn options(profile: DeviceProfile) -> PostgresOptions {
         skip: Vec::new(),
         apply: false,
         measure: None,
+    }
+}
+
+/// A measurement whose programs are absent.
+fn unmeasurable() -> PostgresMeasureOptions {
+    PostgresMeasureOptions {
+        programs: Some("/no/such/folder".into()),
+        directory: None,
+        load: None,
+        script: None,
+        scale: 1,
+        clients: 1,
+        rounds: 5,
+        round_seconds: 1,
+        seed: 1,
     }
 }
 
@@ -68,18 +85,27 @@ fn applying_needs_a_server_and_a_version_must_be_known() {
 }
 
 #[test]
+fn mistakes_are_found_before_a_drive_is_learned() {
+    let drive = DataDrive::Unlearned(Target::parse("sim:samsung-960-evo").unwrap());
+    let unlearned = PostgresOptions { drive, ..options(Bench::new().profile) };
+    let skip = vec!["delay".to_owned()];
+    let dsn = |dsn: &str| Some(dsn.to_owned());
+    let mistakes = [
+        (PostgresOptions { skip, ..unlearned.clone() }, "commit_delay"),
+        (PostgresOptions { version: 9, ..unlearned.clone() }, "13 to 18"),
+        (PostgresOptions { dsn: dsn("user=me"), ..unlearned.clone() }, "no host"),
+        (PostgresOptions { dsn: dsn("host=/no/such/place"), ..unlearned.clone() }, "/no/such/place:5432"),
+        (PostgresOptions { measure: Some(unmeasurable()), ..unlearned.clone() }, "/no/such/folder"),
+    ];
+    for (options, words) in mistakes {
+        let told = tune_postgres(&options, &mut LearnsNothing).unwrap_err().to_string();
+        assert!(told.contains(words), "{told}");
+    }
+}
+
+#[test]
 fn where_nothing_is_to_be_changed_nothing_is_measured() {
-    let measure = PostgresMeasureOptions {
-        programs: Some("/no/such/folder".into()),
-        directory: None,
-        load: None,
-        script: None,
-        scale: 1,
-        clients: 1,
-        rounds: 5,
-        round_seconds: 1,
-        seed: 1,
-    };
+    let measure = unmeasurable();
     let mut profile = Bench::new().profile;
     let told = |profile: &DeviceProfile| {
         tune_postgres(&PostgresOptions { measure: Some(measure.clone()), ..options(profile.clone()) }, &mut Silent)
@@ -97,7 +123,7 @@ fn the_old_value_of_what_was_altered_comes_back_with_undo() {
     let name = "random_page_cost";
     settings.0.get_mut(name).unwrap().is_altered = true;
     settings.0.get_mut("commit_delay").unwrap().source = "command line".to_owned();
-    let judged = judge(&options(bench.profile.clone()), None, &settings).unwrap();
+    let judged = judge(&options(bench.profile.clone()), &bench.profile, None, &settings);
     assert_eq!(judged.proposals[0].undo, "ALTER SYSTEM SET random_page_cost = 4;");
     let delay = judged.left_alone.iter().find(|left| left.name == "commit_delay").unwrap();
     assert_eq!(delay.verdict, "overridden");

@@ -10,12 +10,27 @@ use crate::{Target, TuneError};
 /// Seed of the probes.
 const SEED: u64 = 1;
 
+/// The drive of a server's data.
+#[derive(Clone, Debug)]
+pub enum DataDrive {
+    /// Its profile.
+    Known(Box<DeviceProfile>),
+    /// Where to learn it, which takes minutes on a real drive: the other options are checked first.
+    Unlearned(Target),
+}
+
+impl From<DeviceProfile> for DataDrive {
+    fn from(profile: DeviceProfile) -> Self {
+        Self::Known(Box::new(profile))
+    }
+}
+
 /// Learns the drive of a target for the rules of a server, as `learn --quick` does: they need the time of a flush and
 /// the gain by compression, too, and requests of these sizes.
 ///
 /// # Errors
 /// When the target cannot be opened or learned.
-pub fn learn_drive(
+pub(crate) fn learn_drive(
     target: &Target,
     request_sizes: &[ByteSize],
     progress: &mut dyn Progress,

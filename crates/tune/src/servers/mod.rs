@@ -28,7 +28,8 @@ pub use document::{
     AppliedSettings, EvidenceFigure, LeftAlone, MARIADB_TUNING_SCHEMA, MARIADB_TUNING_SCHEMA_VERSION, MeasuredSettings,
     POSTGRES_TUNING_SCHEMA, POSTGRES_TUNING_SCHEMA_VERSION, ServerTuning, SettingProposal,
 };
-pub use drive::learn_drive;
+pub use drive::DataDrive;
+pub(crate) use drive::learn_drive;
 pub use guard::DirectoryGuard;
 pub(crate) use place::{PrivatePlace, folders_in_path};
 pub(crate) use process::forget_below;

@@ -1,11 +1,20 @@
 //! A drive with round figures, and rulings taken apart, for the tests of rules.
 
-use flashwise_block::{Clock, Operation};
+use flashwise_block::{BlockError, Clock, Operation, Progress};
 use flashwise_profile::{
     DeviceIdentity, DeviceProfile, Figure, Parameters, Recipe, SCHEMA, SCHEMA_VERSION, ThroughputCurve, ThroughputPoint,
 };
 
 use super::{Change, Ruling};
+
+/// A listener for what ends before a drive is learned.
+pub(crate) struct LearnsNothing;
+
+impl Progress for LearnsNothing {
+    fn advance(&mut self, stage: &str, _: f64) -> Result<(), BlockError> {
+        panic!("it has begun with {stage}")
+    }
+}
 
 pub(crate) fn profile() -> DeviceProfile {
     let curve = |operation, request_bytes, points: &[(u32, f64)]| ThroughputCurve {

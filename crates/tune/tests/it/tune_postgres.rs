@@ -55,7 +55,7 @@ fn show(server: &PrivatePostgres, name: &str) -> String {
 
 fn options(server: &PrivatePostgres, profile: DeviceProfile) -> PostgresOptions {
     PostgresOptions {
-        profile,
+        drive: profile.into(),
         dsn: Some(server.dsn()),
         version: 15,
         sessions: 1,
