@@ -43,7 +43,9 @@ pub use device::{BlockDevice, Clock, DeviceCounters, DeviceInfo, FlashCounters, 
 pub use error::BlockError;
 pub use extents::{Alignment, Extent, ExtentMap, PlacementUnknown};
 pub use faulty::{Fault, FaultyDevice};
-pub use file::{DirectFile, FileDevice, RegisteredFile, ScratchFile, file_extents, is_on_ext_or_xfs, start_write_back};
+pub use file::{
+    DirectFile, FileDevice, FileTitle, RegisteredFile, ScratchFile, file_extents, is_on_ext_or_xfs, start_write_back,
+};
 pub use latency::{LatencySummary, Percentiles};
 pub use partitions::{Partition, PartitionTable, TableKind, partition_table, read_partitions};
 pub use progress::{Progress, Silent};

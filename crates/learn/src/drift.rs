@@ -1,14 +1,16 @@
 //! Whether a drive has changed since it was learned: its firmware, its wear, its neighbours.
 //!
 //! ```text
-//!   both certain, a size, a place, yes or no      changed if they differ
-//!   both certain, a measured value                changed if the values are further apart than chance allows, and by 1 %
-//!   certain then and absent now, or the reverse   changed
-//!   inconclusive then or now                      not compared
+//!   both certain, a place, address bits, yes or no  changed if they differ
+//!   both certain, a size or a count                 changed if they are further apart than chance allows
+//!   both certain, a time, a speed, a ratio, a share the same, and by 1 %
+//!   certain then and absent now, or the reverse     changed
+//!   was or is inconclusive                          not compared
 //! ```
 //!
-//! An interval of 95 % is 1.96 standard errors wide to each side. Two runs on the same drive differ by chance, and with
-//! some thirty figures one in twenty would differ by more than that; so the limit is Bonferroni's for all figures.
+//! What chance allows follows from both intervals, of which a size that was read exactly has none. An interval of 95 %
+//! is 1.96 standard errors wide to each side. Two runs on the same drive differ by chance, and with that limit one
+//! figure in twenty would, two in each pair of profiles. So the limit is Bonferroni's for all figures of a profile.
 //!
 //! Source: Montgomery, *Design and Analysis of Experiments*, 9th edition, 3.5.7 (comparing many pairs of means).
 
@@ -19,8 +21,8 @@ use crate::score::{json, number};
 
 /// Standard errors from the middle of an interval of 95 % to its end.
 const INTERVAL_ERRORS: f64 = 1.96;
-/// Standard errors of the difference beyond which two values differ: by chance one pair in 1,000 does, and so one pair
-/// of profiles in twenty-five with forty figures each.
+/// Standard errors of the difference beyond which two values differ: by chance one pair in 1,000 does (the normal
+/// distribution's two tails), and so one pair of profiles in twenty-six, with 38 figures each.
 const LIMIT_ERRORS: f64 = 3.29;
 /// Changes below this share are of no use to anybody; two runs on a drive without noise differ by it where both have
 /// intervals of no width.
@@ -47,7 +49,7 @@ pub struct Drift {
     pub compared: usize,
     /// Of those, what has changed.
     pub changed: Vec<Changed>,
-    /// Keys of the figures that are inconclusive in one of the profiles, and not in the other.
+    /// Keys of the figures that were inconclusive and are not any more, or the reverse.
     pub not_compared: Vec<&'static str>,
 }
 
@@ -104,9 +106,18 @@ mod tests {
     }
 
     #[test]
-    fn a_size_has_changed_if_it_differs() {
+    fn a_size_has_changed_if_it_differs_beyond_its_interval() {
         assert!(has_changed(&size(64), &size(32)));
         assert!(!has_changed(&size(64), &size(64)));
+        let count = |n, low, high| Figure::certain(Quantity::Count(n), Quantity::Count(low), Quantity::Count(high));
+        assert!(!has_changed(&count(20, 16, 24), &count(26, 22, 30)));
+        assert!(has_changed(&count(20, 16, 24), &count(40, 36, 44)));
+    }
+
+    #[test]
+    fn at_most_one_pair_of_profiles_in_twenty_differs_by_chance() {
+        let by_chance = 0.001 * flashwise_profile::Parameters::default().entries().len() as f64;
+        assert!(by_chance <= 0.05, "{by_chance}: with so many figures LIMIT_ERRORS has to be greater");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::direct::DirectFile;
 use super::scratch::ScratchFile;
+use super::title::file_title;
 use crate::raw::RawDrive;
 use crate::{BlockError, ByteSize, ExtentMap, PlacementUnknown, Request};
 
@@ -29,19 +30,12 @@ impl Medium {
     /// The device's name for people; `note` describes the engine.
     pub(super) fn title(&self, note: Option<&str>) -> String {
         match self {
-            Self::Scratch(scratch) => {
-                let details = [Some(scratch.file_system()), note].into_iter().flatten().collect::<Vec<_>>().join(", ");
-                format!("{} ({details})", scratch.directory().display())
-            }
+            Self::Scratch(scratch) => file_title(scratch.directory(), scratch.file_system(), note),
             Self::Raw(drive) => match note {
                 Some(note) => format!("{}, {note}", drive.title()),
                 None => drive.title(),
             },
-            Self::Own(file) => {
-                let system = file.file_system();
-                let details = [Some(system.as_str()), note].into_iter().flatten().collect::<Vec<_>>().join(", ");
-                format!("{} ({details})", file.path().display())
-            }
+            Self::Own(file) => file_title(file.path(), &file.file_system(), note),
         }
     }
 

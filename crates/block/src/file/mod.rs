@@ -60,6 +60,7 @@ mod scratch;
 mod statfs;
 mod statx;
 mod threads;
+mod title;
 mod write_back;
 
 use std::collections::VecDeque;
@@ -77,6 +78,7 @@ pub use self::registered::RegisteredFile;
 use self::ring::Ring;
 pub use self::scratch::ScratchFile;
 use self::threads::Threads;
+pub use self::title::FileTitle;
 pub use self::write_back::start_write_back;
 use crate::raw::{RawDrive, WriteConsent};
 use crate::{
@@ -211,7 +213,7 @@ impl FileDevice {
     /// The fallback for a machine without io_uring; `why` ends up in the device's name.
     fn over_threads(medium: Medium, why: &io::Error) -> Result<Self, BlockError> {
         let threads = Threads::new(medium.file());
-        let note = format!("{} threads, no io_uring: {why}", threads.depth());
+        let note = title::threads_instead_of_ring(threads.depth(), why);
         Self::with_engine(medium, Box::new(threads), Some(&note))
     }
 

@@ -20,6 +20,7 @@ use flashwise_tune::{Host, ProgramTime, Target, TuneError, free_memory};
 use serde::Serialize;
 
 use super::read_profile;
+use super::same_drive::check_same_drive;
 use crate::arguments::LearnArguments;
 use crate::failure::{Failure, INCONCLUSIVE, REFUSED, VIOLATIONS};
 use crate::files::Wanted;
@@ -170,10 +171,7 @@ fn learn(
     // Before the scratch file is made, so that Ctrl-C is heard from then on.
     let mut bar = Bar::new();
     let mut device = target.open_as_file(options.seed, LEARN_REGION)?;
-    if let Some(other) = earlier.filter(|earlier| earlier.device.name != device.info().name) {
-        let (theirs, ours) = (&other.device.name, &device.info().name);
-        return Err(Failure::usage(format!("--compare: the profile is of {theirs}, but the target is {ours}")));
-    }
+    earlier.map_or(Ok(()), |earlier| check_same_drive(earlier, target, &device.info().name))?;
     let usual = learn_options(target, options.seed, device.info().clock);
     let effort = match (options.quick, options.thorough) {
         (true, _) => Effort::Quick,

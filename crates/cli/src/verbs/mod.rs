@@ -15,6 +15,7 @@ pub mod generate;
 pub mod kernel;
 pub mod learn;
 pub mod pool;
+mod same_drive;
 pub mod simulate;
 mod simulate_file;
 pub mod sqlite;

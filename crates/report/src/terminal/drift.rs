@@ -35,8 +35,8 @@ fn headline(drift: &Drift, since: &str) -> String {
     };
     match drift.not_compared.len() {
         0 => first,
-        1 => format!("{first} 1 more is inconclusive then or now."),
-        many => format!("{first} {many} more are inconclusive then or now."),
+        1 => format!("{first} 1 more was or is inconclusive."),
+        many => format!("{first} {many} more were or are inconclusive."),
     }
 }
 
