@@ -7,8 +7,9 @@
 //!
 //! `stores-beside names` prints the names. `stores-beside run NAME --directory DIR --keys N --value-bytes N
 //! --random-bytes N --seed N --updates N --commit N --cache BYTES` loads the keys, prints `load BYTES COMMITS`, waits
-//! for a line, updates them uniformly, and so on: `crates/studies/src/stores/peers.rs` has the protocol. Commits are
-//! durable. A phase ends when background work has ended.
+//! for a line, updates them uniformly, and so on, and in the end looks whether the last values are there:
+//! `crates/studies/src/stores/peers.rs` has the protocol. Commits are durable. A phase ends when background work has
+//! ended.
 //!
 //! Caches are those of the stores: LMDB has none, and uses the kernel's. The LSM-trees have memtables of 256 KiB, so
 //! that their levels are those of a store 256 times as large; no store compresses.
@@ -105,7 +106,9 @@ fn run(name: &str, options: &[String]) -> Result<(), Failure> {
     phase(peer.as_mut(), "load", workload.load())?;
     phase(peer.as_mut(), "uniform", workload.updates(Distribution::Uniform, updates, commit))?;
     phase(peer.as_mut(), "zipf", workload.updates(Distribution::Zipf, updates, commit))?;
-    verify(peer.as_mut(), workload.updates(Distribution::Zipf, updates, commit))
+    verify(peer.as_mut(), workload.updates(Distribution::Zipf, updates, commit))?;
+    println!("verified");
+    Ok(stdout().flush()?)
 }
 
 fn main() -> Result<(), Failure> {

@@ -103,7 +103,8 @@ impl Snapshot {
             sink.write(&record)?;
             let store = Store { shared: std::sync::Arc::clone(&self.0.shared) };
             let Some(keyspace) = store.find_keyspace(&name)?.filter(|found| found.inner.index.id() == tree) else {
-                return Err(StoreError::NoKeyspace { name });
+                let why = format!("keyspace '{name}' was dropped while the dump was written; write it again");
+                return Err(StoreError::Invalid(why));
             };
             for entry in Scan::new(self.0.clone(), keyspace.inner, Span::of_prefix(b"")) {
                 let (key, value) = entry?;

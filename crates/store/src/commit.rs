@@ -151,12 +151,9 @@ impl<U> CommitQueue<U> {
     /// After a failed write or flush: the error and the batches that were not written, newest first. The caller has the
     /// writer's lock, takes them back, and calls [`CommitQueue::resolved`].
     pub(crate) fn failed(&self) -> Option<(StoreError, Vec<Pending<U>>)> {
-        // Not after a write that is under way: commits gather behind it, and share the next one.
+        // Nobody leads after a failure.
         let mut state = self.state();
         let error = state.failed.clone()?;
-        while state.is_led {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
         let written = self.log.written_seq();
         let kept = state.pending.partition_point(|pending| pending.seq <= written);
         let unwritten = state.pending.split_off(kept);

@@ -50,6 +50,12 @@ pub enum StoreError {
         /// Bytes of the file or device.
         capacity: ByteSize,
     },
+    /// The drive or the file system behind the store has no space, and neither has what the store held for that day.
+    #[error("{place} has no space: until it has, the store takes only deletes; delete keys, or make space there")]
+    MediumFull {
+        /// The file or device.
+        place: String,
+    },
     /// A key is too long.
     #[error("a key of {length} bytes: a store with pages of {page} takes keys of up to {max} bytes")]
     KeyTooLong {
@@ -116,7 +122,7 @@ impl StoreError {
         /// `ENOSPC` and `EDQUOT`.
         const NO_SPACE: [i32; 2] = [28, 122];
         match self {
-            Self::Full { .. } | Self::Io { source: BlockError::NoSpace, .. } => true,
+            Self::Full { .. } | Self::MediumFull { .. } | Self::Io { source: BlockError::NoSpace, .. } => true,
             Self::Io { source: BlockError::Os { errno, .. }, .. } => NO_SPACE.contains(errno),
             _ => false,
         }

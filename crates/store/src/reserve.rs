@@ -1,9 +1,9 @@
 //! Space on the medium that the store holds for the day on which the medium is full.
 //!
 //! On a medium without space (a thin-provisioned drive, a full file system) even a delete needs some: for the log, and
-//! for the new image of a page before the old one is given back. So 64 KiB in front of the pages hold bytes that no
-//! drive can compress. When a write finds no space they are given back. From then on only batches of deletes are taken,
-//! until the reserve can be written again.
+//! for the new image of a page before the old one is given back. So in front of the pages there are bytes that no drive
+//! can compress, as many as 64 pages and 64 KiB have. When a write finds no space they are given back. From then on
+//! only batches of deletes are taken, until the reserve can be written again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -217,6 +217,8 @@ fn full_drive(engine: Engine) {
         }
     };
     assert!(error.is_full(), "{error}");
+    let error = keyspace.put(key(stored), vec![0; 400]).unwrap_err();
+    assert!(error.to_string().contains("until it has, the store takes only deletes"), "{error}");
     assert!(stored > 300, "{stored}");
     let is_there = |n: u32| keyspace.get(key(n)).unwrap().is_some_and(|value| value == vec![n as u8; 400]);
     assert!((0..stored).all(is_there));

@@ -110,6 +110,9 @@ impl Shared {
             return Ok(());
         }
         self.checkpoint(writer)?;
-        reserve.restore()
+        reserve.restore().map_err(|error| match error.is_full() {
+            true => StoreError::MediumFull { place: self.disk.name() },
+            false => error,
+        })
     }
 }

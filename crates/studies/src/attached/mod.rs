@@ -44,8 +44,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// How a drive is attached.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attachment {
-    /// Seconds of the machine for one of the drive's.
-    pub(crate) time_scale: f64,
+    /// Seconds of the machine for one of the drive's; `None`: every request is answered at once, where only what
+    /// reaches the drive counts.
+    pub(crate) time_scale: Option<f64>,
     /// How far behind the drive's start the file system starts.
     pub(crate) offset: ByteSize,
     /// Whether every request is kept, for [`Attached::trace`].
@@ -54,7 +55,7 @@ pub(crate) struct Attachment {
 
 impl Default for Attachment {
     fn default() -> Self {
-        Self { time_scale: 1.0, offset: ByteSize(0), is_captured: false }
+        Self { time_scale: Some(1.0), offset: ByteSize(0), is_captured: false }
     }
 }
 
@@ -103,7 +104,11 @@ impl Attached {
         let mut command = Command::new(program);
         command.current_dir("/").process_group(0).env_remove("FLASHWISE_OUTPUT");
         command.arg("attach").arg(place.path().join("drive.toml")).arg("--mount").arg(place.path().join("on"));
-        command.arg("--control").arg(control_path(&place)).args(["--time-scale", &how.time_scale.to_string()]);
+        command.arg("--control").arg(control_path(&place));
+        match how.time_scale {
+            Some(scale) => command.args(["--time-scale", &scale.to_string()]),
+            None => command.args(["--time", "none"]),
+        };
         command.args(["--offset", &how.offset.0.to_string()]);
         if how.is_captured {
             command.arg("--capture").arg(trace(&place)).args(["--capture-format", "csv"]);

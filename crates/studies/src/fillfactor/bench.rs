@@ -151,7 +151,7 @@ pub(super) fn run(
     (done, share): (f64, f64),
 ) -> Result<Outcome, StudyError> {
     let cores = Cores::share()?;
-    let how = Attachment { time_scale: conditions.time_scale, ..Attachment::default() };
+    let how = Attachment { time_scale: Some(conditions.time_scale), ..Attachment::default() };
     let drive = Attached::start(program, &conditions.drive.config()?, &how, &cores)?;
     // Ended before the drive, which waits for who is on it.
     let server = PrivatePostgres::new(None, Some(&drive.directory()))?;

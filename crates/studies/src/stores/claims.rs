@@ -44,7 +44,7 @@ pub(super) fn all(runs: &Runs, sides: &[Side], is_quick: bool) -> Vec<StudyClaim
             compressible(runs),
         ]);
     }
-    all.extend(sides.contains(&Side::Peer(LSM.to_owned())).then(|| against_lsm(runs)));
+    all.extend(sides.contains(&Side::Peer(LSM.to_owned())).then(|| against_lsm(runs, is_quick)));
     all
 }
 
@@ -206,12 +206,11 @@ fn compressible(runs: &Runs) -> StudyClaim {
     }
 }
 
-fn against_lsm(runs: &Runs) -> StudyClaim {
+fn against_lsm(runs: &Runs, is_quick: bool) -> StudyClaim {
     let lsm = Side::Peer(LSM.to_owned());
-    let parts = [1_000, 100, 1].map(|commit| {
-        let of = |side: &Side| runs.median(&commits(side, commit), uniform);
-        (commit, of(&lsm), of(&TREE))
-    });
+    let lengths: &[u64] = if is_quick { &[QUICK_COMMIT, 1] } else { &[COMMIT, 100, 1] };
+    let of = |side: &Side, commit| runs.median(&commits(side, commit), uniform);
+    let parts: Vec<_> = lengths.iter().map(|&commit| (commit, of(&lsm, commit), of(&TREE, commit))).collect();
     let is_below = |(_, lsm, tree): &(u64, Option<Measured>, Option<Measured>)| {
         lsm.zip(*tree).is_some_and(|(lsm, tree)| tree.value <= lsm.value)
     };

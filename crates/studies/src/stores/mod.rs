@@ -48,7 +48,7 @@ struct Scale {
 impl Scale {
     const fn of(options: &StudyOptions) -> Self {
         match options.quick {
-            true => Self { keys: 30_000, updates: 20_000, single_updates: 3_000, runs: 3 },
+            true => Self { keys: 30_000, updates: 20_000, single_updates: 6_000, runs: 3 },
             false => Self { keys: 200_000, updates: 200_000, single_updates: 30_000, runs: 5 },
         }
     }

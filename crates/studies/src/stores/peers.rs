@@ -4,7 +4,8 @@
 //!   study ─▶ PROGRAM names                     ─▶ the names of its stores, a line each
 //!         ─▶ PROGRAM run NAME --directory …    ─▶ "load USER COMMITS" ◀─ a line: go on
 //!                                              ─▶ "uniform USER COMMITS" ◀─ a line: go on
-//!                                              ─▶ "zipf USER COMMITS"
+//!                                              ─▶ "zipf USER COMMITS" ◀─ a line: go on
+//!                                              ─▶ "verified": the last values are there
 //!         ─▶ the drive's counters, before each phase and after it, everything written back
 //! ```
 //!
@@ -73,15 +74,14 @@ impl Peer {
         Ok(Self { process, input, lines, name: name.to_owned() })
     }
 
-    /// Waits for the end of a phase: bytes and commits.
-    fn ended(&self, phase: &str) -> Result<(u64, u64), StudyError> {
-        let failed = |why: &str| StudyError::Peers(format!("{}, {phase}: {why}", self.name));
+    /// The numbers behind a word, once it comes.
+    fn said<const N: usize>(&self, word: &str) -> Result<[u64; N], StudyError> {
+        let failed = |why: &str| StudyError::Peers(format!("{}, {word}: {why}", self.name));
         let line = self.lines.recv_timeout(PATIENCE).map_err(|_| failed("it is not done after half an hour"))?;
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let numbers = match words.as_slice() {
-            [first, user, commits] if *first == phase => user.parse().ok().zip(commits.parse().ok()),
-            _ => None,
-        };
+        let mut words = line.split_whitespace();
+        let is_it = words.next() == Some(word);
+        let numbers: Option<Vec<u64>> = words.map(|number| number.parse().ok()).collect();
+        let numbers = numbers.filter(|_| is_it).and_then(|numbers| numbers.try_into().ok());
         numbers.ok_or_else(|| failed(line.strip_prefix("failed ").unwrap_or(&line)))
     }
 
@@ -114,7 +114,7 @@ pub(super) fn run(
 ) -> Result<Outcome, StudyError> {
     let Some(program) = &options.peers else { return Err(StudyError::Lost) };
     let workload = case.workload(scale, seed);
-    let how = Attachment { time_scale: 0.0, ..Attachment::default() };
+    let how = Attachment { time_scale: None, ..Attachment::default() };
     let drive = Attached::start(options.program.as_deref(), &case.drive.config()?, &how, &Cores::share()?)?;
     drive.used_bytes()?;
     let empty = physical(&drive)?;
@@ -136,7 +136,7 @@ pub(super) fn run(
     let mut peer = Peer::start(command, name)?;
     let mut phases = [Phase::default(); 3];
     for (phase, name) in phases.iter_mut().zip(["load", "uniform", "zipf"]) {
-        let (user, commits) = peer.ended(name)?;
+        let [user, commits] = peer.said(name)?;
         let after = counters(&drive)?;
         *phase = Phase::new(user, commits, &before, &after);
         before = after;
@@ -144,6 +144,7 @@ pub(super) fn run(
     }
     let [load, uniform, zipf] = phases;
     let stored = physical(&drive)?.zip(empty).map(|(full, empty)| full.saturating_sub(empty) as f64);
+    let [] = peer.said("verified")?;
     drop(peer);
     let space = stored.map_or(Ok(0.0), |stored| Ok::<_, StudyError>(stored / live_bytes(case, &workload)?))?;
     Ok(Outcome { load, uniform, zipf, space })
