@@ -18,6 +18,8 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use flashwise_block::process::is_absent;
+
 /// Where the trees are.
 const ROOT: &str = "/sys/fs/cgroup";
 /// That of version 2 in it where there are others.
@@ -144,9 +146,16 @@ impl Cgroup {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         sweep(&tree.path);
         tree.enable_in(&tree.path);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = tree.path.join(format!("{NAME}{}.{number}", std::process::id()));
-        fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let path = loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let path = tree.path.join(format!("{NAME}{}.{number}", std::process::id()));
+            match fs::create_dir(&path) {
+                Ok(()) => break path,
+                // Left by a dead process that had this one's number.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(format!("{}: {error}", path.display())),
+            }
+        };
         let group = Self { path, is_version_1: tree.is_version_1 };
         tree.check_enabled_in(&group.path)?;
         Ok(group)
@@ -193,7 +202,7 @@ fn sweep(tree: &Path) {
     for entry in fs::read_dir(tree).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let process = name.to_str().and_then(|name| name.strip_prefix(NAME)?.split('.').next()?.parse::<u32>().ok());
-        if process.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists()) {
+        if process.is_some_and(is_absent) {
             // A group with a process in it cannot be removed.
             let _ = fs::remove_dir(entry.path());
         }
@@ -282,6 +291,17 @@ mod tests {
         names.iter().for_each(|name| fs::create_dir(root.path().join(name)).unwrap());
         sweep(root.path());
         assert_eq!(names.map(|name| root.path().join(name).exists()), [false, true, true]);
+    }
+
+    #[test]
+    fn a_group_that_a_dead_process_of_the_same_number_has_left_is_in_nobodys_way() {
+        let root = version_2(&["blkio"]);
+        fs::write(root.path().join("blkio/tasks"), "").unwrap();
+        // Other tests count on meanwhile.
+        for number in 0..1000 {
+            fs::create_dir(root.path().join(format!("blkio/{NAME}{}.{number}", std::process::id()))).unwrap();
+        }
+        assert!(Cgroup::below(&io_below(root.path())).is_ok());
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod latency;
 pub mod names;
 pub mod output;
 mod partitions;
+pub mod process;
 mod progress;
 mod raw;
 mod request;

@@ -27,6 +27,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
+use crate::process::is_absent;
+
 /// The file whose lock marks a folder as in use.
 const LOCK: &str = ".in-use";
 
@@ -150,7 +152,7 @@ fn sweep(parent: &Path, prefix: &str) {
     for entry in entries.flatten() {
         let Some(process) = process_of(&entry.file_name(), prefix) else { continue };
         let is_ours = entry.metadata().is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == user);
-        if !is_ours || Path::new("/proc").join(process.to_string()).exists() {
+        if !is_ours || !is_absent(process) {
             continue;
         }
         let path = entry.path();

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use flashwise_block::process::is_absent;
 use flashwise_block::whole_drive;
 
 use super::ending::Started;
@@ -26,7 +27,7 @@ use super::{CaptureError, TracedCommand};
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// KiB of a core's buffer: some 100,000 events.
 const BUFFER_KIB: &str = "8192";
-/// Names of our instances start so; the number of the process follows.
+/// Names of our instances start so; the numbers of the process and of the instance follow.
 const PREFIX: &str = "flashwise-";
 /// How long an empty buffer is left alone.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -75,11 +76,22 @@ impl Instance {
         let missing = |path: &Path, error| CaptureError::NoEvents { path: path.to_owned(), error };
         let place = PLACES.iter().find(has_events).map(Path::new);
         let place = place.ok_or_else(|| missing(Path::new(PLACES[0]), io::ErrorKind::NotFound.into()))?;
-        let instances = place.join("instances");
-        sweep(&instances);
-        let path = instances.join(format!("{PREFIX}{}", std::process::id()));
-        fs::create_dir(&path).map_err(|error| missing(&path, error))?;
-        Ok(Self { path })
+        Self::create_in(&place.join("instances"))
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "an instance of the kernel's tracing file system")]
+    fn create_in(instances: &Path) -> Result<Self, CaptureError> {
+        sweep(instances);
+        // A name is taken by another capture of this process, or by a dead process that had its number.
+        let mut number = 0_u32;
+        loop {
+            let path = instances.join(format!("{PREFIX}{}.{number}", std::process::id()));
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(Self { path }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(error) => return Err(CaptureError::NoEvents { path, error }),
+            }
+        }
     }
 
     #[allow(
@@ -114,8 +126,8 @@ impl Instance {
 fn sweep(instances: &Path) {
     for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let process = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<u32>().ok());
-        if process.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists()) {
+        let process = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('.').next()?.parse::<u32>().ok());
+        if process.is_some_and(is_absent) {
             let _ = fs::remove_dir(entry.path());
         }
     }
@@ -202,7 +214,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let own = format!("{PREFIX}{}", std::process::id());
         // No process has a number above 2^22.
-        for name in ["flashwise-4294967295", &own, "flashwise-mine", "other"] {
+        for name in ["flashwise-4294967295", "flashwise-4294967295.1", &own, "flashwise-mine", "other"] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
         sweep(folder.path());
@@ -212,6 +224,19 @@ mod tests {
         let mut expected = vec![own, "flashwise-mine".to_owned(), "other".to_owned()];
         expected.sort();
         assert_eq!(left, expected);
+    }
+
+    #[test]
+    fn captures_of_one_process_and_of_a_dead_one_with_its_number_have_instances_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let left = folder.path().join(format!("{PREFIX}{}.0", std::process::id()));
+        fs::create_dir(&left).unwrap();
+        let (one, two) = (Instance::create_in(folder.path()).unwrap(), Instance::create_in(folder.path()).unwrap());
+        assert!(one.path != two.path && one.path != left && left.exists());
+        drop((one, two));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        let error = Instance::create_in(&folder.path().join("none")).err().unwrap().to_string();
+        assert!(error.contains("none"), "{error}");
     }
 
     #[test]
