@@ -33,6 +33,7 @@ pub mod process;
 mod progress;
 mod raw;
 mod request;
+mod results;
 pub mod shown;
 mod sysfs;
 pub mod temporary;
@@ -52,5 +53,6 @@ pub use partitions::{Partition, PartitionTable, TableKind, partition_table, read
 pub use progress::{Progress, Silent};
 pub use raw::{RawPlan, Refusal, Signature, SignatureKind, WriteConsent};
 pub use request::{Completion, Operation, Request};
+pub use results::ResultsFile;
 pub use sysfs::whole_drive;
 pub use units::{ByteSize, Nanos, ParseUnitError, grouped};

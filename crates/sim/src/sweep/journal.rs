@@ -1,14 +1,11 @@
-//! The results file of a sweep: a line of JSON for the file itself, then one for each finished cell.
-//!
-//! A line is written in one piece and made durable before the next cell is counted as finished. A last line without its
-//! end is what an interruption left; it is cut off.
+//! The results file of a sweep: a line of JSON for the file itself, then one for each finished cell, which is on the
+//! medium before the cell is counted as finished.
 
 use std::collections::BTreeMap;
-use std::fs::{File, TryLockError};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use flashwise_block::input::{Links, open_regular_as};
+use flashwise_block::ResultsFile;
 use serde::{Deserialize, Serialize};
 
 use super::grid::SweepError;
@@ -31,47 +28,43 @@ struct Line {
 /// Finished cells by their keys, in memory and on disk.
 pub(super) struct Journal {
     path: PathBuf,
-    file: File,
+    file: ResultsFile,
     rows: BTreeMap<String, Vec<SweepRow>>,
+}
+
+/// Why a file is not read.
+enum Refused {
+    File(io::Error),
+    NotResults,
+}
+
+impl From<io::Error> for Refused {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::InvalidData { Self::NotResults } else { Self::File(error) }
+    }
 }
 
 impl Journal {
     /// Opens a results file, or starts one. While it is open no other sweep adds to it.
-    #[allow(clippy::disallowed_methods, reason = "a file of results that was parsed, or is new; lines are added to it")]
     pub(super) fn open(path: &Path) -> Result<Self, SweepError> {
-        let failed = |e: io::Error| SweepError::file(path, &e);
-        // The file that was read is the one that is written, whatever has its name meanwhile.
-        let mut file = match open_regular_as(path, Links::Follow, true) {
-            Err(e) if e.kind() == ErrorKind::NotFound => {
-                File::options().read(true).write(true).create_new(true).open(path).map_err(failed)?
+        let (mut rows, mut has_header) = (BTreeMap::new(), false);
+        let opened = ResultsFile::open(path, |line| {
+            if has_header {
+                let line: Line = serde_json::from_str(line).map_err(|_| Refused::NotResults)?;
+                rows.insert(line.key, line.rows);
             }
-            opened => opened.map_err(failed)?,
-        };
-        // Other errors are those of a file system without locks.
-        if let Err(TryLockError::WouldBlock) = file.try_lock() {
-            return Err(failed(io::Error::other("another sweep is adding to it")));
+            has_header = has_header || is_header(line);
+            if has_header { Ok(()) } else { Err(Refused::NotResults) }
+        });
+        let file = opened.map_err(|refused| match refused {
+            Refused::File(error) => SweepError::file(path, &error),
+            Refused::NotResults => not_results(path),
+        })?;
+        if !has_header && !file.is_empty() {
+            return Err(not_results(path));
         }
-        let mut text = String::new();
-        match file.read_to_string(&mut text) {
-            Err(e) if e.kind() == ErrorKind::InvalidData => return Err(not_results(path)),
-            read => read.map_err(failed)?,
-        };
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        let mut lines = text[..whole].lines();
-        let mut rows = BTreeMap::new();
-        match lines.next() {
-            None if text.is_empty() => {}
-            Some(header) if is_header(header) => {
-                for line in lines {
-                    let line: Line = serde_json::from_str(line).map_err(|_| not_results(path))?;
-                    rows.insert(line.key, line.rows);
-                }
-            }
-            _ => return Err(not_results(path)),
-        }
-        file.set_len(whole as u64).and_then(|()| file.seek(SeekFrom::End(0))).map_err(failed)?;
         let mut journal = Self { path: path.to_owned(), file, rows };
-        if whole == 0 {
+        if !has_header {
             journal.write(&Header { schema: SCHEMA.to_owned(), schema_version: 1 })?;
         }
         Ok(journal)
@@ -96,9 +89,8 @@ impl Journal {
     }
 
     fn write(&mut self, value: &impl Serialize) -> Result<(), SweepError> {
-        let failed = |e: io::Error| SweepError::file(&self.path, &e);
-        let line = serde_json::to_string(value).map_err(|e| failed(e.into()))? + "\n";
-        self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data()).map_err(failed)
+        let line = serde_json::to_string(value).map_err(io::Error::from);
+        line.and_then(|line| self.file.add(&line)).map_err(|error| SweepError::file(&self.path, &error))
     }
 }
 

@@ -170,7 +170,7 @@ fn results_that_another_sweep_adds_to_or_that_are_no_file_are_left_alone() {
     let path = place.path("results.jsonl");
     let other = super::Journal::open(&path).unwrap();
     let error = place.sweep(1, &mut Silent).unwrap_err().to_string();
-    assert!(error.contains("results.jsonl: another sweep is adding to it"), "{error}");
+    assert!(error.contains("results.jsonl: another run is adding to it"), "{error}");
     drop(other);
     std::fs::remove_file(&path).unwrap();
     std::os::unix::fs::symlink("/dev/zero", &path).unwrap();

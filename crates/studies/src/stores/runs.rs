@@ -6,15 +6,13 @@
 //!   CASE, seed N ⇥ number ⇥ number …                                                    a line a finished run
 //! ```
 //!
-//! A line is written at once when its run is done. A last line without its end is of a run that was cut off, and is run
-//! again.
+//! A line is written at once when its run is done. A run that was cut off leaves no whole line, and is run again.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Mutex;
 
+use flashwise_block::ResultsFile;
 use flashwise_report::study::{Measured, StudyCell};
 
 use super::case::{Case, Outcome, Side};
@@ -31,7 +29,7 @@ pub(super) struct Runs {
 
 /// A file with finished runs.
 struct Kept {
-    file: Option<Mutex<File>>,
+    file: Option<Mutex<ResultsFile>>,
     finished: BTreeMap<String, Outcome>,
 }
 
@@ -54,34 +52,25 @@ impl Kept {
         Self { file: None, finished: BTreeMap::new() }
     }
 
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "only a file that starts with the study's own heading, or is empty, is written to"
-    )]
     fn open(path: &Path, scale: &Scale) -> Result<Self, StudyError> {
         let refused = |why: String| StudyError::Resume { path: path.to_owned(), why };
-        let failed = |error: std::io::Error| refused(error.to_string());
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
-        let mut text = String::new();
-        file.read_to_string(&mut text).map_err(failed)?;
-        let heading = heading(scale);
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        let mut lines = text[..whole].lines();
-        match lines.next() {
-            None if text.is_empty() => writeln!(file, "{heading}").map_err(failed)?,
-            Some(line) if line == heading => {
-                // A run that was cut off leaves no line.
-                file.set_len(whole as u64).map_err(failed)?;
-                std::io::Seek::seek(&mut file, std::io::SeekFrom::End(0)).map_err(failed)?;
+        let (heading, mut finished, mut has_heading) = (heading(scale), BTreeMap::new(), false);
+        let other = || format!("it does not start with '{heading}'; name a new file");
+        let opened = ResultsFile::open(path, |line| {
+            if has_heading {
+                let (name, outcome) =
+                    parsed(line).ok_or_else(|| Refused(format!("'{line}' is no finished run; name a new file")))?;
+                finished.insert(name, outcome);
             }
-            _ => return Err(refused(format!("it does not start with '{heading}'; name a new file"))),
-        }
-        let mut finished = BTreeMap::new();
-        for line in lines {
-            let (name, outcome) =
-                parsed(line).ok_or_else(|| refused(format!("'{line}' is no finished run; name a new file")))?;
-            finished.insert(name, outcome);
+            has_heading = has_heading || line == heading;
+            if has_heading { Ok(()) } else { Err(Refused(other())) }
+        });
+        let mut file = opened.map_err(|Refused(why)| refused(why))?;
+        if !has_heading {
+            if !file.is_empty() {
+                return Err(refused(other()));
+            }
+            file.add(&heading).map_err(|error| refused(error.to_string()))?;
         }
         Ok(Self { file: Some(Mutex::new(file)), finished })
     }
@@ -90,7 +79,16 @@ impl Kept {
         let Some(file) = &self.file else { return Ok(()) };
         let numbers: String = outcome.numbers().iter().map(|number| format!("\t{number}")).collect();
         let mut file = file.lock().map_err(|_| StudyError::Lost)?;
-        Ok(file.write_all(format!("{name}{numbers}\n").as_bytes())?)
+        Ok(file.add(&format!("{name}{numbers}"))?)
+    }
+}
+
+/// Why a file is not read.
+struct Refused(String);
+
+impl From<std::io::Error> for Refused {
+    fn from(error: std::io::Error) -> Self {
+        Self(error.to_string())
     }
 }
 
@@ -193,7 +191,10 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, &text[..text.len() - 5]).unwrap();
         let kept = Kept::open(&path, &SCALE).unwrap();
-        assert_eq!(kept.finished.into_iter().collect::<Vec<_>>(), [("a, seed 1".to_owned(), outcome(1.0))]);
+        let error = Kept::open(&path, &SCALE).err().unwrap().to_string();
+        assert!(error.contains("another run is adding to it"), "{error}");
+        assert_eq!(kept.finished, [("a, seed 1".to_owned(), outcome(1.0))].into());
+        drop(kept);
         let kept = Kept::open(&path, &SCALE).unwrap();
         kept.add("b, seed 1", &outcome(2.0)).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
@@ -210,6 +211,8 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
         std::fs::write(&path, format!("{text}nonsense\n")).unwrap();
         assert!(Kept::open(&path, &SCALE).is_err());
+        let error = Kept::open("/dev/zero".as_ref(), &SCALE).err().unwrap().to_string();
+        assert!(error.contains("it is a character device"), "{error}");
     }
 
     #[test]
