@@ -243,6 +243,61 @@ fn a_program_that_may_write_no_longer_files_goes_on_and_its_recording_ends_early
 }
 
 #[test]
+fn an_event_that_finds_no_space_at_all_ends_the_recording_too() {
+    let place = Place::new();
+    // The events are as long as the program's limit for files, to the byte, when the last statement comes: the kernel
+    // takes nothing of it, and sends SIGXFSZ, which ends a program that does not expect it; Python ignores it.
+    let Some(recording) = place.python(
+        r#"
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+db = opened()
+once(db, "SELECT 'recorded'")
+size = os.stat(os.environ["FLASHWISE_RECORD_EVENTS"]).st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+once(db, "SELECT 'lost'")
+"#,
+    ) else {
+        return;
+    };
+    assert_eq!(statements(&recording), ["SELECT 'recorded';"]);
+    assert!(recording.recorded.is_full, "{}", recording.text);
+}
+
+#[test]
+fn a_statement_with_a_nul_in_a_value_is_left_out_and_counted() {
+    let place = Place::new();
+    let Some(recording) = place.python(
+        r#"
+db = sqlite3.connect(PATH, isolation_level=None)
+for note in ("whole", "cut\0off", "whole again"):
+    db.execute("INSERT INTO sale (item, note) VALUES (1, ?)", (note,))
+"#,
+    ) else {
+        return;
+    };
+    let inserted = |note: &str| format!("INSERT INTO sale (item, note) VALUES (1, '{note}');");
+    assert_eq!(statements(&recording), [inserted("whole"), inserted("whole again")]);
+    assert_eq!(recording.recorded.incomplete, 1);
+}
+
+#[test]
+fn what_sqlite_refuses_within_a_text_is_no_failure_of_an_equal_statement_before_it() {
+    let place = Place::new();
+    let Some(recording) = place.python(
+        r#"
+db = opened()
+sql = b"INSERT INTO sale (item, note) VALUES (1, 'twice'); SELEC; INSERT INTO sale (item, note) VALUES (1, 'twice');"
+assert lib.sqlite3_exec(db, sql, None, None, None) == 1
+"#,
+    ) else {
+        return;
+    };
+    assert_eq!(statements(&recording), ["INSERT INTO sale (item, note) VALUES (1, 'twice');"]);
+    assert_eq!(recording.recorded.failed, 0, "{}", recording.text);
+}
+
+#[test]
 fn a_program_that_works_in_memory_is_reported_as_such() {
     if !has(PYTHON, "-c import sqlite3") {
         return;

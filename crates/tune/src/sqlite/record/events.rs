@@ -1,13 +1,18 @@
-//! The events that the recorder writes (`recorder.c`): a head of fixed length in the machine's own byte order, and a
-//! text behind it.
+//! The events that the recorder writes (`recorder.c`), in the machine's own byte order: where the recording ends, and
+//! then each event as a head of fixed length and a text behind it.
 //!
 //! ```text
+//!   0                                               8
+//!   │ the place of the first lost event, 0 for none │ event …
+//!
 //!   0       4      8         12     16         24         32          40      48
 //!   │ bytes │ kind │ process │ code │ time, ns │ database │ statement │ flags │ text …
 //! ```
 //!
 //! The file comes from a foreign process that was running freely: it may end anywhere, and say anything.
 
+/// Bytes before the first event.
+pub(super) const MARK: usize = 8;
 /// Bytes of a head.
 const HEAD: usize = 48;
 
@@ -34,6 +39,8 @@ pub(super) enum EventKind {
     Resumed { in_transaction: bool },
     /// A connection was opened by a SQLite that cannot be traced.
     NotTraced,
+    /// A text with a NUL was bound to a statement, whose text will end there.
+    NulBound,
 }
 
 impl EventKind {
@@ -50,6 +57,7 @@ impl EventKind {
             8 => Self::TraceLost,
             9 => Self::Resumed { in_transaction: flag },
             10 => Self::NotTraced,
+            11 => Self::NulBound,
             _ => return None,
         })
     }
@@ -74,6 +82,16 @@ pub(super) struct Event<'a> {
 
 /// The events of a file, up to the first one that is cut or unknown; what is left is not read.
 pub(super) struct Events<'a>(pub(super) &'a [u8]);
+
+impl<'a> Events<'a> {
+    /// Those of a file, up to the first lost one; and whether one was lost.
+    pub(super) fn of(file: &'a [u8]) -> (Self, bool) {
+        let Some((mark, events)) = file.split_first_chunk::<MARK>() else { return (Self(&[]), false) };
+        let lost = u64::from_ne_bytes(*mark);
+        let kept = usize::try_from(lost).map_or(usize::MAX, |lost| lost.saturating_sub(MARK)).min(events.len());
+        if lost == 0 { (Self(events), false) } else { (Self(&events[..kept]), true) }
+    }
+}
 
 impl<'a> Iterator for Events<'a> {
     type Item = Event<'a>;
@@ -129,6 +147,22 @@ pub(super) mod tests {
         for cut in 0..file.len() {
             assert!(Events(&file[..cut]).count() < 3);
         }
+    }
+
+    #[test]
+    fn events_end_at_the_first_lost_one_whatever_was_written_behind_it() {
+        let all = [event(2, 5, 1, 0, 0, ""), event(4, 6, 1, 2, 0, "SELECT 1")];
+        let file = |lost: u64| [&lost.to_ne_bytes()[..], &all.concat()].concat();
+        let told = |file: &[u8]| {
+            let (events, is_lost) = Events::of(file);
+            (events.count(), is_lost)
+        };
+        let second = (MARK + all[0].len()) as u64;
+        assert_eq!(
+            [0, second, u64::MAX, 3].map(|lost| told(&file(lost))),
+            [(2, false), (1, true), (2, true), (0, true)]
+        );
+        assert_eq!((told(&[]), told(&[0; MARK])), ((0, false), (0, false)));
     }
 
     proptest! {

@@ -159,7 +159,7 @@ pub fn record(database: &Path, before: DatabaseBefore, command: &TracedCommand) 
     let [recorder, events] = [RECORDER_NAME, "events"].map(|name| before.folder().join(name));
     check_preloadable(&recorder)?;
     own_file(&recorder, RECORDER)?;
-    own_file(&events, &[])?;
+    own_file(&events, &[0; events::MARK])?;
     let status = command.run_alone(&environment(&recorder, &events, &recorded))?;
     let bytes = std::fs::read(&events).map_err(|e| TuneError::file(&events, &e))?;
     let name = words(command);

@@ -11,7 +11,11 @@
  * are missing, nothing is recorded. errno is kept. The file of events is opened for each event, because a program may
  * close descriptors that it did not open; the descriptor that is kept is for a program that has dropped its rights to
  * open it. O_APPEND keeps events of several threads and processes whole. Nothing is written beyond a limit, nor beyond
- * the program's own for the size of a file. Behind an event that could not be written whole, a process records nothing.
+ * the program's own for the size of a file. Where an event is lost, the recording ends for all processes: the place is
+ * marked in the beginning of the file, which is mapped, so that a process can mark it that can write nothing any more.
+ *
+ * The text of a statement ends at the first NUL in one of its values (sqlite3_expanded_sql). The functions that bind
+ * texts are interposed to report such a value; one that is bound by sqlite3_bind_value is not seen.
  *
  * It is C because it runs in a foreign process, under SQLite's names: no runtime, no unwinding, nothing to initialise.
  *
@@ -23,10 +27,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -43,7 +49,8 @@ enum { OK = 0, ERROR = 1, ABORT = 4, BUSY = 5, ROW = 100, DONE = 101, OK_LOAD_PE
 enum { TRACE_STMT = 1, TRACE_PROFILE = 2, TRACE_CLOSE = 8 };
 
 /* Of the events; record/events.rs has the same. */
-enum { LOADED = 1, OPENED, OPENED_OTHER, STARTED, ENDED, FAILED, CLOSED, TRACE_LOST, RESUMED, NOT_TRACED };
+enum { LOADED = 1, OPENED, OPENED_OTHER, STARTED, ENDED, FAILED, CLOSED, TRACE_LOST, RESUMED, NOT_TRACED,
+       NUL_BOUND };
 /* STARTED: the values are missing. ENDED, RESUMED: a transaction is open. FAILED: the transaction was rolled back with
  * it. */
 enum { FLAG = 1 };
@@ -65,19 +72,41 @@ static char recorded[PATH_MAX]; /* the recorded database, without links */
 static uint64_t limit;          /* of the file of events, bytes; 0 where nothing is recorded */
 static struct stat identity;    /* of the file of events */
 static int spare = -1;          /* a descriptor of it */
-static int is_cut;              /* the last event of this process could not be written whole */
+static uint64_t *ends_at;       /* the beginning of the file of events: where the recording ends, 0 while nothing is lost */
 
-static int open_events(void) { return open(events, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW); }
+/* Where an event is lost, but not known where. */
+static const uint64_t SOMEWHERE = UINT64_MAX;
 
-/* A write to a file of this size would raise SIGXFSZ, which ends a program; a shorter file is only written in part. */
-static int is_beyond_own_limit(off_t size) {
+static int open_events(void) { return open(events, O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW); }
+
+/* Events behind the first lost one are of no use: what they build on is missing. */
+static void end_at(uint64_t place) {
+    uint64_t known = __atomic_load_n(ends_at, __ATOMIC_RELAXED);
+    while ((known == 0 || place < known) &&
+           !__atomic_compare_exchange_n(ends_at, &known, place, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+}
+
+/* Writes behind the file's end. Where the program's own limit for the size of a file is reached, the kernel sends
+ * SIGXFSZ to the thread, which would end the program: it is held back, and taken. */
+static ssize_t append(int file, const struct iovec *parts, int count) {
     struct rlimit own;
-    return getrlimit(RLIMIT_FSIZE, &own) == 0 && own.rlim_cur != RLIM_INFINITY && (rlim_t)size >= own.rlim_cur;
+    if (getrlimit(RLIMIT_FSIZE, &own) == 0 && own.rlim_cur == RLIM_INFINITY) return writev(file, parts, count);
+    sigset_t signal, before, pending;
+    sigemptyset(&signal);
+    sigaddset(&signal, SIGXFSZ);
+    sigprocmask(SIG_BLOCK, &signal, &before);
+    int was_pending = sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ);
+    ssize_t written = writev(file, parts, count);
+    struct timespec now = {0, 0};
+    if (written < 0 && errno == EFBIG && !was_pending) sigtimedwait(&signal, NULL, &now);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return written;
 }
 
 static void emit(uint32_t kind, int code, const void *database, const void *statement, uint64_t flags,
                  const char *text) {
-    if (limit == 0 || __atomic_load_n(&is_cut, __ATOMIC_RELAXED)) return;
+    if (limit == 0 || __atomic_load_n(ends_at, __ATOMIC_RELAXED) != 0) return;
     int kept = errno;
     int own = open_events(), file = own >= 0 ? own : spare;
     struct stat found;
@@ -87,8 +116,11 @@ static void emit(uint32_t kind, int code, const void *database, const void *stat
         flags |= FLAG;
     }
     /* The program may have closed the spare descriptor, and given its number to a file of its own. */
-    if (fstat(file, &found) == 0 && found.st_dev == identity.st_dev && found.st_ino == identity.st_ino &&
-        (uint64_t)found.st_size < limit && !is_beyond_own_limit(found.st_size)) {
+    if (fstat(file, &found) != 0 || found.st_dev != identity.st_dev || found.st_ino != identity.st_ino) {
+        end_at(SOMEWHERE);
+    } else if ((uint64_t)found.st_size >= limit) {
+        end_at((uint64_t)found.st_size);
+    } else {
         struct timespec now = {0, 0};
         clock_gettime(CLOCK_MONOTONIC, &now);
         struct event head = {
@@ -102,9 +134,12 @@ static void emit(uint32_t kind, int code, const void *database, const void *stat
             .flags = flags,
         };
         struct iovec parts[2] = {{&head, sizeof head}, {(void *)text, length}};
-        ssize_t written = writev(file, parts, length ? 2 : 1);
-        /* A full disk, for one: the reader stops at an event that is cut, and reports it. */
-        if (written != (ssize_t)head.bytes) __atomic_store_n(&is_cut, 1, __ATOMIC_RELAXED);
+        ssize_t written = append(file, parts, length ? 2 : 1);
+        /* A full disk, for one. Another process may have written behind a part of an event by now. */
+        if (written != (ssize_t)head.bytes) {
+            off_t end = written > 0 ? lseek(file, 0, SEEK_CUR) : -1;
+            end_at(end >= written && end > 0 ? (uint64_t)(end - written) : SOMEWHERE);
+        }
     }
     if (own >= 0) close(own);
     errno = kept;
@@ -124,9 +159,11 @@ static int keep_open(void) {
     int file = open_events();
     if (file < 0) return 0;
     spare = fcntl(file, F_DUPFD_CLOEXEC, SPARE_FROM);
-    int is_known = fstat(file, &identity) == 0 && S_ISREG(identity.st_mode);
+    int is_known = fstat(file, &identity) == 0 && S_ISREG(identity.st_mode) && identity.st_size >= (off_t)sizeof *ends_at;
+    void *start = is_known ? mmap(NULL, sizeof *ends_at, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+    if (start != MAP_FAILED) ends_at = start;
     close(file);
-    return is_known;
+    return start != MAP_FAILED;
 }
 
 __attribute__((constructor)) static void load(void) {
@@ -154,6 +191,9 @@ struct functions {
     int (*trace_v2)(sqlite3 *, unsigned, int (*)(unsigned, void *, void *, void *), void *);
     char *(*expanded_sql)(sqlite3_stmt *);
     const char *(*sql)(sqlite3_stmt *);
+    int (*bind_text)(sqlite3_stmt *, int, const char *, int, void (*)(void *));
+    int (*bind_text64)(sqlite3_stmt *, int, const char *, uint64_t, void (*)(void *), unsigned char);
+    int (*bind_text16)(sqlite3_stmt *, int, const void *, int, void (*)(void *));
     sqlite3 *(*db_handle)(sqlite3_stmt *);
     const char *(*db_filename)(sqlite3 *, const char *);
     void (*free)(void *);
@@ -179,8 +219,8 @@ static __thread struct step *current;
  * of such a call without calling our sqlite3_step. */
 struct execution {
     const sqlite3 *database;
-    const char *sql;
-    size_t length;         /* without what may follow the last statement */
+    const char *sql;       /* behind the statements that have started */
+    const char *end;       /* without what may follow the last statement */
     const void *statement; /* the last one of the text, once it has started, unless its failure was seen */
     int was_open;          /* a transaction, when that statement started */
     struct execution *outer;
@@ -195,13 +235,15 @@ static size_t trimmed(const char *sql) {
 }
 
 /* A statement of the database has started; which one failed is known only of the last one of a text, because SQLite
- * may have refused what follows another one. */
+ * may have refused what follows another one. Several statements may have the same text, so each is looked for behind
+ * the ones before it. */
 static void note_execution(const struct functions *sqlite, sqlite3 *database, const void *statement, const char *sql) {
     struct execution *own = executing;
     if (!own || own->database != database) return;
     size_t length = trimmed(sql);
-    int is_last = length <= own->length && memcmp(own->sql + own->length - length, sql, length) == 0;
-    own->statement = is_last ? statement : NULL;
+    const char *found = own->sql < own->end ? memmem(own->sql, (size_t)(own->end - own->sql), sql, length) : NULL;
+    if (found) own->sql = found + length;
+    own->statement = found && own->sql == own->end ? statement : NULL;
     own->was_open = !sqlite->get_autocommit(database);
 }
 
@@ -293,6 +335,9 @@ static int fill(struct functions *into, void *library, size_t wanted) {
         {"sqlite3_open_v2", offsetof(struct functions, open_v2)},
         {"sqlite3_step", offsetof(struct functions, step)},
         {"sqlite3_exec", offsetof(struct functions, exec)},
+        {"sqlite3_bind_text", offsetof(struct functions, bind_text)},
+        {"sqlite3_bind_text64", offsetof(struct functions, bind_text64)},
+        {"sqlite3_bind_text16", offsetof(struct functions, bind_text16)},
         {"sqlite3_trace", offsetof(struct functions, trace)},
         {"sqlite3_profile", offsetof(struct functions, profile)},
         {"sqlite3_trace_v2", offsetof(struct functions, trace_v2)},
@@ -473,7 +518,7 @@ PUBLIC int sqlite3_exec(sqlite3 *database, const char *sql, int (*callback)(void
     struct functions sqlite;
     if (!BEHIND(sqlite, exec)) return ERROR;
     if (!sql || limit == 0 || !can_record(&sqlite)) return sqlite.exec(database, sql, callback, context, message);
-    struct execution own = {database, sql, trimmed(sql), NULL, 0, executing};
+    struct execution own = {database, sql, sql + trimmed(sql), NULL, 0, executing};
     executing = &own;
     int code = sqlite.exec(database, sql, callback, context, message);
     executing = own.outer;
@@ -483,6 +528,40 @@ PUBLIC int sqlite3_exec(sqlite3 *database, const char *sql, int (*callback)(void
         emit(FAILED, code, database, own.statement, is_rolled_back ? FLAG : 0, NULL);
     }
     return code;
+}
+
+/* The text of a statement will end within a value. */
+static void nul_bound(const struct functions *sqlite, sqlite3_stmt *statement) {
+    if (statement && sqlite->db_handle) emit(NUL_BOUND, 0, sqlite->db_handle(statement), statement, 0, NULL);
+}
+
+/* A negative length is that up to the first NUL. */
+PUBLIC int sqlite3_bind_text(sqlite3_stmt *statement, int number, const char *text, int bytes, void (*free)(void *)) {
+    struct functions sqlite;
+    if (!BEHIND(sqlite, bind_text)) return ERROR;
+    if (limit != 0 && text && bytes > 0 && memchr(text, 0, (size_t)bytes)) nul_bound(&sqlite, statement);
+    return sqlite.bind_text(statement, number, text, bytes, free);
+}
+
+PUBLIC int sqlite3_bind_text64(sqlite3_stmt *statement, int number, const char *text, uint64_t bytes,
+                               void (*free)(void *), unsigned char encoding) {
+    enum { UTF8 = 1 };
+    struct functions sqlite;
+    if (!BEHIND(sqlite, bind_text64)) return ERROR;
+    if (limit != 0 && text && bytes <= INT32_MAX && encoding == UTF8 && memchr(text, 0, (size_t)bytes))
+        nul_bound(&sqlite, statement);
+    return sqlite.bind_text64(statement, number, text, bytes, free, encoding);
+}
+
+PUBLIC int sqlite3_bind_text16(sqlite3_stmt *statement, int number, const void *text, int bytes,
+                               void (*free)(void *)) {
+    struct functions sqlite;
+    if (!BEHIND(sqlite, bind_text16)) return ERROR;
+    int has_nul = 0;
+    for (int at = 0; limit != 0 && text && at + 1 < bytes && !has_nul; at += 2)
+        has_nul = ((const char *)text)[at] == 0 && ((const char *)text)[at + 1] == 0;
+    if (has_nul) nul_bound(&sqlite, statement);
+    return sqlite.bind_text16(statement, number, text, bytes, free);
 }
 
 /* A program that traces takes the place of our callback: from then on nothing is recorded of this connection. */

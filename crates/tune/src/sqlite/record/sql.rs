@@ -180,6 +180,8 @@ struct Record<'a> {
     open: HashMap<Connection, usize>,
     /// The last execution of each prepared statement.
     running: HashMap<(usize, u64), usize>,
+    /// Statements that have a value with a NUL: the text of such an execution, none before the first one.
+    cut: HashMap<(usize, u64), Option<&'a [u8]>>,
     is_loaded: bool,
     is_not_traced: bool,
     others: Vec<String>,
@@ -206,6 +208,7 @@ impl<'a> Record<'a> {
                 opened.has_statement = true;
                 // sqlite3_close reports the close, and then refuses it where statements are left.
                 opened.closed = None;
+                let is_incomplete = is_incomplete || self.is_cut_by_nul((connection, statement), text);
                 self.running.insert((connection, statement), self.statements.len());
                 let (started, ended, failed) = (time_ns, time_ns, None);
                 self.statements.push(Statement { connection, started, ended, text, is_incomplete, failed });
@@ -214,6 +217,7 @@ impl<'a> Record<'a> {
             (_, None) => {}
             (EventKind::Closed, Some(connection)) => self.connections[connection].closed = Some(time_ns),
             (EventKind::TraceLost, Some(_)) => self.lost += 1,
+            (EventKind::NulBound, Some(connection)) => _ = self.cut.insert((connection, statement), None),
             (EventKind::Ended { in_transaction }, Some(connection)) => {
                 self.connections[connection].in_transaction = in_transaction;
                 self.ended(connection, statement, time_ns);
@@ -232,6 +236,19 @@ impl<'a> Record<'a> {
                 self.ended(connection, statement, time_ns);
             }
         }
+    }
+
+    /// Whether the text of a statement that starts ends within a value. A value stays bound for later executions, whose
+    /// text is then the same again; another text shows that other values were bound.
+    fn is_cut_by_nul(&mut self, statement: (usize, u64), text: &'a [u8]) -> bool {
+        let Some(known) = self.cut.get_mut(&statement) else { return false };
+        let is_cut = known.is_none_or(|known| known == text);
+        if is_cut {
+            *known = Some(text);
+        } else {
+            self.cut.remove(&statement);
+        }
+        is_cut
     }
 
     /// The last execution of a prepared statement.
@@ -304,7 +321,8 @@ impl<'a> Record<'a> {
 
 /// The script of a file of events.
 pub(super) fn script(events: &[u8], command: &str) -> Result<(String, Recorded), Nothing> {
-    let (mut record, mut all) = (Record::default(), Events(events));
+    let mut record = Record::default();
+    let (mut all, is_cut) = Events::of(events);
     all.by_ref().for_each(|event| record.add(event));
     let (sessions, count) = record.sessions().ok_or(Nothing::TooManySessions)?;
     let Some(origin) = record.statements.iter().map(|statement| statement.started).min() else {
@@ -320,7 +338,7 @@ pub(super) fn script(events: &[u8], command: &str) -> Result<(String, Recorded),
         duration: Nanos(ended - origin),
         lost: record.lost,
         rolled_back,
-        is_full: !all.0.is_empty() || events.len() as u64 >= super::EVENTS_MAX,
+        is_full: is_cut || !all.0.is_empty(),
         ..Recorded::default()
     };
     let mut writer = Writer { text: String::new(), session: None, busy_until: vec![origin; count], origin };
@@ -436,12 +454,13 @@ fn setting(sql: &str) -> Option<(String, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::events::tests::event;
+    use super::super::events::{MARK, tests::event};
     use super::*;
 
     /// Events, one after the other: kind, µs, connection, statement, flags, text.
     fn recorded(events: &[(u32, u64, u64, u64, u64, &str)]) -> Result<(Vec<String>, Recorded), Nothing> {
-        let bytes: Vec<u8> = events.iter().flat_map(|&(k, t, d, s, f, x)| event(k, t * 1000, d, s, f, x)).collect();
+        let events = events.iter().flat_map(|&(k, t, d, s, f, x)| event(k, t * 1000, d, s, f, x));
+        let bytes: Vec<u8> = [0; MARK].into_iter().chain(events).collect();
         script(&bytes, "program\n-- flashwise: session x").map(|(text, recorded)| {
             let script = crate::sqlite::script::Script::parse("r.sql", text.clone(), "".as_ref(), None).unwrap();
             assert_eq!(script.statements() as u64, recorded.statements, "{text}");
@@ -457,6 +476,7 @@ mod tests {
     const CLOSE: u32 = 7;
     const RESUME: u32 = 9;
     const NOT_TRACED: u32 = 10;
+    const NUL_BOUND: u32 = 11;
 
     #[test]
     fn statements_keep_their_order_their_sessions_and_their_think_times() {
@@ -614,12 +634,38 @@ mod tests {
 
     #[test]
     fn a_file_that_is_cut_is_reported() {
-        let whole = [event(START, 10_000, 1, 5, 0, "SELECT 1"), event(START, 20_000, 1, 6, 0, "SELECT 2")].concat();
-        for (length, statements, is_full) in [(whole.len(), 2, false), (whole.len() - 1, 1, true)] {
-            let (text, recorded) = script(&whole[..length], "program").unwrap();
+        let one = event(START, 10_000, 1, 5, 0, "SELECT 1");
+        let events = [&one[..], &event(START, 20_000, 1, 6, 0, "SELECT 2")].concat();
+        let last = (MARK + one.len()) as u64;
+        for (lost, length, statements, is_full) in [
+            (0, events.len(), 2, false),
+            (0, events.len() - 1, 1, true),
+            // Others may have written behind a part of an event.
+            (last, events.len(), 1, true),
+            (u64::MAX, events.len(), 2, true),
+        ] {
+            let file = [&u64::to_ne_bytes(lost)[..], &events[..length]].concat();
+            let (text, recorded) = script(&file, "program").unwrap();
             assert_eq!((recorded.statements, recorded.is_full), (statements, is_full));
             assert_eq!(text.contains("-- the recording ends early: "), is_full, "{text}");
         }
+    }
+
+    #[test]
+    fn a_statement_is_left_out_while_a_value_with_a_nul_is_bound_to_it() {
+        let (lines, recorded) = recorded(&[
+            (OPEN, 1, 1, 0, 0, ""),
+            (NUL_BOUND, 9, 1, 5, 0, ""),
+            (START, 10, 1, 5, 0, "INSERT INTO t VALUES ('a')"),
+            (START, 10, 1, 6, 0, "INSERT INTO t VALUES ('a')"),
+            (START, 11, 1, 5, 0, "INSERT INTO t VALUES ('a')"),
+            (START, 12, 1, 5, 0, "INSERT INTO t VALUES ('b')"),
+            (START, 13, 1, 5, 0, "INSERT INTO t VALUES ('a')"),
+        ])
+        .unwrap();
+        let inserted = |letter: &str| format!("INSERT INTO t VALUES ('{letter}');");
+        let statements: Vec<_> = lines.into_iter().filter(|line| !line.starts_with("--")).collect();
+        assert_eq!((statements, recorded.incomplete), (["a", "b", "a"].map(inserted).to_vec(), 2));
     }
 
     #[test]
