@@ -639,9 +639,7 @@ impl<'a> Arguments<'a> {
         let has = |text: &[u8], flag: &[u8]| memchr::memmem::find(text, flag).is_some();
         has(flags, b"MAP_SHARED")
             && !has(protection, b"PROT_NONE")
-            && Arguments { text: descriptor }.descriptor().is_some_and(|(_, path)| {
-                path.is_none_or(|path| !path.starts_with(b"/usr/") && !path.starts_with(b"/lib"))
-            })
+            && Arguments { text: descriptor }.descriptor().is_some_and(|(_, path)| !path.is_some_and(is_of_the_system))
     }
 
     /// The argument that is `place` before the last.
@@ -660,6 +658,12 @@ impl<'a> Arguments<'a> {
         };
         Ok(Some((operation, number("offset", self.nth_last(1))?, number("length", self.nth_last(0))?)))
     }
+}
+
+/// Whether a file came with the operating system: below `/usr` are also `/usr/local` and others for a machine's data.
+fn is_of_the_system(path: &[u8]) -> bool {
+    const FOLDERS: [&[u8]; 5] = [b"/usr/lib/", b"/usr/lib64/", b"/usr/share/", b"/lib/", b"/lib64/"];
+    FOLDERS.iter().any(|folder| path.starts_with(folder))
 }
 
 /// What a file is to a database, as far as its name tells.
@@ -705,6 +709,20 @@ mod tests {
         assert!(parser.take_unfinished(0).is_some() && parser.take_unfinished(0).is_none());
         parser.keep_unfinished(7, &long, Nanos(0));
         assert_eq!((parser.unfinished.len(), parser.lost_calls), (3, 2));
+    }
+
+    #[test]
+    fn only_maps_of_system_files_hold_no_data() {
+        let is_data = |path: &str| {
+            let text = format!("NULL, 4096, PROT_READ|PROT_WRITE, MAP_SHARED, 3<{path}>, 0");
+            Arguments { text: text.as_bytes() }.maps_a_shared_file()
+        };
+        for path in ["/usr/lib/x", "/usr/lib64/x", "/usr/share/locale/x", "/lib/x", "/lib64/x"] {
+            assert!(!is_data(path), "{path}");
+        }
+        for path in ["/usr/local/pgsql/data/x", "/usr/db", "/usr/libexec/x", "/library/x", "/lib32.db", "/home/lib/x"] {
+            assert!(is_data(path), "{path}");
+        }
     }
 
     #[test]
