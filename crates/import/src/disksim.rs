@@ -243,6 +243,9 @@ impl Importer<'_> {
             sector_ms = sector_ms.max(bus.number(self.file, "Read block transfer time", 0.0)?);
         }
         let rate = if sector_ms > 0.0 { SECTOR as f64 / (sector_ms / 1e3) } else { RATE_MAX };
+        if rate > RATE_MAX {
+            self.note("'Read block transfer time': here the link runs at 1 TB/s");
+        }
         let rate = round(rate.min(RATE_MAX)).unwrap_or_default();
         let latency = self.ms("Command overhead", 0.0)?.checked_add(self.ms("Bus transaction latency", 0.0)?);
         let latency = latency.ok_or_else(|| {
@@ -277,13 +280,17 @@ impl Importer<'_> {
             return Err(syntax(self.file, generators.line, "'Generators' should be a list"));
         };
         let requests = block.count(self.file, "Number of I/O requests to generate", 10_000)?;
+        let each = requests.checked_div(list.len() as u64).unwrap_or(1).max(1);
+        let all = each.saturating_mul(list.len() as u64);
+        if all != requests {
+            self.note(format!("'Number of I/O requests to generate' = {requests}: {each} of each generator are {all}"));
+        }
         let mut flows = Vec::new();
         for (value, number) in list.iter().zip(1_u64..) {
             let Value::Block(generator) = value else {
                 return Err(syntax(self.file, generators.line, "a generator must be a block disksim_synthgen"));
             };
             let mut flow = self.flow(generator)?;
-            let each = requests.checked_div(list.len() as u64).unwrap_or(1).max(1);
             (flow.name, flow.requests) = (format!("flow-{number}"), Some(each));
             flows.push(flow);
         }
@@ -303,20 +310,24 @@ impl Importer<'_> {
         let access = if sequential >= 0.5 { Access::Sequential } else { Access::Random };
         let too_large = |key: &str| syntax(file, generator.line_of(key), format!("'{key}': too large, 2^63 or more"));
         // A whole number of the file is below 2^53.
-        let factor = generator.count(file, "Blocking factor", 8)?.max(1).saturating_mul(SECTOR);
+        let factor = generator.count(file, "Blocking factor", 8)?;
+        let factor = self.notes.within("'Blocking factor'", factor, 1, u64::MAX).saturating_mul(SECTOR);
         let (_, mean) = self.distribution(generator, "Sizes")?;
         let bytes =
             floor((mean * SECTOR as f64).ceil()).and_then(|bytes| bytes.max(1).checked_next_multiple_of(factor));
         let bytes = bytes.filter(|&bytes| i64::try_from(bytes).is_ok()).ok_or_else(|| too_large("Sizes"))?;
         let size = Size::fixed(bytes);
         let (kind, gap_ms) = self.distribution(generator, "General inter-arrival times")?;
-        let interarrival_ns = round(gap_ms * 1e6).ok_or_else(|| too_large("General inter-arrival times"))?.max(1);
+        let interarrival_ns = round(gap_ms * 1e6).ok_or_else(|| too_large("General inter-arrival times"))?;
+        let what = "'General inter-arrival times', the mean in ns";
+        let interarrival_ns = self.notes.within(what, interarrival_ns, 1, u64::MAX);
         let arrivals = if kind == "exponential" { Arrivals::Poisson } else { Arrivals::Constant };
         self.note(format!(
             "all sizes are {bytes} here and arrivals are {arrivals:?}; the file's distributions are ignored"
         ));
         let mut synthetic = Synthetic::new(access, size, Pacing::Open { interarrival_ns, arrivals });
-        synthetic.read_share = generator.number(file, "Probability of read access", 0.0)?.min(1.0);
+        let read_share = generator.number(file, "Probability of read access", 0.0)?;
+        synthetic.read_share = self.notes.within("'Probability of read access'", read_share, 0.0, 1.0);
         synthetic.align_bytes = Some(factor);
         synthetic.region_bytes = match generator.count(file, "Storage capacity per device", 0)? {
             0 => None,
@@ -423,6 +434,21 @@ instantiate [ ours ] as OURS
         ] {
             let error = import("ours.parv", &DRIVE.replacen(from, to, 1)).unwrap_err().to_string();
             assert!(error.starts_with("ours.parv: line ") && error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_the_simulator_cannot_take_is_changed_with_a_note() {
+        for (from, to, words) in [
+            ("Blocking factor = 8", "Blocking factor = 0", "'Blocking factor' = 0: "),
+            ("read access = 0.25", "read access = 1.5", "'Probability of read access' = 1.5: "),
+            ("uniform, 0.0, 1.0", "uniform, 0.0, 0.0", "'General inter-arrival times', the mean in ns = 0: "),
+            ("time = 0.0002384", "time = 0.0000000001", "'Read block transfer time': here the link runs at 1 TB/s"),
+            ("generate = 1000", "generate = 0", "'Number of I/O requests to generate' = 0: 1 of each generator are 1"),
+        ] {
+            let notes = import("ours.parv", &DRIVE.replacen(from, to, 1)).unwrap().notes;
+            assert!(notes.iter().any(|note| note.starts_with(words)), "{words}: {notes:?}");
+            assert!(!import("ours.parv", DRIVE).unwrap().notes.iter().any(|note| note.starts_with(words)), "{words}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! What an import has to say about a file: each note once, and not without end.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 
 /// Most notes of an import; a file with more unknown keys than that is hardly a configuration.
 const NOTES_MAX: usize = 200;
@@ -23,6 +24,17 @@ impl Notes {
         }
     }
 
+    /// A number of the file, within what the simulator takes; a note where that changes it.
+    pub(super) fn within<T: PartialOrd + Copy + Display>(&mut self, what: &str, given: T, low: T, high: T) -> T {
+        let (used, bound) = match given {
+            given if given < low => (low, "at least"),
+            given if given > high => (high, "at most"),
+            _ => return given,
+        };
+        self.tell(format!("{what} = {given}: the simulator takes {bound} {used}, which is used"));
+        used
+    }
+
     /// All notes in their order.
     pub(super) fn into_list(mut self) -> Vec<String> {
         if self.left_out > 0 {
@@ -35,6 +47,18 @@ impl Notes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_is_brought_within_its_bounds_with_a_note() {
+        let mut notes = Notes::default();
+        assert_eq!([0, 5, 9].map(|given| notes.within("<X>", given, 1, 7)), [1, 5, 7]);
+        let words = [
+            "<X> = 0: the simulator takes at least 1, which is used",
+            "<X> = 9: the simulator takes at most 7, \
+                     which is used",
+        ];
+        assert_eq!(notes.into_list(), words);
+    }
 
     #[test]
     fn a_note_comes_once_and_the_list_ends() {

@@ -7,6 +7,8 @@ use super::parts::{Part, Shares};
 use super::{CONCURRENT_VICTIMS, Caching, Notes, PCIE_MESSAGE, PCIE_PAYLOAD, SECTOR, no_effect};
 use flashwise_ssd::config::DeviceConfig;
 
+/// Entries of a queue at most, as in NVMe.
+const QUEUE_MAX: u64 = 65_536;
 /// Blocks of a plane: an open one for the host and one for collection, and up to two emptied victims.
 const NOT_HOLDING_DATA: u64 = 4;
 /// The fewest free blocks that garbage collection keeps.
@@ -151,8 +153,9 @@ impl Ssd {
         let access_ns = access_ns.ok_or_else(|| {
             device.refused("Data_Cache_DRAM_tRCD", &activate, "with Data_Cache_DRAM_tCL less than 2^63 ns")
         })?;
+        let burst = notes.within("<Data_Cache_DRAM_Data_Busrt_Size>", burst, 1, u64::MAX);
         let transfers = transfers_per_s("Data_Cache_DRAM_Data_Rate", rate, device, notes)?;
-        let bytes_per_s = transfers.checked_mul(2).and_then(|per_s| per_s.checked_mul(burst.max(1)));
+        let bytes_per_s = transfers.checked_mul(2).and_then(|per_s| per_s.checked_mul(burst));
         let bytes_per_s = bytes_per_s.filter(|&rate| rate <= COUNT_MAX).ok_or_else(|| {
             device.refused("Data_Cache_DRAM_Data_Busrt_Size", &burst, "a burst that transfers less than 2^63 bytes/s")
         })?;
@@ -477,9 +480,12 @@ impl Ssd {
         }
         keys.set("host.interface", "nvme");
         keys.set("host.data_transfer", "whole-request");
-        keys.set_count("host.queue_depth", self.fetch_size.saturating_mul(flows).min(65_536));
+        let what = "<Queue_Fetch_Size> × flows";
+        let depth = notes.within(what, self.fetch_size.saturating_mul(flows), 0, QUEUE_MAX);
+        let commands = notes.within("<Queue_Fetch_Size>", self.fetch_size, 0, QUEUE_MAX);
+        keys.set_count("host.queue_depth", depth);
         keys.set_count("host.submission_queues", flows);
-        keys.set_count("host.commands_per_queue", self.fetch_size.min(65_536));
+        keys.set_count("host.commands_per_queue", commands);
         keys.set_count("host.link_bytes_per_s", self.link_bytes_per_s);
         keys.set_count("host.logical_block_bytes", SECTOR);
         keys.set_count("host.max_transfer_bytes", 64 << 20);

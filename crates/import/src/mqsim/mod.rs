@@ -338,6 +338,25 @@ mod tests {
     }
 
     #[test]
+    fn a_value_that_the_simulator_cannot_take_is_changed_with_a_note() {
+        let burst = "<Data_Cache_DRAM_Data_Busrt_Size>";
+        for (from, to, words) in [
+            ("Size>64<", "Size>40000<", "<Queue_Fetch_Size> × flows = 80000: the simulator takes at most 65536"),
+            ("Size>64<", "Size>70000<", "<Queue_Fetch_Size> = 70000: the simulator takes at most 65536"),
+            ("<Seed>7</Seed>", &format!("{burst}0</{}", &burst[1..]), "<Data_Cache_DRAM_Data_Busrt_Size> = 0: "),
+            ("Percentage>30<", "Percentage>130<", "<Read_Percentage> = 130: the simulator takes at most 100"),
+            ("Percentage>50<", "Percentage>101<", "<Working_Set_Percentage> = 101: "),
+            ("Unit>8<", "Unit>0<", "<Address_Alignment_Unit> = 0: the simulator takes at least 1"),
+            ("Count>3<", "Count>0<", "<Relay_Count> = 0: "),
+        ] {
+            let [device, work] = [DEVICE, WORKLOAD].map(|text| text.replace(from, to));
+            let notes = import(("ssd.xml", &device), Some(("work.xml", &work))).unwrap().notes;
+            assert!(notes.iter().any(|note| note.starts_with(words)), "{words}: {notes:#?}");
+            assert!(!imported().notes.iter().any(|note| note.starts_with(words)), "{words}");
+        }
+    }
+
+    #[test]
     fn the_names_that_forks_have_given_to_tags_are_read() {
         let short = |text: &str| {
             text.replace("_Parameter_Set", "ParameterSet")

@@ -209,7 +209,7 @@ impl FlowTags {
     fn read_trace(flow: &Section<'_>, requests_of: RequestsOf<'_>, notes: &mut Notes) -> Result<FlowKind, ImportError> {
         let Some(path) = flow.text("File_Path")? else { return Err(flow.wrong("<File_Path> is missing".to_owned())) };
         let path = PathBuf::from(path);
-        let repeat = flow.value("Relay_Count", 1_u32, "a number of times")?.max(1);
+        let repeat = notes.within("<Relay_Count>", flow.value("Relay_Count", 1, "a number of times")?, 1, u32::MAX);
         let percent = flow.number("Percentage_To_Be_Executed", 100.0)?;
         let requests = match (percent < 100.0, repeat) {
             (true, 1) => Self::share_of_trace(flow, &path, percent, requests_of, notes)?,
@@ -320,12 +320,16 @@ impl SyntheticTags {
             notes.tell("<Total_Requests_To_Generate>: MQSim ignores it if there is a <Stop_Time>");
         }
         no_effect(notes, flow, &["Intensity"], "MQSim ignores it and uses <Bandwidth>")?;
+        let unit = if aligned { notes.within("<Address_Alignment_Unit>", unit, 1, u64::MAX) } else { unit };
+        let mut percent = |tag: &'static str, default: f64| {
+            flow.number(tag, default).map(|given| notes.within(&format!("<{tag}>"), given, 0.0, 100.0))
+        };
         Ok(Self {
-            working_set_percent: flow.number("Working_Set_Percentage", 100.0)?.min(100.0),
-            read_percent: flow.number("Read_Percentage", 0.0)?.min(100.0),
+            working_set_percent: percent("Working_Set_Percentage", 100.0)?,
+            read_percent: percent("Read_Percentage", 0.0)?,
             access,
             size,
-            align_bytes: if aligned { bytes("Address_Alignment_Unit", unit.max(1))? } else { SECTOR },
+            align_bytes: if aligned { bytes("Address_Alignment_Unit", unit)? } else { SECTOR },
             pacing,
             duration_ns: (stop_ns > 0).then_some(stop_ns),
             requests: (stop_ns == 0).then_some(total),
