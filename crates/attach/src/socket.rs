@@ -67,6 +67,7 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
 }
 
 /// Listens at a path that has mode 0600 from its first moment on: Linux gives a socket's path the mode of the socket.
+#[allow(clippy::disallowed_methods, reason = "a name that exists makes it fail")]
 fn listen_in_private(path: &Path) -> io::Result<UnixListener> {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
     let made = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
