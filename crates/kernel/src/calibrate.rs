@@ -76,21 +76,26 @@ pub fn measure(directory: &Path) -> io::Result<Calibration> {
     let fault = faults(&file)?;
     let round = rounds_of_two_threads()?;
 
+    let calls = [seek, byte, pages16, write1, write16, new, fault, round];
+    Ok(Calibration { costs: costs(calls.each_ref().map(|call| call.best_ns)), calls: calls.into() })
+}
+
+/// What follows from the calls, in the order of [`measure`], ns.
+fn costs([seek, byte, pages16, write1, write16, new, fault, round]: [f64; 8]) -> ProcessorCosts {
     let nanoseconds = |value: f64| Nanos(value.max(0.0).round() as u64);
     let over = |value: f64, base: f64, parts: f64| (value - base).max(0.0) / parts;
-    let read_page = over(pages16.best_ns, byte.best_ns, 16.0);
-    let write_page = over(write16.best_ns, write1.best_ns, 15.0);
-    let costs = ProcessorCosts {
-        system_call: nanoseconds(seek.best_ns),
-        read: nanoseconds(over(byte.best_ns, seek.best_ns, 1.0)),
+    let read_page = over(pages16, byte, 16.0);
+    let write_page = over(write16, write1, 15.0);
+    ProcessorCosts {
+        system_call: nanoseconds(seek),
+        read: nanoseconds(over(byte, seek, 1.0)),
         read_page: nanoseconds(read_page),
-        write: nanoseconds(over(write1.best_ns, seek.best_ns + write_page, 1.0)),
+        write: nanoseconds(over(write1, seek + write_page, 1.0)),
         write_page: nanoseconds(write_page),
-        new_page: nanoseconds(over(new.best_ns, write1.best_ns, 1.0)),
-        fault: nanoseconds(fault.best_ns),
-        wake_up: nanoseconds(round.best_ns / 2.0),
-    };
-    Ok(Calibration { costs, calls: vec![seek, byte, pages16, write1, write16, new, fault, round] })
+        new_page: nanoseconds(over(new, write1, 1.0)),
+        fault: nanoseconds(fault),
+        wake_up: nanoseconds(round / 2.0),
+    }
 }
 
 fn check_space(free: ByteSize) -> io::Result<()> {
@@ -248,13 +253,36 @@ mod tests {
     }
 
     #[test]
-    fn constants_are_positive_and_larger_units_take_longer() {
+    fn constants_are_what_calls_take_beyond_each_other_and_never_negative() {
+        let found = costs([100.0, 150.0, 950.0, 400.0, 2_200.0, 900.0, 600.0, 8_000.0]);
+        let expected = ProcessorCosts {
+            system_call: Nanos(100),
+            read: Nanos(50),
+            read_page: Nanos(50),
+            write: Nanos(180),
+            write_page: Nanos(120),
+            new_page: Nanos(500),
+            fault: Nanos(600),
+            wake_up: Nanos(4_000),
+        };
+        assert_eq!(found, expected);
+        // On a machine where what does less took longer.
+        let disturbed = costs([400.0, 300.0, 200.0, 200.0, 100.0, 100.0, 50.0, 60.0]);
+        let none = Nanos(0);
+        assert_eq!([disturbed.read, disturbed.read_page, disturbed.write, disturbed.write_page], [none; 4]);
+        assert_eq!((disturbed.new_page, disturbed.wake_up), (none, Nanos(30)));
+    }
+
+    #[test]
+    fn each_call_is_measured_and_the_file_of_constants_is_read_again() {
         let directory = tempfile::tempdir().unwrap();
-        let Calibration { costs, calls } = measure(directory.path()).unwrap();
+        let Calibration { costs: found, calls } = measure(directory.path()).unwrap();
         assert_eq!(calls.len(), 8);
         assert!(calls.iter().all(|call| call.best_ns > 0.0 && call.best_ns <= call.median_ns), "{calls:?}");
-        assert!(costs.system_call > Nanos(0) && costs.wake_up > costs.system_call, "{costs:?}");
-        assert_eq!(ProcessorCosts::from_toml(&costs.to_toml(), "costs.toml").unwrap(), costs);
+        let best: Vec<f64> = calls.iter().map(|call| call.best_ns).collect();
+        assert_eq!(found, costs(best.try_into().unwrap()));
+        assert!(found.system_call > Nanos(0) && found.wake_up > Nanos(0), "{found:?}");
+        assert_eq!(ProcessorCosts::from_toml(&found.to_toml(), "costs.toml").unwrap(), found);
         assert!(!machine_notes().kernel.is_empty());
     }
 }
