@@ -9,6 +9,7 @@
 //!
 //! - `rules/`: one file per rule, with its arithmetic and its source;
 //! - `server.rs`: facts read from a server; `defaults.rs`: default settings;
+//! - `eviction.rs`: what writing pages before their eviction can bring at most;
 //! - `private.rs`: servers for measurements, always deleted at the end;
 //! - `measure.rs`: interleaved rounds; `apply.rs`: all of the proposals, or none;
 //! - `tpcc/`: the tables and transactions of sysbench-tpcc, for studies.
@@ -19,6 +20,7 @@
 
 mod apply;
 mod defaults;
+mod eviction;
 mod measure;
 mod pgbench;
 mod private;
@@ -114,7 +116,10 @@ pub fn tune_postgres(options: &PostgresOptions, progress: &mut dyn Progress) -> 
         program: facts.map_or_else(|| format!("PostgreSQL {}", options.version), |facts| facts.program.clone()),
         place: facts.map(|facts| facts.place.clone()),
     };
-    let notes = notes(options, facts, &judged.proposals);
+    let mut notes = notes(options, facts, &judged.proposals);
+    let together = profile.parameters.write_concurrency_8k.known();
+    let eviction = facts.and_then(|facts| eviction::advice(facts.backend_time?, together, facts.version));
+    notes.extend(eviction);
     let tuning = judged.document(of, statements, notes);
     let mut measure =
         options.measure.as_ref().map(|with| |proposals: &[_]| measure::measure(with, proposals, progress));

@@ -8,6 +8,7 @@ use std::time::Duration;
 use postgres::{Client, Config, NoTls};
 
 use super::defaults::check_version;
+use super::eviction::BackendTime;
 use super::settings::{Effect, NAMES, PAGE, Setting, Settings};
 use crate::TuneError;
 
@@ -26,10 +27,14 @@ pub(super) struct Server {
 pub(super) struct ServerFacts {
     /// Such as `PostgreSQL 15.18`.
     pub(super) program: String,
+    /// Its major version.
+    pub(super) version: u32,
     /// Where it is, without the password.
     pub(super) place: String,
     pub(super) settings: Settings,
     pub(super) activity: Activity,
+    /// `None` before version 14.
+    pub(super) backend_time: Option<BackendTime>,
     pub(super) tables: Vec<Table>,
 }
 
@@ -125,7 +130,9 @@ fn read(client: &mut Client, place: &str) -> Result<ServerFacts, TuneError> {
         program: format!("PostgreSQL {}", name.split(' ').next().unwrap_or_default()),
         place: place.to_owned(),
         settings: read_settings(client).map_err(fail)?,
+        version,
         activity: read_activity(client, version).map_err(fail)?,
+        backend_time: (version >= 14).then(|| read_backend_time(client)).transpose().map_err(fail)?,
         tables: read_tables(client, version).map_err(fail)?,
     })
 }
@@ -163,6 +170,16 @@ fn read_activity(client: &mut Client, version: u32) -> Result<Activity, postgres
     let row = client.query_one(&query, &[])?;
     let count = |column: usize| row.get::<_, i64>(column).unsigned_abs();
     Ok(Activity { limited_rounds: count(0), by_background_writer: count(1), by_backends: count(2) })
+}
+
+const BACKEND_TIME: &str = "SELECT coalesce(sum(active_time), 0), coalesce(sum(blk_write_time), 0),
+    current_setting('track_io_timing')::bool, coalesce(current_setting('debug_io_direct', true), '') LIKE '%data%'
+    FROM pg_stat_database";
+
+fn read_backend_time(client: &mut Client) -> Result<BackendTime, postgres::Error> {
+    let row = client.query_one(BACKEND_TIME, &[])?;
+    let (active_ms, write_ms, is_timed): (f64, f64, bool) = (row.get(0), row.get(1), row.get(2));
+    Ok(BackendTime { active_ms, write_ms: is_timed.then_some(write_ms), is_direct: row.get(3) })
 }
 
 fn read_tables(client: &mut Client, version: u32) -> Result<Vec<Table>, postgres::Error> {

@@ -37,7 +37,7 @@ pub(crate) use rounds::{Rounds, Side, Terms, check_rounds, check_space, compare}
 pub(crate) use ruling::{Change, Ruling, UNKNOWN};
 pub(crate) use tune::{Judged, Judgement, Statements};
 pub(crate) use user::User;
-pub(crate) use verdict::verdict;
+pub(crate) use verdict::{WORTH_IT, verdict};
 
 #[cfg(test)]
 pub(crate) mod tests;

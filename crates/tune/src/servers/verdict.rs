@@ -3,7 +3,7 @@
 use crate::Gain;
 
 /// A gain below this is none: 1 %.
-const WORTH_IT: f64 = 1.01;
+pub(crate) const WORTH_IT: f64 = 1.01;
 
 /// `pays`, `costs`, or `no-gain-seen` where the interval allows both.
 pub(crate) fn verdict(gain: &Gain) -> &'static str {

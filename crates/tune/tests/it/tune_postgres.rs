@@ -126,6 +126,28 @@ fn nothing_is_changed_unless_that_is_asked_for_and_undo_takes_all_of_it_back() {
 }
 
 #[test]
+fn what_writes_of_evicted_pages_cost_follows_from_the_servers_times() {
+    let Some(server) = server() else { return };
+    let note = || {
+        let notes = tuned(&options(&server, drive())).notes;
+        notes.into_iter().find(|note| note.contains("evicted")).unwrap()
+    };
+    assert!(note().contains("track_io_timing is off"), "{}", note());
+    let timed = ["ALTER SYSTEM SET track_io_timing = on", "SELECT pg_reload_conf()", "SELECT pg_stat_reset()"];
+    run_and_wait(&server, &timed.map(str::to_owned), || show(&server, "track_io_timing") == "on");
+    let mut client = connect(&server);
+    client.batch_execute("CREATE TABLE evicted AS SELECT repeat('x', 500) FROM generate_series(1, 5000)").unwrap();
+    drop(client);
+    let started = std::time::Instant::now();
+    while !note().starts_with("Backends spent ") {
+        assert!(started.elapsed().as_secs() < 60, "{}", note());
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let undo = ["ALTER SYSTEM RESET track_io_timing", "SELECT pg_reload_conf()"];
+    run_and_wait(&server, &undo.map(str::to_owned), || show(&server, "track_io_timing") == "off");
+}
+
+#[test]
 fn a_table_gets_room_from_its_own_updates_and_keeps_what_it_had() {
     let Some(server) = server() else { return };
     let rows = "CREATE TABLE moved (k integer PRIMARY KEY, v text);

@@ -1,0 +1,134 @@
+//! What writing pages back before they are evicted can bring at most, from what a server has counted.
+//!
+//! ```text
+//!   s               time that backends spent on writes of pages ÷ time of their statements
+//!   gain at most    s ÷ (1 − s): the rest of the work takes 1 − s of the time
+//! ```
+//!
+//! Both times are those of `pg_stat_database`, which are reset together (`blk_write_time`; `active_time`, from 14 on).
+//! Processes without a database, such as the workers of `flashwise_ace`, are not counted there: with 15.18 and a
+//! pool of 4 MB, `pgbench -c 4 -T 8` at scale 5 gave s = 3.2 % without workers and 0.1 % with four. Writes of
+//! autovacuum and of bulk loading are counted, which no background process saves; so the bound is rather too high
+//! than too low.
+//!
+//! Whether the drive could take the writes of several processes at once does not show in a server: a saturated drive
+//! only moves the waiting from writes to reads.
+//!
+//! Source: PostgreSQL documentation, "The Cumulative Statistics System"; T. I. Papon, M. Athanassoulis: *ACEing the
+//! Bufferpool Management Paradigm for Modern Storage Devices*. ICDE 2023.
+
+use crate::servers::WORTH_IT;
+
+/// Times of all backends since the statistics were reset.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct BackendTime {
+    /// In statements, ms.
+    pub(super) active_ms: f64,
+    /// Of that, writing pages, ms; `None` if the server does not take the time of I/O.
+    pub(super) write_ms: Option<f64>,
+    /// Whether pages are written past the kernel's page cache.
+    pub(super) is_direct: bool,
+}
+
+/// A background writer that writes every page that is about to be evicted, in short rounds.
+const BACKGROUND_WRITER: &str = "ALTER SYSTEM SET bgwriter_delay = '10ms'; ALTER SYSTEM SET bgwriter_lru_maxpages = \
+                                 1000000; ALTER SYSTEM SET bgwriter_lru_multiplier = 10; SELECT pg_reload_conf();";
+
+/// The advice, as a note; `None` where no statement has run. `together` is k_w of the drive at the server's page size.
+pub(super) fn advice(time: BackendTime, together: Option<u64>, version: u32) -> Option<String> {
+    let Some(write_ms) = time.write_ms else {
+        return Some(
+            "How long backends wait for writes of evicted pages is unknown: track_io_timing is off. Turn it on, reset \
+             the statistics with SELECT pg_stat_reset(), and run this again after some minutes of your usual load."
+                .to_owned(),
+        );
+    };
+    if time.active_ms <= 0.0 {
+        return None;
+    }
+    let share = (write_ms / time.active_ms).min(1.0);
+    let gain = share / (1.0 - share);
+    let spent = format!(
+        "Backends spent {} of the time of their statements on writes of pages (of {:.0} s since the statistics were \
+         reset, if track_io_timing was on all the time).",
+        percent(share),
+        time.active_ms / 1000.0
+    );
+    let most = match share < 1.0 {
+        true => format!("brings at most {}", percent(gain)),
+        false => "has no upper bound by these counters".to_owned(),
+    };
+    if 1.0 + gain < WORTH_IT {
+        return Some(format!("{spent} Writing pages before they are evicted {most}: there is nothing to change."));
+    }
+    let buffered = match time.is_direct {
+        true => "",
+        false => {
+            " The server writes to the kernel's page cache: only where that is short of memory do these writes wait for \
+             the drive."
+        }
+    };
+    let extension = match (version, together) {
+        (..15, _) => String::new(),
+        (_, None) => " If backends still write, the extension flashwise_ace writes several pages at once.".to_owned(),
+        (_, Some(together)) => format!(
+            " If backends still write, the extension flashwise_ace with flashwise_ace.workers = {together} (k_w) writes \
+             as many at once as the drive serves together."
+        ),
+    };
+    Some(format!(
+        "{spent} Writing pages before they are evicted {most}, less if the drive is saturated.{buffered} Try the \
+         background writer first, and ALTER SYSTEM RESET if it brings nothing: {BACKGROUND_WRITER}{extension}"
+    ))
+}
+
+/// Two digits below 10 %, whole numbers above.
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn advised(write_ms: f64, together: Option<u64>, version: u32) -> String {
+        let time = BackendTime { active_ms: 240_000.0, write_ms: Some(write_ms), is_direct: true };
+        advice(time, together, version).unwrap()
+    }
+
+    #[test]
+    fn the_bound_is_the_share_of_writes_to_the_rest() {
+        let text = advised(48_000.0, Some(4), 18);
+        assert!(text.starts_with("Backends spent 20 % of the time of their statements"), "{text}");
+        assert!(text.contains("brings at most 25 %,") && text.contains("of 240 s since"), "{text}");
+        let background_writer = text.find("bgwriter_lru_maxpages").unwrap();
+        assert!(background_writer < text.find("flashwise_ace.workers = 4").unwrap(), "it is tried first: {text}");
+        assert!(!advised(48_000.0, Some(4), 14).contains("flashwise_ace"), "the extension is for 15 and later");
+        assert!(advised(48_000.0, None, 15).contains("several pages at once"));
+    }
+
+    #[test]
+    fn a_gain_that_no_measurement_would_show_is_no_reason_to_change_anything() {
+        let text = advised(2_300.0, Some(4), 18);
+        assert!(text.contains("at most 1.0 %: there is nothing to change."), "{text}");
+        assert!(!text.contains("ALTER SYSTEM"), "{text}");
+        assert!(advised(2_500.0, Some(4), 18).contains("ALTER SYSTEM"));
+    }
+
+    #[test]
+    fn writes_to_the_page_cache_are_named_as_such() {
+        assert!(!advised(48_000.0, None, 18).contains("page cache"));
+        let buffered = BackendTime { active_ms: 100.0, write_ms: Some(50.0), is_direct: false };
+        let text = advice(buffered, None, 18).unwrap();
+        assert!(text.contains("at most 100 %,") && text.contains("only where that is short of memory"), "{text}");
+    }
+
+    #[test]
+    fn what_was_not_counted_is_unknown() {
+        let untimed = BackendTime { active_ms: 240_000.0, write_ms: None, is_direct: false };
+        assert!(advice(untimed, None, 18).unwrap().contains("track_io_timing is off"));
+        assert_eq!(advice(BackendTime { active_ms: 0.0, write_ms: Some(0.0), ..untimed }, None, 18), None);
+        assert!(advised(250_000.0, None, 18).contains("has no upper bound"), "autovacuum writes, too");
+    }
+}
