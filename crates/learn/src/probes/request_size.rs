@@ -95,6 +95,7 @@ pub(crate) fn probe_durable_writes(
     let by_block = told.0.value == Some(STEP.bytes()) && wastes_nothing(&lengths, &waste);
     let block_ns = lengths.iter().position(|&length| length == STEP).map(|i| points[i].median());
     let in_a_buffer = match block_ns {
+        _ if completes_before_it_programs(&waste) => true,
         Some(ns) if !by_block => is_less_than_a_read(reads, ns) || costs_no_more_than_a_plain_write(prober, buffer)?,
         _ => false,
     };
@@ -179,6 +180,12 @@ fn programmed_by_length(
 
 /// Writes of each length by which it is told what they program.
 const TOLD_WRITES: usize = 24;
+
+/// Whether a durable write was completed before the flash programmed anything: then a buffer keeps what is durable, and
+/// what is programmed within one write is of earlier ones.
+fn completes_before_it_programs(waste: &[(usize, u64)]) -> bool {
+    waste.iter().any(|&(_, programmed)| programmed == 0)
+}
 
 /// Whether a durable block takes less than a read of one from flash: then a buffer answers.
 fn is_less_than_a_read(reads: &Reads, durable_ns: f64) -> bool {
@@ -566,6 +573,25 @@ mod tests {
             .map(|&(i, programmed)| (i, programmed + if lengths[i] == ByteSize::kib(144) { 0 } else { 8_192 }))
             .collect();
         assert!(counted_unit(&lengths, &by_chance).is_none());
+    }
+
+    #[test]
+    fn what_a_buffer_programs_within_a_durable_write_is_not_that_write_s_own() {
+        // The buffer programs four blocks of 4 KiB whenever it has them, whichever write comes then.
+        let lengths: Vec<ByteSize> = (1..=8).map(|n| STEP * n).collect();
+        let mut held = 0;
+        let visits = (0..lengths.len() * 24).map(|n| (n * 5) % lengths.len());
+        let waste: Vec<(usize, u64)> = visits
+            .map(|i| {
+                held += lengths[i].bytes();
+                let programmed = held / (16 << 10) * (16 << 10);
+                held -= programmed;
+                (i, programmed)
+            })
+            .collect();
+        assert!(completes_before_it_programs(&waste));
+        let own: Vec<(usize, u64)> = waste.iter().map(|&(i, _)| (i, lengths[i].bytes().max(16 << 10))).collect();
+        assert!(!completes_before_it_programs(&own) && !completes_before_it_programs(&[]));
     }
 
     #[test]

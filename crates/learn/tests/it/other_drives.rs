@@ -1,9 +1,11 @@
 //! The learner compared with the truth of drives that were not drawn by the generator of random ones: files of
 //! `tests/drives`, each with something that the generator does not make.
 
-use flashwise_block::Silent;
+use std::ops::ControlFlow;
+
+use flashwise_block::{ByteSize, Silent};
 use flashwise_learn::score::score;
-use flashwise_learn::{LearnOptions, learn};
+use flashwise_learn::{Effort, LearnOptions, learn, learn_step_by_step};
 use flashwise_profile::Verdict;
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use flashwise_truth::truth;
@@ -54,4 +56,35 @@ fn a_drive_that_maps_long_pages_is_learned() {
 #[test]
 fn a_drive_whose_addresses_are_bound_to_twelve_channels_is_learned() {
     assert_is_learned("static-over-twelve-channels");
+}
+
+/// The P4510, cut to a size that is filled in a moment.
+fn small_p4510() -> DeviceConfig {
+    let mut config = DeviceConfig::preset("intel-p4510").unwrap();
+    (config.flash.pages_per_block, config.flash.blocks_per_plane) = (64, 32);
+    config.capacity_bytes = ByteSize::mib(800).bytes();
+    config
+}
+
+/// What the flash programs within a durable write is not that write's own behind a protected buffer.
+#[test]
+fn the_write_unit_behind_a_protected_buffer_is_the_same_for_each_seed() {
+    let config = small_p4510();
+    let truth = truth(&config).unwrap().parameters.write_unit_bytes;
+    for seed in 1..=2 {
+        let mut drive = SimulatedSsd::new(config.clone(), seed).unwrap();
+        let options =
+            LearnOptions { seed, region: ByteSize::mib(64), effort: Effort::Quick, ..LearnOptions::new("sim:small") };
+        let learned = learn_step_by_step(&mut drive, &options, &mut Silent, &mut |profile| match profile
+            .recipe
+            .probes
+            .iter()
+            .any(|probe| probe == "durable writes")
+        {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        });
+        let told = learned.unwrap().profile.parameters.write_unit_bytes;
+        assert_eq!(told.known(), truth.known(), "seed {seed}: {told:?}");
+    }
 }
