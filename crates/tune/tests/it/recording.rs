@@ -90,7 +90,7 @@ fn a_python_program_is_recorded_and_its_work_is_done_again() {
     let place = Place::new();
     std::fs::write(place.path("app.py"), PROGRAM).unwrap();
     let program = place.path("app.py");
-    if !has("/usr/bin/python3", "-c import sqlite3") {
+    if !has("/usr/bin/python3", "-cimport sqlite3") {
         return;
     }
     let recording = place.record(&["/usr/bin/python3", program.to_str().unwrap(), "DB"]).unwrap();

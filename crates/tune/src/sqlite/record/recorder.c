@@ -187,7 +187,6 @@ struct functions {
     int (*step)(sqlite3_stmt *);
     int (*exec)(sqlite3 *, const char *, int (*)(void *, int, char **, char **), void *, char **);
     void *(*trace)(sqlite3 *, void (*)(void *, const char *), void *);
-    void *(*profile)(sqlite3 *, void (*)(void *, const char *, uint64_t), void *);
     int (*trace_v2)(sqlite3 *, unsigned, int (*)(unsigned, void *, void *, void *), void *);
     char *(*expanded_sql)(sqlite3_stmt *);
     const char *(*sql)(sqlite3_stmt *);
@@ -339,7 +338,6 @@ static int fill(struct functions *into, void *library, size_t wanted) {
         {"sqlite3_bind_text64", offsetof(struct functions, bind_text64)},
         {"sqlite3_bind_text16", offsetof(struct functions, bind_text16)},
         {"sqlite3_trace", offsetof(struct functions, trace)},
-        {"sqlite3_profile", offsetof(struct functions, profile)},
         {"sqlite3_trace_v2", offsetof(struct functions, trace_v2)},
         {"sqlite3_expanded_sql", offsetof(struct functions, expanded_sql)},
         {"sqlite3_sql", offsetof(struct functions, sql)},
@@ -573,20 +571,13 @@ PUBLIC int sqlite3_trace_v2(sqlite3 *database, unsigned mask, int (*callback)(un
     return sqlite.trace_v2(database, mask, callback, context);
 }
 
-/* The two functions before sqlite3_trace_v2 do so, too. They return the context of the last callback: not ours. */
+/* The function before sqlite3_trace_v2 does so, too, sqlite3_profile does not. It returns the context of the last
+ * callback: not ours. */
 PUBLIC void *sqlite3_trace(sqlite3 *database, void (*callback)(void *, const char *), void *context) {
     struct functions sqlite;
     if (!BEHIND(sqlite, trace)) return NULL;
     emit(TRACE_LOST, 0, database, NULL, 0, NULL);
     void *last = sqlite.trace(database, callback, context);
-    return is_ours(last) ? NULL : last;
-}
-
-PUBLIC void *sqlite3_profile(sqlite3 *database, void (*callback)(void *, const char *, uint64_t), void *context) {
-    struct functions sqlite;
-    if (!BEHIND(sqlite, profile)) return NULL;
-    emit(TRACE_LOST, 0, database, NULL, 0, NULL);
-    void *last = sqlite.profile(database, callback, context);
     return is_ours(last) ? NULL : last;
 }
 
