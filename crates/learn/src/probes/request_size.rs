@@ -95,9 +95,12 @@ pub(crate) fn probe_durable_writes(
     let by_block = told.0.value == Some(STEP.bytes()) && wastes_nothing(&lengths, &waste);
     let block_ns = lengths.iter().position(|&length| length == STEP).map(|i| points[i].median());
     let in_a_buffer = match block_ns {
-        _ if completes_before_it_programs(&waste) => true,
-        Some(ns) if !by_block => is_less_than_a_read(reads, ns) || costs_no_more_than_a_plain_write(prober, buffer)?,
-        _ => false,
+        Some(ns) if !by_block => {
+            is_less_than_a_read(reads, ns)
+                || costs_no_more_than_a_plain_write(prober, buffer)?
+                || completes_before_it_programs(&waste)
+        }
+        _ => completes_before_it_programs(&waste),
     };
     let (write_unit, reason) = match in_a_buffer {
         true => behind_a_buffer(prober, buffer, progress)?.unwrap_or(told),
