@@ -144,7 +144,8 @@ impl<'a> Auditor<'a> {
                 requests: judge.tally.broken_in_window(self.window.len()),
             })
             .collect();
-        let costs = cost::simulate(&self.window, &broken, self.profile, self.facts.requests);
+        let costs =
+            cost::simulate(&self.window, &broken, self.profile, self.facts.requests, self.facts.is_above_page_cache);
         let (costs, simulated, not_simulated) = match costs {
             Ok((costs, simulated)) => (costs, Some(simulated), None),
             Err(reason) => (BTreeMap::new(), None, Some(reason)),

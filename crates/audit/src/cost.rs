@@ -1,6 +1,8 @@
 //! The cost of violations: the window is replayed unmodified, and once for each violated rule with its violations
 //! fixed.
 //!
+//! A trace of system calls is replayed through a file system and the page cache ([`crate::calls`]).
+//!
 //! All replays run on one drive, made from the profile ([`flashwise_truth::learned`]), as large as the largest of them
 //! needs, and filled sequentially before; rules whose violations cost only during GC run on the same drive in its
 //! steady state ([`crate::aged`]). The difference is the cost. It is that of the window, not of the whole trace; a
@@ -14,8 +16,9 @@ use flashwise_truth::learned::learned;
 
 use crate::Rule;
 use crate::aged::AgedDrive;
+use crate::calls::{CallPlayer, drive_bytes};
 use crate::finding::{Cost, Simulated, SteadyState};
-use crate::play::{Map, Played, Step, mark_what_stays, play};
+use crate::play::{Map, PlayError, Played, Step, mark_what_stays, play};
 use crate::request::ObservedRequest;
 use crate::rules::Check;
 
@@ -52,6 +55,7 @@ pub(crate) fn simulate(
     broken: &[Broken<'_>],
     profile: &DeviceProfile,
     trace_requests: u64,
+    is_above_page_cache: bool,
 ) -> Result<(BTreeMap<Rule, Cost>, Simulated), String> {
     if broken.is_empty() {
         return Err("no rule is violated".to_owned());
@@ -76,9 +80,15 @@ pub(crate) fn simulate(
         let (bytes, most) = (ByteSize(bytes), ByteSize(DRIVE_MAX));
         return Err(format!("the window touches {bytes}, more than the {most} that can be simulated: shorten it"));
     }
-    let drive = learned(profile, ByteSize(bytes)).map_err(|error| error.to_string())?;
-    let told = |error: crate::play::PlayError| format!("the window cannot be replayed: {error}");
-    let now = play(&as_is, &map, &drive.config).map_err(told)?;
+    let size = if is_above_page_cache { drive_bytes(bytes) } else { bytes };
+    let drive = learned(profile, ByteSize(size)).map_err(|error| error.to_string())?;
+    let caller = is_above_page_cache.then(|| CallPlayer::new(drive.config.clone(), &as_is));
+    let told = |error: PlayError| format!("the window cannot be replayed: {error}");
+    let play = |steps: &[Step], map: &Map| match &caller {
+        Some(caller) => caller.play(steps, map).map_err(told),
+        None => play(steps, map, &drive.config).map_err(told),
+    };
+    let now = play(&as_is, &map)?;
     let is_aged = fixed.iter().any(|(of, _)| of.check.is_paid_in_collection());
     let aged_drive = if is_aged { AgedDrive::new(profile, &drive.config, &as_is, bytes) } else { None };
     let aged_now = aged_drive.as_ref().map(|drive| drive.play(&as_is, &map)).transpose().map_err(told)?;
@@ -89,13 +99,14 @@ pub(crate) fn simulate(
                 let then = drive.play(steps, map).map_err(told)?;
                 Cost { is_in_steady_state: true, ..difference(now, &then) }
             }
-            _ => difference(&now, &play(steps, map, &drive.config).map_err(told)?),
+            _ => difference(&now, &play(steps, map)?),
         };
         costs.insert(of.rule, cost);
     }
     let simulated = Simulated {
         window_requests: as_is.len() as u64,
         trace_requests,
+        machine: caller.as_ref().map(CallPlayer::machine),
         time_ns: now.time_ns,
         flash_bytes: now.flash_bytes,
         host_bytes: now.host_bytes,

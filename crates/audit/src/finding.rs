@@ -13,7 +13,7 @@ use crate::partitions::PartitionAudit;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
-    /// Drive time, ns; `None` if not simulated.
+    /// Drive time, or time that the program waits for its calls ([`Simulated::machine`]), ns; `None` if not simulated.
     pub time_ns: Option<i64>,
     /// Flash bytes programmed; `None` if not simulated.
     pub flash_bytes: Option<i64>,
@@ -188,6 +188,16 @@ impl Simulated {
     }
 }
 
+/// What is between a program and its drive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// The file system.
+    pub file_system: String,
+    /// Memory that the page cache may fill. It is empty at first.
+    pub memory_bytes: u64,
+}
+
 /// How the costs were simulated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -196,7 +206,12 @@ pub struct Simulated {
     pub window_requests: u64,
     /// Requests of the whole trace.
     pub trace_requests: u64,
-    /// Drive time of the unmodified window, ns, without the program's own time between requests.
+    /// Of a trace that was taken above the page cache: what was between the program and the drive. Without it the
+    /// window was replayed on the bare drive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
+    /// Time of the unmodified window, ns, without the program's own between requests: drive time, or with a `machine`
+    /// the time of the calls.
     pub time_ns: u64,
     /// Flash bytes that the unmodified window programs.
     pub flash_bytes: u64,

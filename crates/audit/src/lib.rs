@@ -35,6 +35,7 @@
 
 mod aged;
 mod auditor;
+mod calls;
 mod cost;
 mod finding;
 mod fix;
@@ -48,7 +49,7 @@ mod tally;
 
 pub use auditor::{AuditOptions, Auditor, audit_trace};
 pub use finding::{
-    Audit, Band, Cost, Example, Finding, Judgement, Mark, Picture, Place, PlaceShare, ProcessShare, Simulated,
+    Audit, Band, Cost, Example, Finding, Judgement, Machine, Mark, Picture, Place, PlaceShare, ProcessShare, Simulated,
     SteadyState, UncheckedRule,
 };
 pub use rules::Rule;

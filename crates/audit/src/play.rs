@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use flashwise_block::ByteSize;
 use flashwise_block::{BlockDevice, BlockError, DeviceCounters, Operation, Request};
+use flashwise_kernel::KernelError;
 use flashwise_ssd::{DeviceConfig, SimulatedSsd, SsdError};
 use flashwise_trace::FileRole;
 
@@ -128,6 +129,18 @@ impl Map {
         spaces
     }
 
+    /// The same, apart by whether a fix made the space.
+    pub(crate) fn files(&self) -> Vec<((bool, Space), u64, u64)> {
+        let mut files: Vec<((bool, Space), u64, u64)> = Vec::new();
+        for (&(is_moved, space, _), &place) in &self.areas {
+            match files.last_mut() {
+                Some((last, _, end)) if *last == (is_moved, space) => *end = place + 1,
+                _ => files.push(((is_moved, space), place, place + 1)),
+            }
+        }
+        files
+    }
+
     /// The requests to the drive that a step is.
     fn requests(&self, step: &Step) -> Vec<Request> {
         requests(step, |at| self.place(step, at))
@@ -196,6 +209,8 @@ pub(crate) enum PlayError {
     Drive(#[from] SsdError),
     #[error(transparent)]
     Request(#[from] BlockError),
+    #[error(transparent)]
+    Call(#[from] KernelError),
 }
 
 /// Plays a window on a drive that was written in order.

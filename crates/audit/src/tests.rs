@@ -280,6 +280,22 @@ fn without_latencies_or_above_the_page_cache_nothing_is_said_of_queues() {
 }
 
 #[test]
+fn above_the_page_cache_a_cost_is_what_the_program_waits_for() {
+    let writes: Vec<TraceRecord> = (1..200).map(|n| write(n * 8, 4)).collect();
+    let simulated = |is_above_page_cache| {
+        let options = AuditOptions { is_above_page_cache, ..AuditOptions::default() };
+        let profile = toshiba();
+        let mut auditor = Auditor::new(&profile, &options);
+        writes.iter().for_each(|record| auditor.observe(record, &[]));
+        auditor.finish(&[]).simulated.unwrap()
+    };
+    let (calls, drive) = (simulated(true), simulated(false));
+    let machine = calls.machine.unwrap();
+    assert_eq!((machine.file_system.as_str(), machine.memory_bytes, drive.machine), ("ext4", 4 << 30, None));
+    assert!(calls.time_ns * 4 < drive.time_ns, "{} {}", calls.time_ns, drive.time_ns);
+}
+
+#[test]
 fn rule_10_wants_pages_of_a_unit_where_the_database_is_known() {
     check(Rule::PagesOfWriteUnit, &toshiba(), &[(&[write(0, 4), write(64, 64), log(0, 512), read(0, 4)], 1, 2)]);
     let unknown = [record(Operation::Write, FileRole::Unknown, 0, 4096)];

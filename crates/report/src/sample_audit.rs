@@ -34,6 +34,7 @@ pub(crate) fn audit() -> AuditDocument {
             UncheckedRule { rule: Rule::TrimDeadData, reason: "the drive's gain from trim is inconclusive".to_owned() },
         ],
         simulated: Some(Simulated {
+            machine: None,
             window_requests: 20_000,
             trace_requests: 74_631,
             time_ns: 9_800_000_000,

@@ -65,7 +65,7 @@ pub struct AuditArguments {
     pub window: usize,
     /// Exit with 3 only if violations of RULE cost at least COST; can be repeated
     ///
-    /// RULE is a name, a number, or any. COST is a time such as 5ms, flash bytes such as 10MiB, or a share of the drive
+    /// RULE is a name, a number, or any. COST is a time such as 5ms, flash bytes such as 10MiB, or a share of the
     /// time such as 5%.
     #[arg(long, value_name = "RULE,COST")]
     pub fail_on: Vec<FailOn>,
@@ -98,7 +98,7 @@ pub enum LeastCost {
     Time(Nanos),
     /// Flash bytes.
     Bytes(ByteSize),
-    /// Percent of the window's drive time.
+    /// Percent of the window's time.
     Percent(f64),
 }
 

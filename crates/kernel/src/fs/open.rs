@@ -500,6 +500,21 @@ impl<D: BlockDevice> Kernel<D> {
         }
     }
 
+    /// Makes a file that is there already: all of its bytes were written before, and none are in memory. They are what
+    /// the drive has at their places. Only a drive that is filled has any.
+    ///
+    /// # Errors
+    /// [`KernelError::Exists`], and as [`Self::open`] and [`Self::fallocate`].
+    pub fn lay_out(&mut self, name: &str, size: ByteSize) -> Result<()> {
+        let file = self.open(name, OpenOptions::read_write().create_new(true))?;
+        self.fallocate(file, ByteSize(0), size, Allocate::Grow)?;
+        let ino = self.writing(file)?.ino;
+        if let Some(inode) = self.inodes.get_mut(&ino) {
+            inode.extents.convert(0, size.0.div_ceil(PAGE));
+        }
+        self.close(file)
+    }
+
     fn punch_hole(&mut self, ino: Ino, first: u64, end: u64) -> Result<()> {
         let size = self.inodes.get(&ino).map_or(0, |inode| inode.size);
         let end = end.min(size.next_multiple_of(PAGE));

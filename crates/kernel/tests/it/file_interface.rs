@@ -38,6 +38,31 @@ fn cold(kernel: &mut Kernel<TestDrive>, pages: u64) -> FileHandle {
 }
 
 #[test]
+fn a_file_that_is_laid_out_is_read_from_the_drive_and_overwritten_in_place() {
+    for file_system in FileSystemKind::ALL.map(|(_, kind)| kind) {
+        let mut kernel = kernel(KernelConfig { file_system, ..KernelConfig::default() });
+        // Longer than an extent of ext4.
+        kernel.lay_out("old", ByteSize::mib(200)).unwrap();
+        kernel.sync().unwrap();
+        kernel.drop_caches().unwrap();
+        kernel.check_invariants().unwrap();
+        assert_eq!(kernel.size_of("old"), Some(ByteSize::mib(200)));
+        assert!(matches!(kernel.lay_out("old", ByteSize::mib(1)), Err(KernelError::Exists(_))));
+        let file = kernel.open("old", OpenOptions::read_write()).unwrap();
+        for at in [0, 150] {
+            seen(&kernel);
+            assert_eq!(kernel.pread(file, ByteSize::mib(at), ByteSize::kib(4)).unwrap(), 4096);
+            let read: u64 =
+                seen(&kernel).iter().filter(|seen| seen.operation == Operation::Read).map(|s| s.bytes).sum();
+            assert!(read >= 4096, "{file_system:?} {at}");
+            kernel.pwrite(file, ByteSize::mib(at), ByteSize::kib(4)).unwrap();
+            kernel.fdatasync(file).unwrap();
+            assert_eq!(kinds(&kernel), "wf", "{file_system:?} {at}: no extent is converted");
+        }
+    }
+}
+
+#[test]
 fn an_append_costs_a_commit_and_an_overwrite_a_flush() {
     for (queue, append, over) in [
         (QueueLimits::loop_device(), "wwfwf", "wf"),

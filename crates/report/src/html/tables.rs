@@ -105,7 +105,7 @@ pub(super) fn finding_list(list: &[Finding], after: Option<&[Finding]>, simulate
             @let broken = findings::broken_rules(list, after, judgement);
             @if !broken.is_empty() {
                 p.small { (introduction) }
-                ul.small { @for broken in &broken { li { (kept_together(&findings::left_line(broken.shown))) } } }
+                ul.small { @for broken in &broken { li { (kept_together(&findings::left_line(broken.shown, simulated))) } } }
             }
         }
     }

@@ -164,7 +164,7 @@ fn finding_list(screen: &mut Screen, list: &[Finding], after: Option<&[Finding]>
         if !broken.is_empty() {
             screen.gap();
             screen.paragraph(introduction);
-            broken.iter().for_each(|broken| screen.bullet(&findings::left_line(broken.shown)));
+            broken.iter().for_each(|broken| screen.bullet(&findings::left_line(broken.shown, simulated)));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a terminal shows, word for word.
 
 use flashwise_attach::{DeviceStat, FaultState, LatencySpike, ReadOnlyCause};
+use flashwise_audit::Machine;
 use flashwise_learn::score::Score;
 use flashwise_profile::{Figure, HotLocation, Parameters};
 use flashwise_ssd::EndOfLife;
@@ -14,6 +15,17 @@ use crate::sample_simulation::{simulation, simulation_with_life};
 
 fn plain(width: u16) -> Style {
     Style { color: false, width }
+}
+
+#[test]
+fn costs_of_system_calls_are_waiting_time_and_the_machine_is_named() {
+    let mut document = audit();
+    let simulated = document.audit.simulated.as_mut().unwrap();
+    simulated.machine = Some(Machine { file_system: "ext4".to_owned(), memory_bytes: 4 << 30 });
+    let text = render_audit(&document, plain(80));
+    assert!(text.contains("4.73 s of waiting time (48.3 %)") && !text.contains("drive time"), "{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("one after another on ext4 on that drive, under a page cache of 4 GiB"), "{text}");
 }
 
 #[test]

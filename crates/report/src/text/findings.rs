@@ -1,8 +1,8 @@
 //! Audit findings in words.
 
 use flashwise_audit::{
-    Audit, Cost, Example, Finding, Judgement, Misalignment, PartitionAlignment, PartitionAudit, Place, Rule, Simulated,
-    UncheckedRule,
+    Audit, Cost, Example, Finding, Judgement, Machine, Misalignment, PartitionAlignment, PartitionAudit, Place, Rule,
+    Simulated, UncheckedRule,
 };
 use flashwise_block::{Operation, TableKind};
 use flashwise_trace::FileRole;
@@ -112,6 +112,12 @@ pub(crate) fn processes(finding: &Finding) -> Option<String> {
     named(finding.processes.iter().map(|share| (share.process.to_string(), share.violations)))
 }
 
+/// Whose time a cost is: the drive's, or with a machine between program and drive what the program waits for.
+fn whose_time(cost: &Cost, simulated: Option<&Simulated>) -> &'static str {
+    let is_of_calls = simulated.is_some_and(|simulated| simulated.machine.is_some()) && !cost.is_in_steady_state;
+    if is_of_calls { "waiting time" } else { "drive time" }
+}
+
 /// The cost of a rule's violations, or that it was not simulated.
 pub(crate) fn cost(cost: &Cost, simulated: Option<&Simulated>) -> String {
     let of = |part: u64, whole: Option<u64>| match whole.filter(|&whole| whole > 0) {
@@ -125,8 +131,9 @@ pub(crate) fn cost(cost: &Cost, simulated: Option<&Simulated>) -> String {
         }
         gained => format!("none in {what}: fixed, it takes {} more", words(gained.unsigned_abs())),
     };
+    let whose = whose_time(cost, simulated);
     let told = [
-        cost.time_ns.map(|ns| one(ns, &time, "drive time", simulated.map(|s| s.window_totals(cost).0))),
+        cost.time_ns.map(|ns| one(ns, &time, whose, simulated.map(|s| s.window_totals(cost).0))),
         cost.flash_bytes.map(|b| one(b, &bytes, "flash bytes", simulated.map(|s| s.window_totals(cost).1))),
     ];
     let told: Vec<_> = told.into_iter().flatten().collect();
@@ -162,19 +169,20 @@ pub(crate) const NO_VIOLATIONS: [(Judgement, &str); 2] = [
 ];
 
 /// A rule that is better left broken, in a line.
-pub(crate) fn left_line(finding: &Finding) -> String {
-    format!("{}: {}; {}", finding.rule.name(), frequency(finding), effect_of_remedy(&finding.cost))
+pub(crate) fn left_line(finding: &Finding, simulated: Option<&Simulated>) -> String {
+    let effect = effect_of_remedy(&finding.cost, whose_time(&finding.cost, simulated));
+    format!("{}: {}; {effect}", finding.rule.name(), frequency(finding))
 }
 
 /// What a remedy that does not pay would cost and save: `fixed, they take 9.1 µs of drive time more and 4 KiB of flash
 /// bytes less`.
-fn effect_of_remedy(cost: &Cost) -> String {
+fn effect_of_remedy(cost: &Cost, whose: &str) -> String {
     let one = |saved: Option<i64>, words: &dyn Fn(u64) -> String, what: &str| {
         let saved = saved.filter(|&saved| saved != 0)?;
         let direction = if saved < 0 { "more" } else { "less" };
         Some(format!("{} of {what} {direction}", words(saved.unsigned_abs())))
     };
-    let parts = [one(cost.time_ns, &time, "drive time"), one(cost.flash_bytes, &bytes, "flash bytes")];
+    let parts = [one(cost.time_ns, &time, whose), one(cost.flash_bytes, &bytes, "flash bytes")];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     match parts.is_empty() {
         true => "fixed, they take the same".to_owned(),
@@ -219,7 +227,14 @@ pub(crate) fn simulated_sentence(audit: &Audit) -> Option<String> {
             .filter(|_| !is_clean)
             .map(|why| format!("Costs were not simulated: {why}."));
     };
-    let Simulated { window_requests, trace_requests, time_ns, flash_bytes, .. } = simulated;
+    let Simulated { window_requests, trace_requests, machine, time_ns, flash_bytes, .. } = simulated;
+    let through = machine.as_ref().map_or_else(String::new, |Machine { file_system, memory_bytes }| {
+        format!(
+            " Each replay makes the calls one after another on {file_system} on that drive, under a page cache of {} \
+             that is empty at first. Waiting time is the time of these calls.",
+            bytes(*memory_bytes)
+        )
+    });
     let window = match window_requests == trace_requests {
         true => format!("all {} requests", grouped(*trace_requests)),
         false => format!("the first {} of {} requests", grouped(*window_requests), grouped(*trace_requests)),
@@ -237,8 +252,8 @@ pub(crate) fn simulated_sentence(audit: &Audit) -> Option<String> {
     });
     Some(format!(
         "A rule's cost is the difference between two replays of {window} on a simulated drive made from the profile: \
-         unmodified ({}, {} programmed) and with that rule's violations fixed. The simulated drive against the \
-         profile: {}.{steady}",
+         unmodified ({}, {} programmed) and with that rule's violations fixed.{through} The simulated drive \
+         against the profile: {}.{steady}",
         time(*time_ns),
         bytes(*flash_bytes),
         near.join(", ")
@@ -306,11 +321,8 @@ mod tests {
     #[test]
     fn the_effect_of_a_remedy_that_does_not_pay_is_reported() {
         let of = |time_ns, flash_bytes| {
-            effect_of_remedy(&Cost {
-                time_ns: Some(time_ns),
-                flash_bytes: Some(flash_bytes),
-                is_in_steady_state: false,
-            })
+            let cost = Cost { time_ns: Some(time_ns), flash_bytes: Some(flash_bytes), is_in_steady_state: false };
+            effect_of_remedy(&cost, "drive time")
         };
         assert_eq!(of(-9_100, 4096), "fixed, they take 9.1 µs of drive time more and 4 KiB of flash bytes less");
         assert_eq!(of(0, 0), "fixed, they take the same");
