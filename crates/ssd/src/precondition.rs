@@ -5,17 +5,25 @@ use flashwise_block::{BlockDevice, DeviceCounters};
 use crate::SimulatedSsd;
 use crate::config::Mapping;
 use crate::error::SsdError;
+use crate::ftl::KeptAs;
 
 impl SimulatedSsd {
     /// Fills the drive as one sequential write of all logical pages would, in no time and without counting it. Pages
-    /// carry no payload: they read as zeros.
+    /// carry no payload: they read as zeros. On a drive of more than 16 GiB it takes no memory for pages, either: an
+    /// entry of the map comes to life when its page is written or moved.
     ///
     /// # Errors
     /// When something was written before.
     pub fn fill_at_once(&mut self) -> Result<(), SsdError> {
+        self.fill_kept_as(KeptAs::BySize)
+    }
+
+    /// The same, for tests that hold the two ways of keeping what a fill has left against each other.
+    #[doc(hidden)]
+    pub fn fill_kept_as(&mut self, kept: KeptAs) -> Result<(), SsdError> {
         self.require_empty("fill")?;
         let pages = self.config().logical_pages() as u32 + self.config().translation_pages();
-        self.ftl.fill_in_order(pages);
+        self.ftl.fill_in_order(pages, kept);
         Ok(())
     }
 

@@ -52,6 +52,11 @@ impl SparseTable {
         self.leaves.get(self.place(page))
     }
 
+    /// Whether what nobody names takes no memory.
+    pub(crate) fn is_sparse(&self) -> bool {
+        self.leaf_of.is_some()
+    }
+
     /// Numbers of the table.
     pub(crate) fn length(&self) -> u64 {
         self.pages as u64

@@ -14,7 +14,7 @@ use crate::ftl::geometry::Geometry;
 use crate::ftl::mapping_cache::{MappingCache, Rules, Split};
 use crate::ftl::sectors::Sectors;
 use crate::ftl::translator::Translator;
-use crate::ftl::{AnyFtl, Ftl, Location, PageMap, Step};
+use crate::ftl::{AnyFtl, Ftl, KeptAs, Location, PageMap, Step};
 use crate::reduction::{Reduction, Sharing};
 
 /// The FTL of a drive.
@@ -135,8 +135,8 @@ impl Translation {
     }
 
     /// Maps the logical pages, those of the map itself among them, as one sequential write would.
-    pub(crate) fn fill_in_order(&mut self, pages: u32) {
-        self.ftl_mut().fill_in_order(pages);
+    pub(crate) fn fill_in_order(&mut self, pages: u32, kept: KeptAs) {
+        self.ftl_mut().fill_in_order(pages, kept);
         if let Some(translator) = &mut self.translator {
             translator.all_stored();
         }

@@ -90,6 +90,24 @@ impl StaticUnits {
         }
     }
 
+    /// Where a logical page is in what repeats itself, as the number of its domain and its place in a round over the
+    /// units of that, and the logical page from which on another domain's units are meant. Only the page itself is in
+    /// that part where translation pages go after the domains of what they map.
+    pub(crate) fn place_of(&self, logical_page: u32) -> ([u32; 2], u32) {
+        let superpage = self.by_slots.quotient(logical_page);
+        if let [all] = &self.domains[..] {
+            return ([0, all.by_units.divide(superpage).1], u32::MAX);
+        }
+        let nth = self.domains.partition_point(|domain| domain.end <= superpage);
+        match self.domains.get(nth).filter(|_| logical_page < self.logical_pages) {
+            Some(domain) => {
+                let end = domain.end.saturating_mul(self.by_slots.value()).min(self.logical_pages);
+                ([nth as u32, domain.by_units.divide(superpage - domain.first).1], end)
+            }
+            None => ([u32::MAX, logical_page], logical_page),
+        }
+    }
+
     /// The logical pages that each unit holds, and the first domain that brings it some.
     fn loads(&self, config: &DeviceConfig) -> Vec<(u64, usize)> {
         let slots = u64::from(self.by_slots.value());

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Ftl;
 use super::geometry::Geometry;
+use super::{Ftl, KeptAs};
 use crate::config::DeviceConfig;
 use crate::flash::FlashAddress;
 use crate::state::{Carried, Carrier, Layout, State};
@@ -51,7 +51,7 @@ impl Ftl for InPlace {
         true
     }
 
-    fn fill_in_order(&mut self, _: u32) {}
+    fn fill_in_order(&mut self, _: u32, _: KeptAs) {}
 
     fn erase_histogram(&self) -> BTreeMap<u32, u64> {
         BTreeMap::new()

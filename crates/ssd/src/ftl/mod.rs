@@ -66,6 +66,7 @@ use crate::config::DeviceConfig;
 use crate::flash::FlashAddress;
 use crate::state::{Layout, State};
 use geometry::Geometry;
+pub use mapping::KeptAs;
 
 /// Where a logical page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,8 +115,8 @@ pub(crate) trait Ftl: State + Send {
     /// Whether no logical page has a place yet.
     fn is_empty(&self) -> bool;
 
-    /// Maps the logical pages below `pages` as one sequential write would, in no time.
-    fn fill_in_order(&mut self, pages: u32);
+    /// Maps the logical pages below `pages` as one sequential write would, in no time; `kept` tells how.
+    fn fill_in_order(&mut self, pages: u32, kept: KeptAs);
 
     /// How many superblocks, or blocks, have gone through how many P/E cycles; empty for media that need no erase.
     fn erase_histogram(&self) -> BTreeMap<u32, u64>;

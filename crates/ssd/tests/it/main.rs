@@ -8,6 +8,7 @@ mod configurations;
 mod disksim;
 #[path = "support/every_shape.rs"]
 mod every_shape;
+mod filled;
 mod flash_rules;
 mod hidden_parameters;
 mod invariants;

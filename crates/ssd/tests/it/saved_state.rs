@@ -20,7 +20,7 @@ use rand_pcg::Pcg64Mcg;
 use serde_json::{Value, json};
 use support::{cases, tiny};
 
-fn saved(drive: &mut SimulatedSsd) -> Vec<u8> {
+pub fn saved(drive: &mut SimulatedSsd) -> Vec<u8> {
     let mut bytes = Vec::new();
     drive.save(json!({"image": "of this drive"}), &mut bytes).unwrap();
     bytes
@@ -59,7 +59,7 @@ fn request(random: &mut Pcg64Mcg, drive: &SimulatedSsd, hot: bool) -> Request {
 }
 
 /// Puts work of every kind on a drive until so many bytes were named; gives what the host is told of it.
-fn work(drive: &mut SimulatedSsd, seed: u64, bytes: u64) -> Vec<String> {
+pub fn work(drive: &mut SimulatedSsd, seed: u64, bytes: u64) -> Vec<String> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let (mut told, mut named) = (Vec::new(), 0);
     let superblocks = drive.erase_histogram().values().sum::<u64>();
@@ -86,7 +86,7 @@ fn work(drive: &mut SimulatedSsd, seed: u64, bytes: u64) -> Vec<String> {
 }
 
 /// What a drive tells of itself.
-fn told(drive: &SimulatedSsd) -> String {
+pub fn told(drive: &SimulatedSsd) -> String {
     let life = (drive.end_of_life(), drive.is_read_only(), drive.remaining_life());
     let caches = (drive.write_cache_counters(), drive.read_cache_counters(), drive.slc_cache_counters());
     let reduction = (drive.reduction_counters(), drive.space_use());

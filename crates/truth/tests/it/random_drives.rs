@@ -6,6 +6,7 @@ use flashwise_ssd::config::{
     CellType, CommandScope, GcMode, GcPolicy, Interface, Mapping, PartialPages, Placement, Scheduling,
     StaticWearLevelling, StreamPolicy, Suspend, WritePolicy,
 };
+use flashwise_ssd::ftl::KeptAs;
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use flashwise_trace::workload::Workload;
 use flashwise_truth::random::{random_device, random_toml};
@@ -76,6 +77,46 @@ fn a_random_drive_is_valid_and_runs_a_mix_of_all_requests_with_all_invariants() 
 #[ignore = "a minute: make test-full runs it"]
 fn every_random_drive_is_valid_and_runs_a_mix_of_all_requests_with_all_invariants() {
     run_all(WORKING..SEEDS);
+}
+
+/// The mix on a random drive that was filled at once and keeps its map so: all that the run tells, and the state that
+/// the drive is saved in.
+fn run_filled(config: &DeviceConfig, seed: u64, kept: KeptAs, workload: &Workload) -> (String, Vec<u8>) {
+    let mut drive = SimulatedSsd::new(config.clone(), seed).unwrap();
+    drive.fill_kept_as(kept).unwrap();
+    let options = SimulationOptions::default();
+    let mut result = simulate(&mut drive, workload, ".".as_ref(), &options, &mut Silent).unwrap();
+    // It took time of this machine, which is no result.
+    result.process = Default::default();
+    drive.shut_down().unwrap();
+    let mut state = Vec::new();
+    drive.save(Default::default(), &mut state).unwrap();
+    (format!("{result:?} {:?}", drive.erase_histogram()), state)
+}
+
+fn assert_filled_alike(seeds: impl IntoIterator<Item = u64>) {
+    let workload = Workload::from_toml(MIX, "mix.toml").unwrap();
+    for seed in seeds {
+        let config = random_device(seed).unwrap();
+        if config.reduction.is_some() {
+            continue;
+        }
+        let run = |kept| run_filled(&config, seed, kept, &workload);
+        let ((by_rule, state), (by_entries, expected)) = (run(KeptAs::Rule), run(KeptAs::Entries));
+        assert_eq!(by_rule, by_entries, "seed {seed}");
+        assert!(state == expected, "seed {seed}: the states are others");
+    }
+}
+
+#[test]
+fn a_random_drive_that_is_filled_at_once_gives_the_same_results_however_it_keeps_its_map() {
+    assert_filled_alike(0..30);
+}
+
+#[test]
+#[ignore = "minutes: make test-full runs it"]
+fn more_random_drives_give_the_same_results_however_they_keep_their_maps() {
+    assert_filled_alike(30..300);
 }
 
 /// What a drive may have, the share that the module promises, and among which drives.

@@ -25,11 +25,11 @@ pub(crate) use space::BlockSpace;
 use std::collections::BTreeMap;
 
 use super::geometry::Geometry;
-use super::{Ftl, Step, StepFtl, histogram};
+use super::{Ftl, KeptAs, Step, StepFtl, histogram};
 use crate::config::DeviceConfig;
 use crate::state::State;
 
-/// An FTL that maps blocks.
+/// An FTL that maps blocks: a page whose place in its data block is clean is written there.
 pub(crate) trait BlockFtl: State + Send {
     /// The FTL of an empty drive over these blocks.
     fn over(space: BlockSpace, config: &DeviceConfig) -> Self
@@ -65,12 +65,9 @@ impl<T: BlockFtl> Ftl for T {
         self.space().is_empty()
     }
 
-    fn fill_in_order(&mut self, pages: u32) {
-        let mut steps = Vec::new();
-        for page in 0..pages {
-            steps.clear();
-            BlockFtl::write(self, page, &mut steps);
-        }
+    /// Every page has a clean place in the data block of its logical block.
+    fn fill_in_order(&mut self, pages: u32, kept: KeptAs) {
+        self.space_mut().fill_in_order(pages, kept);
     }
 
     fn erase_histogram(&self) -> BTreeMap<u32, u64> {
@@ -146,6 +143,59 @@ pub(crate) mod model {
             for (&page, version) in &self.expected {
                 let slot = ftl.space().slot_of(page).unwrap();
                 assert_eq!(self.contents.get(&slot), Some(version), "page {page} in slot {slot}");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What is known of the blocks, and where every page and what every slot holds.
+    #[derive(Debug, PartialEq)]
+    struct Seen {
+        blocks: Vec<(u32, u32)>,
+        slot_of: Vec<Option<u32>>,
+        page_in: Vec<Option<u32>>,
+    }
+
+    fn seen(space: &BlockSpace, pages: u32) -> Seen {
+        let blocks = 0..space.blocks();
+        let slots = 0..blocks.end * space.pages_per_block();
+        Seen {
+            blocks: blocks.map(|block| (space.pointer(block), space.valid(block))).collect(),
+            slot_of: (0..pages).map(|page| space.slot_of(page)).collect(),
+            page_in: slots.map(|slot| space.page_in(slot)).collect(),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_empty_drive_is_filled_as_it_is_written_in_order(
+            (units, pages_per_block) in (1_u32..4, 1_u32..6),
+            (pages, kept) in (1_u32..60, prop::sample::select(vec![KeptAs::Rule, KeptAs::Entries])),
+        ) {
+            let space = || {
+                let geometry = Geometry::pages(units, pages.div_ceil(units).div_ceil(pages_per_block) + 4, pages_per_block);
+                BlockSpace::new(&geometry, u64::from(pages))
+            };
+            let ftls = || -> [Box<dyn BlockFtl>; 2] { [Box::new(Fast::new(space(), 2)), Box::new(Replacement::new(space(), 2))] };
+            for (mut written, mut filled) in ftls().into_iter().zip(ftls()) {
+                (0..pages).for_each(|page| written.write(page, &mut Vec::new()));
+                filled.space_mut().fill_in_order(pages, kept);
+                filled.space().check().unwrap();
+                prop_assert_eq!(seen(filled.space(), pages), seen(written.space(), pages));
+                // The free blocks and the data blocks, by what comes next.
+                for page in (0..pages).rev().chain((0..pages).step_by(3)) {
+                    let mut steps = [Vec::new(), Vec::new()];
+                    written.write(page, &mut steps[0]);
+                    filled.write(page, &mut steps[1]);
+                    prop_assert_eq!(&steps[0], &steps[1]);
+                }
+                filled.space().check().unwrap();
+                prop_assert_eq!(seen(filled.space(), pages), seen(written.space(), pages));
             }
         }
     }

@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 
+use crate::ftl::KeptAs;
 use crate::ftl::geometry::Geometry;
-use crate::ftl::mapping::Mapping;
+use crate::ftl::mapping::{FillRule, Mapping};
 use crate::list::NONE;
+use crate::reciprocal::Divisor;
 use crate::state::{Carried, Carrier, Layout, State, StateError};
 
 /// Where a logical page belongs inside its unit.
@@ -62,6 +64,12 @@ impl BlockSpace {
 
     pub(crate) fn units(&self) -> u32 {
         self.units
+    }
+
+    /// Blocks of the drive.
+    #[cfg(test)]
+    pub(crate) fn blocks(&self) -> u32 {
+        self.blocks.len() as u32
     }
 
     pub(crate) fn pages_per_block(&self) -> u32 {
@@ -162,6 +170,28 @@ impl BlockSpace {
         self.free[(block / self.blocks_per_unit) as usize].push_back(block);
     }
 
+    /// Writes the logical pages below `pages` of an empty drive, each into its place in its data block.
+    pub(crate) fn fill_in_order(&mut self, pages: u32, kept: KeptAs) {
+        for logical_block in 0..self.units * self.logical_blocks_per_unit {
+            let first = self.page_at(logical_block, 0);
+            if first >= pages {
+                continue;
+            }
+            let block = self.take_free(logical_block / self.logical_blocks_per_unit);
+            self.set_data_block(logical_block, block);
+            let filled = (pages - first).div_ceil(self.units).min(self.pages);
+            let state = &mut self.blocks[block as usize];
+            (state.pointer, state.valid) = (filled, filled);
+        }
+        let order = DataBlocks {
+            filled: pages,
+            blocks_per_unit: Divisor::new(self.blocks_per_unit),
+            units: Divisor::new(self.units),
+            pages: Divisor::new(self.pages),
+        };
+        self.mapping.fill(pages, Box::new(order), kept);
+    }
+
     /// Checks the maps against each other and the counts against the maps.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.mapping.check()?;
@@ -173,6 +203,38 @@ impl BlockSpace {
             }
         }
         Ok(())
+    }
+}
+
+/// Where the pages of an empty drive are when they were written in order: the data blocks of a unit are its blocks, one
+/// after the other.
+struct DataBlocks {
+    /// Logical pages that were written.
+    filled: u32,
+    /// What numbers are divided by.
+    blocks_per_unit: Divisor,
+    units: Divisor,
+    pages: Divisor,
+}
+
+impl FillRule for DataBlocks {
+    fn slot_of(&self, logical_page: u32) -> Option<u32> {
+        let (index, unit) = self.units.divide(logical_page);
+        let slots_of_unit = self.blocks_per_unit.value() * self.pages.value();
+        (logical_page < self.filled).then(|| unit * slots_of_unit + index)
+    }
+
+    fn page_in(&self, slot: u32) -> Option<u32> {
+        let (block, offset) = self.pages.divide(slot);
+        let (unit, nth) = self.blocks_per_unit.divide(block);
+        let index = u64::from(nth) * u64::from(self.pages.value()) + u64::from(offset);
+        let page = index * u64::from(self.units.value()) + u64::from(unit);
+        (page < u64::from(self.filled)).then_some(page as u32)
+    }
+
+    /// Successive pages are in successive units.
+    fn run_from(&self, _: u32) -> u32 {
+        1
     }
 }
 

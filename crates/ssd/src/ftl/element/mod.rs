@@ -23,6 +23,7 @@
 //! Source: Agrawal et al., "Design Tradeoffs for SSD Performance", USENIX ATC 2008; the rules are those of its
 //! simulator, the SSD model of DiskSim 4.0, with one parallel unit an element and copy-back.
 
+mod block_order;
 mod cleaning;
 mod fullness;
 
@@ -34,13 +35,14 @@ use rand_pcg::Pcg64Mcg;
 
 use super::geometry::Geometry;
 use super::mapping::Mapping;
-use super::{Ftl, histogram};
+use super::{Ftl, KeptAs, histogram};
 use crate::config::{AllocationPool, BlockOrder, CleaningMode, DeviceConfig};
 use crate::flash::{KnownOp, OpClass, Statistics};
 use crate::memory::prefetch;
 use crate::payload::Payload;
 use crate::reciprocal::Divisor;
 use crate::state::{Layout, State as Saved};
+use block_order::BlocksInOrder;
 use cleaning::CleaningRules;
 use fullness::Fullness;
 
@@ -281,25 +283,17 @@ impl Elements {
         (first..first + self.shape.planes).for_each(|plane| self.open_block(plane));
     }
 
-    /// Fills the drive in the order of blocks: the `n`th page of an element is in the `n`th data page of its blocks.
-    /// The last of these blocks counts as still being written, which is how the model has it.
-    pub(crate) fn fill_in_block_order(&mut self) {
+    /// Fills the drive in the order of blocks ([`block_order`]). The last of these blocks counts as still being
+    /// written, which is how the model has it.
+    pub(crate) fn fill_in_block_order(&mut self, kept: KeptAs) {
         let Shape { elements, planes, data_rows, data_pages, .. } = self.shape;
+        let order = BlocksInOrder::new(self.shape, self.order);
         for element in 0..elements {
             self.close_empty_blocks(element);
             for n in 0..data_rows * planes {
-                let (plane, row) = match self.order {
-                    BlockOrder::Interleaved => (n % planes, n / planes),
-                    BlockOrder::Concatenated => (n / data_rows, n % data_rows),
-                };
-                let plane = element * planes + plane;
+                let (plane, row) = order.block(element, n);
                 let block = plane * self.shape.blocks + row;
                 self.set_free(plane, row, false);
-                let first_slot = block * self.shape.pages;
-                for offset in 0..data_pages {
-                    let page = self.page_of(element, n * data_pages + offset);
-                    self.mapping.map(page, first_slot + offset);
-                }
                 self.blocks[block as usize] = Block { sequence: n + 1, valid: data_pages as u16, state: State::Open };
                 if n + 1 < data_rows * planes {
                     self.seal(plane, block);
@@ -309,6 +303,7 @@ impl Elements {
             self.open_in_every_plane(element);
             (element * planes..(element + 1) * planes).for_each(|plane| self.planes[plane as usize].cursor = 0);
         }
+        self.mapping.fill(order.pages(), Box::new(order), kept);
         self.statistics = CleaningStatistics::default();
     }
 
@@ -340,12 +335,6 @@ impl Elements {
         self.mapping.prefetch_slot(slot);
         prefetch(&self.blocks, block);
         prefetch(&self.wear, block);
-    }
-
-    /// The `n`th logical page of an element.
-    fn page_of(&self, element: u32, n: u32) -> u32 {
-        let Shape { elements, stride, .. } = self.shape;
-        (n / stride * elements + element) * stride + n % stride
     }
 
     /// The slot that holds a page.
@@ -584,8 +573,8 @@ impl Ftl for Elements {
     }
 
     /// Fills the drive whole, in the order of blocks, as the model does.
-    fn fill_in_order(&mut self, _: u32) {
-        self.fill_in_block_order();
+    fn fill_in_order(&mut self, _: u32, kept: KeptAs) {
+        self.fill_in_block_order(kept);
     }
 
     fn erase_histogram(&self) -> BTreeMap<u32, u64> {

@@ -9,6 +9,7 @@ pub(crate) mod extents;
 mod placed;
 mod prefill;
 mod reclaim;
+mod row_order;
 mod slc_cache;
 mod superpage;
 
@@ -25,7 +26,7 @@ use super::placement::{AnyPlacement, PlacementPolicy};
 use super::streams::foresight::Foresight;
 use super::streams::{AnyStreams, Stream, StreamPolicy};
 use super::superblock::{BlockState, Superblocks};
-use super::{Ftl, Location, histogram};
+use super::{Ftl, KeptAs, Location, histogram};
 use crate::config::DeviceConfig;
 use crate::list::{NONE, Slab};
 use crate::memory::prefetch;
@@ -826,8 +827,8 @@ impl Ftl for PageMap {
         self.mapping.mapped() == 0
     }
 
-    fn fill_in_order(&mut self, pages: u32) {
-        self.fill_in_order(pages);
+    fn fill_in_order(&mut self, pages: u32, kept: KeptAs) {
+        self.fill_in_order(pages, kept);
     }
 
     fn erase_histogram(&self) -> BTreeMap<u32, u64> {

@@ -10,8 +10,10 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
+use super::row_order::RowOrder;
 use super::{PageMap, Stream};
-use crate::ftl::placement::PlacementPolicy;
+use crate::ftl::KeptAs;
+use crate::ftl::placement::{Phase, PlacementPolicy};
 use crate::ftl::streams::StreamPolicy;
 use crate::ftl::superblock::BlockState;
 use crate::list::NONE;
@@ -29,31 +31,179 @@ struct Cursor {
     needed: u32,
 }
 
+/// How far a fill in order is.
+struct Fill {
+    /// Logical pages that are to be written, and rows, as far as there is space.
+    pages: u32,
+    rows: u32,
+    /// The row that is next.
+    row: u32,
+    /// No die has commands.
+    loads: Vec<u32>,
+}
+
+/// A row that a fill has written.
+struct Row {
+    unit: u32,
+    block: u32,
+    /// Its number in its superblock.
+    row: u32,
+    /// Whether its unit has space as before.
+    keeps_space: bool,
+}
+
+/// Rows among which a turn is looked for before they are noted one by one, which takes 4 bytes a row while it is looked
+/// for: half a megabyte.
+const TURN_MAX: usize = 1 << 17;
+
 impl PageMap {
     /// Writes the logical pages below `pages` in order.
-    pub(crate) fn fill_in_order(&mut self, pages: u32) {
+    pub(crate) fn fill_in_order(&mut self, pages: u32, kept: KeptAs) {
         self.pass_slc_cache_by(true);
-        self.fill_beside_slc_cache(pages);
+        // Of a page that nobody has written, foresight alone knows something: then rows go to several streams.
+        match kept == KeptAs::Entries || self.streams.foresees() {
+            true => self.fill_row_by_row(pages),
+            false => self.fill_in_turns(pages, kept),
+        }
         self.pass_slc_cache_by(false);
     }
 
-    fn fill_beside_slc_cache(&mut self, pages: u32) {
+    fn fill_row_by_row(&mut self, pages: u32) {
         let loads = vec![0; self.geometry.dies() as usize];
-        let slots = self.geometry.slots;
-        let mut first = 0;
-        while first < pages {
-            let count = slots.min(pages - first);
-            // What nobody has written is of one class, whatever the policy goes by.
-            let stream = Stream::host(self.streams.class_of_written(first, 0, self.clock));
-            let Some(unit) = self.unit_with_room(first, stream, &loads) else { return };
-            (0..count).for_each(|n| self.placement.placed(unit, first + n, pages));
-            let Some((block, row)) = self.take_row(unit, stream) else { return };
+        for first in (0..pages).step_by(self.geometry.slots as usize) {
+            let Some(Row { block, row, .. }) = self.fill_row(first, pages, &loads) else { return };
             let slot = self.geometry.first_slot(block, row);
-            self.mapping.map_run(first, slot, count);
-            self.superblocks[block].valid += count;
-            self.row_is_on_flash(block, row, stream);
-            first += count;
+            self.mapping.map_run(first, slot, self.geometry.slots.min(pages - first));
         }
+    }
+
+    /// Does the same to all but the map, row by row only while anything happens but that rows are added to open
+    /// superblocks; where the rows are is a rule.
+    fn fill_in_turns(&mut self, pages: u32, kept: KeptAs) {
+        let rows = pages.div_ceil(self.geometry.slots);
+        let mut fill = Fill { pages, rows, row: 0, loads: vec![0; self.geometry.dies() as usize] };
+        let mut order = RowOrder::new(&self.geometry);
+        let mut turn = Vec::new();
+        while self.find_turn(&mut fill, &mut turn, &mut order) {
+            let first = fill.row - turn.len() as u32;
+            let next = self.repeat_turn(&mut fill, &turn, &mut order);
+            order.add(first, fill.row - next.len() as u32, &turn);
+            turn = next;
+        }
+        let filled = pages.min(fill.row * self.geometry.slots);
+        self.mapping.fill(filled, Box::new(order.holding(filled)), kept);
+    }
+
+    /// Writes rows until the next choices are those of a row before, and notes them; `turn` has the units of those that
+    /// are written already, and then those of the rows that come again. `false` when all rows are written, or as many
+    /// as there is space for.
+    fn find_turn(&mut self, fill: &mut Fill, turn: &mut Vec<u32>, order: &mut RowOrder) -> bool {
+        // Brent's way to find a cycle: the phase of one row is compared with those behind it, of which there are twice
+        // as many each time.
+        let (mut start, mut phase, mut compared) = (turn.len(), self.phase(fill), 1);
+        let mut is_found = false;
+        while !is_found && let Some(Row { unit, .. }) = self.fill_next_row(fill, order) {
+            turn.push(unit);
+            let next = self.phase(fill);
+            is_found = next.state == phase.state;
+            if !is_found && turn.len() == TURN_MAX {
+                order.add(fill.row - turn.len() as u32, fill.row, turn);
+                turn.clear();
+                (start, phase, compared) = (0, next, 1);
+            } else if !is_found && turn.len() - start == compared {
+                (start, phase, compared) = (turn.len(), next, 2 * compared);
+            }
+        }
+        let before = if is_found { start } else { turn.len() };
+        let first = fill.row - turn.len() as u32;
+        order.add(first, first + before as u32, &turn[..before]);
+        turn.drain(..before);
+        is_found
+    }
+
+    /// Writes rows as long as they are those of a turn, again and again; gives the unit of the first row that is not.
+    fn repeat_turn(&mut self, fill: &mut Fill, turn: &[u32], order: &mut RowOrder) -> Vec<u32> {
+        let mut rows_a_turn = vec![0; self.geometry.units as usize];
+        turn.iter().for_each(|&unit| rows_a_turn[unit as usize] += 1);
+        let rows_of_units: Vec<(u32, u32)> = (0..).zip(rows_a_turn).filter(|&(_, rows)| rows > 0).collect();
+        let phase = self.phase(fill).state;
+        // In the turn that was found a unit may have come to its end.
+        let mut is_same = false;
+        loop {
+            if is_same && self.phase(fill).state == phase {
+                self.skip_turns(fill, turn.len() as u32, &rows_of_units);
+            }
+            is_same = true;
+            for &unit in turn {
+                let Some(row) = self.fill_next_row(fill, order) else { return Vec::new() };
+                if row.unit != unit {
+                    return vec![row.unit];
+                }
+                is_same &= row.keeps_space;
+            }
+        }
+    }
+
+    /// Writes as many whole turns as add rows to open superblocks, of which each keeps one: the choices are the same as
+    /// long as no unit opens a superblock or fills one.
+    fn skip_turns(&mut self, fill: &mut Fill, turn: u32, rows_of_units: &[(u32, u32)]) {
+        let stream = self.stream_of_fill(0);
+        let rows_left = fill.rows.min(self.phase(fill).until / self.geometry.slots) - fill.row;
+        // The last row may hold less, and ends a write.
+        let mut turns = rows_left.saturating_sub(1) / turn;
+        for &(unit, rows) in rows_of_units {
+            let block = self.point(unit, stream).block;
+            let left = if block == NONE { 1 } else { self.geometry.rows - self.superblocks[block].allocated_rows };
+            turns = turns.min((left - 1) / rows);
+        }
+        for &(unit, rows) in rows_of_units.iter().filter(|_| turns > 0) {
+            let block = self.point(unit, stream).block;
+            let state = &mut self.superblocks[block];
+            state.allocated_rows += turns * rows;
+            state.programmed_rows += turns * rows;
+            state.valid += turns * rows * self.geometry.slots;
+        }
+        fill.row += turns * turn;
+    }
+
+    /// What the choice for the next row depends on, beside the space of the units.
+    fn phase(&self, fill: &Fill) -> Phase {
+        self.placement.phase(fill.row * self.geometry.slots)
+    }
+
+    /// What nobody has written is of one class, whatever the policy goes by, unless deaths are foreseen.
+    fn stream_of_fill(&self, logical_page: u32) -> Stream {
+        Stream::host(self.streams.class_of_written(logical_page, 0, self.clock))
+    }
+
+    fn fill_next_row(&mut self, fill: &mut Fill, order: &mut RowOrder) -> Option<Row> {
+        if fill.row == fill.rows {
+            return None;
+        }
+        let Some(row) = self.fill_row(fill.row * self.geometry.slots, fill.pages, &fill.loads) else {
+            fill.rows = fill.row;
+            return None;
+        };
+        fill.row += 1;
+        if row.row == 0 {
+            order.take(row.block);
+        }
+        Some(row)
+    }
+
+    /// Writes a row of the logical pages from `first` on that are below `pages`, in all but the map; `None` when no
+    /// unit has space.
+    fn fill_row(&mut self, first: u32, pages: u32, loads: &[u32]) -> Option<Row> {
+        let count = self.geometry.slots.min(pages - first);
+        let stream = self.stream_of_fill(first);
+        let unit = self.unit_with_room(first, stream, loads)?;
+        let space = |ftl: &Self| (ftl.has_room(unit, stream), ftl.is_overfull(unit, stream));
+        let before = space(self);
+        (0..count).for_each(|n| self.placement.placed(unit, first + n, pages));
+        let (block, row) = self.take_row(unit, stream)?;
+        self.superblocks[block].valid += count;
+        self.row_is_on_flash(block, row, stream);
+        Some(Row { unit, block, row, keeps_space: space(self) == before })
     }
 
     /// The unit that a write would choose; where each holds its share already, any that has room.

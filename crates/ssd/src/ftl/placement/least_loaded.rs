@@ -3,8 +3,8 @@
 //! A superpage that has been started is filled first. Among equally loaded units the one behind the last choice is
 //! taken, so that an idle drive is filled round robin.
 
-use super::PlacementPolicy;
 use super::round::Round;
+use super::{Phase, PlacementPolicy};
 use crate::config::DeviceConfig;
 use crate::ftl::geometry::Geometry;
 
@@ -66,6 +66,10 @@ impl PlacementPolicy for LeastLoaded {
 
     fn set_of_units(&self, _: u32) -> u32 {
         0
+    }
+
+    fn phase(&self, _: u32) -> Phase {
+        Phase::of([self.last, self.filled, 0])
     }
 
     fn placed(&mut self, unit: u32, _: u32, _: u32) {

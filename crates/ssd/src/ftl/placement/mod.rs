@@ -22,6 +22,24 @@ mod stripe;
 use super::geometry::Geometry;
 use crate::config::{BoundTo, DeviceConfig, Placement, placements};
 
+/// What the choices from a logical page on depend on when pages are written in order and no die has work, beside the
+/// space of the units: where two of these are the same, so are the choices that follow, one by one, until one of them
+/// comes to its `until`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Phase {
+    /// The policy's own state, and the place of the address in what repeats itself.
+    pub(crate) state: [u32; 3],
+    /// A logical page, from which on another rule is in force.
+    pub(crate) until: u32,
+}
+
+impl Phase {
+    /// One of a rule for all logical pages.
+    fn of(state: [u32; 3]) -> Self {
+        Self { state, until: u32::MAX }
+    }
+}
+
 /// Names the unit for the host's next page.
 pub(crate) trait PlacementPolicy {
     /// The `attempt`th choice for a logical page; `None` when there are no more choices. `commands_of_die` counts the
@@ -45,6 +63,9 @@ pub(crate) trait PlacementPolicy {
     fn overwritten(&mut self, n: u32, pages: u32) {
         let _ = (n, pages);
     }
+
+    /// The phase in which a logical page is written.
+    fn phase(&self, logical_page: u32) -> Phase;
 
     /// The one unit that a logical page is bound to; `None` where any unit may take it.
     fn bound_unit(&self, logical_page: u32) -> Option<u32> {
@@ -108,6 +129,10 @@ macro_rules! dispatch {
             #[inline]
             fn overwritten(&mut self, n: u32, pages: u32) {
                 match self { $(Self::$name(policy) => policy.overwritten(n, pages),)* }
+            }
+
+            fn phase(&self, logical_page: u32) -> Phase {
+                match self { $(Self::$name(policy) => policy.phase(logical_page),)* }
             }
 
             fn bound_unit(&self, logical_page: u32) -> Option<u32> {

@@ -2,8 +2,8 @@
 //!
 //! Source: the dynamic allocation of Tavakkol et al., ACM TOMPECS 1(2), 2016, in its simplest form.
 
-use super::PlacementPolicy;
 use super::round::Round;
+use super::{Phase, PlacementPolicy};
 use crate::config::DeviceConfig;
 use crate::ftl::geometry::Geometry;
 
@@ -44,6 +44,10 @@ impl PlacementPolicy for RoundRobin {
 
     fn set_of_units(&self, _: u32) -> u32 {
         0
+    }
+
+    fn phase(&self, _: u32) -> Phase {
+        Phase::of([self.turn, 0, 0])
     }
 
     fn placed(&mut self, _: u32, _: u32, _: u32) {

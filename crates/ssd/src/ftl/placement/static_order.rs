@@ -1,6 +1,6 @@
 //! Static placement: the unit follows from the logical address, level by level ([`StaticUnits`]).
 
-use super::PlacementPolicy;
+use super::{Phase, PlacementPolicy};
 use crate::config::{DeviceConfig, StaticUnits};
 use crate::ftl::geometry::Geometry;
 
@@ -29,6 +29,11 @@ impl PlacementPolicy for Static {
 
     fn attempt(&self, _: u32) -> u32 {
         0
+    }
+
+    fn phase(&self, logical_page: u32) -> Phase {
+        let ([domain, place], until) = self.units.place_of(logical_page);
+        Phase { state: [domain, place, 0], until }
     }
 
     fn placed(&mut self, _: u32, _: u32, _: u32) {}

@@ -20,7 +20,7 @@
 //! it shows what Kakaraparthy et al. (PVLDB 13(4), 2019) measured: chunks, hot locations, and their loss through
 //! chunk-sized writes off alignment.
 
-use super::PlacementPolicy;
+use super::{Phase, PlacementPolicy};
 use crate::config::DeviceConfig;
 use crate::ftl::geometry::Geometry;
 
@@ -39,6 +39,11 @@ impl Stripe {
         let stripe_pages = (config.ftl.stripe_bytes / config.ftl.logical_page_bytes) as u32;
         let Geometry { units_per_group, pages, .. } = *geometry;
         Self { group: 0, groups: geometry.groups(), units_per_group, superpage_pages: pages, stripe_pages }
+    }
+
+    /// Pages whose addresses go round the units of a group once.
+    fn round_pages(&self) -> u32 {
+        self.superpage_pages * self.units_per_group
     }
 }
 
@@ -64,6 +69,12 @@ impl PlacementPolicy for Stripe {
         let meets_all = self.superpage_pages.is_multiple_of(self.groups);
         let turn = if meets_all { turn } else { turn / self.superpage_pages / self.units_per_group };
         turn % self.groups
+    }
+
+    /// Units of a group go round with the address, groups with the pieces.
+    fn phase(&self, logical_page: u32) -> Phase {
+        let place = |of: u32| logical_page % of;
+        Phase::of([self.group, place(self.stripe_pages), place(self.round_pages())])
     }
 
     #[inline]

@@ -81,6 +81,11 @@ impl DeathTime {
         self.foresight = Some(Box::new(foresight));
     }
 
+    /// Whether it does.
+    pub(super) fn foresees(&self) -> bool {
+        self.foresight.is_some()
+    }
+
     /// The class of a version of which this is believed.
     fn class_of(&self, death: Death) -> u8 {
         match death {

@@ -208,6 +208,11 @@ impl AnyStreams {
             policy.foresee(foresight);
         }
     }
+
+    /// Whether it was told: then pages that nobody has written are of several classes.
+    pub(crate) fn foresees(&self) -> bool {
+        matches!(self, Self::DeathTime(policy) if policy.foresees())
+    }
 }
 
 /// What a policy may have to know of the drive.
