@@ -8,7 +8,7 @@
 //! | name | what is done | cost |
 //! |---|---|---|
 //! | `empty` | nothing | none |
-//! | `fill` | every logical page once, in order, as one sequential write leaves it | one pass over the map |
+//! | `fill` | every logical page once, in order, as one sequential write leaves it | one pass over the superblocks |
 //! | `steady` | `fill`, then random overwrites of logical pages until write amplification becomes steady | several writes of the capacity; an eighth of it for most large drives |
 //! | `analytic` | the steady state is computed and laid out at once | one pass over the map |
 //!
