@@ -12,7 +12,7 @@
 //!
 //! **Files** are as long as what the window touches. A file whose first call is a write at its start is new, and grows;
 //! the others are there, and not in memory. **Calls** are made one after another, as the model takes them. A sync is
-//! `fdatasync`, since a trace of requests does not tell it from `fsync`; a durable write is one with `O_DSYNC`.
+//! `fdatasync`, since both are one kind of request in a trace; a durable write is one with `O_DSYNC`.
 
 use std::collections::BTreeSet;
 

@@ -83,20 +83,20 @@ pub(crate) fn simulate(
     let size = if is_above_page_cache { drive_bytes(bytes) } else { bytes };
     let drive = learned(profile, ByteSize(size)).map_err(|error| error.to_string())?;
     let caller = is_above_page_cache.then(|| CallPlayer::new(drive.config.clone(), &as_is));
-    let told = |error: PlayError| format!("the window cannot be replayed: {error}");
+    let failed = |error: PlayError| format!("the window cannot be replayed: {error}");
     let play = |steps: &[Step], map: &Map| match &caller {
-        Some(caller) => caller.play(steps, map).map_err(told),
-        None => play(steps, map, &drive.config).map_err(told),
+        Some(caller) => caller.play(steps, map).map_err(failed),
+        None => play(steps, map, &drive.config).map_err(failed),
     };
     let now = play(&as_is, &map)?;
     let is_aged = fixed.iter().any(|(of, _)| of.check.is_paid_in_collection());
     let aged_drive = if is_aged { AgedDrive::new(profile, &drive.config, &as_is, bytes) } else { None };
-    let aged_now = aged_drive.as_ref().map(|drive| drive.play(&as_is, &map)).transpose().map_err(told)?;
+    let aged_now = aged_drive.as_ref().map(|drive| drive.play(&as_is, &map)).transpose().map_err(failed)?;
     let mut costs = BTreeMap::new();
     for ((of, steps), map) in fixed.iter().zip(&maps) {
         let cost = match (of.check.is_paid_in_collection(), &aged_drive, &aged_now) {
             (true, Some(drive), Some(now)) => {
-                let then = drive.play(steps, map).map_err(told)?;
+                let then = drive.play(steps, map).map_err(failed)?;
                 Cost { is_in_steady_state: true, ..difference(now, &then) }
             }
             _ => difference(&now, &play(steps, map)?),

@@ -73,7 +73,7 @@ struct Importer<'a> {
 
 impl Importer<'_> {
     fn note(&mut self, note: impl Into<String>) {
-        self.notes.tell(note);
+        self.notes.add(note);
     }
 
     fn count(&self, key: &str, default: u64) -> Result<u64, ImportError> {

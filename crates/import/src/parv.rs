@@ -84,7 +84,7 @@ impl Block {
                 let reason = format!("'{key}' is unknown in {}; did you mean '{near}'?", self.kind);
                 return Err(syntax(file, entry.line, reason));
             }
-            notes.tell(format!("{file}: line {}: '{key}' is unknown in {} and has no effect", entry.line, self.kind));
+            notes.add(format!("{file}: line {}: '{key}' is unknown in {} and has no effect", entry.line, self.kind));
         }
         Ok(())
     }

@@ -57,7 +57,7 @@ pub(super) fn readable<'a>(text: &'a str, file: &str, notes: &mut Notes) -> Resu
     if Xml::parse(&tolerant, file).is_err() {
         return Err(strict);
     }
-    told.into_iter().for_each(|note| notes.tell(format!("{file}: {note}")));
+    told.into_iter().for_each(|note| notes.add(format!("{file}: {note}")));
     Ok(Cow::Owned(tolerant))
 }
 
@@ -321,7 +321,7 @@ impl<'a> Section<'a> {
         if let (Some(text), [(first, choice), ..]) = (self.text(name)?, choices)
             && !choices.iter().any(|(word, _)| word.eq_ignore_ascii_case(text))
         {
-            notes.tell(format!("<{name}> = {text}: unknown; {first} is used"));
+            notes.add(format!("<{name}> = {text}: unknown; {first} is used"));
             return Ok(*choice);
         }
         self.choice(name, default, choices)
@@ -350,7 +350,7 @@ impl<'a> Section<'a> {
     pub(super) fn finish(&self, notes: &mut Notes) {
         let known = self.known.borrow();
         for (name, nodes) in self.children.iter().filter(|(name, _)| !known.contains_key(*name)) {
-            notes.tell(self.unknown(name, nodes.first().copied(), &known));
+            notes.add(self.unknown(name, nodes.first().copied(), &known));
         }
     }
 

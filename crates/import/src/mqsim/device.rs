@@ -134,7 +134,7 @@ impl Ssd {
             notes,
         )?;
         if !shared {
-            notes.tell("<Data_Cache_Sharing_Mode> = EQUAL_PARTITIONING: all flows share the cache");
+            notes.add("<Data_Cache_Sharing_Mode> = EQUAL_PARTITIONING: all flows share the cache");
         }
         let (activate, column) = (device.count("Data_Cache_DRAM_tRCD", 13)?, device.count("Data_Cache_DRAM_tCL", 13)?);
         let (rate, burst) =
@@ -186,7 +186,7 @@ impl Ssd {
             return Ok(());
         }
         if shared {
-            notes.tell("<CMT_Sharing_Mode> = SHARED: as in MQSim, each flow has a table of <CMT_Capacity>");
+            notes.add("<CMT_Sharing_Mode> = SHARED: as in MQSim, each flow has a table of <CMT_Capacity>");
         }
         let address_bits = (self.physical_pages() as f64).log2();
         let sectors = (self.page_bytes / SECTOR) as f64;
@@ -217,7 +217,7 @@ impl Ssd {
         ];
         let policy = device.nearest_choice("GC_Block_Selection_Policy", "random-greedy", &policies, notes)?;
         if policy == "random" {
-            notes.tell(
+            notes.add(
                 "<GC_Block_Selection_Policy>: the three random policies are the same here, and choose full blocks only",
             );
         }
@@ -250,7 +250,7 @@ impl Ssd {
         let (is_static, threshold) =
             (device.flag("Static_Wearleveling_Enabled", true)?, device.count("Static_Wearleveling_Threshold", 100)?);
         if is_static {
-            notes.tell(format!(
+            notes.add(format!(
                 "<Static_Wearleveling_Enabled>: MQSim compares block numbers instead of erase counts and so hardly \
                  ever levels; it is off here. To level by erase counts, set ftl.wear_levelling.static = \
                  \"threshold\", threshold = {threshold}"
@@ -346,7 +346,7 @@ impl Ssd {
 
     fn read_rest(&mut self, device: &Section<'_>, notes: &mut Notes) -> Result<(), ImportError> {
         if device.flag("Enabled_Preconditioning", false)? {
-            notes.tell("<Enabled_Preconditioning> = true: add --precondition analytic to flashwise simulate");
+            notes.add("<Enabled_Preconditioning> = true: add --precondition analytic to flashwise simulate");
         }
         let why = "it does not limit the commands in MQSim's drive; <Queue_Fetch_Size> does";
         no_effect(notes, device, &["IO_Queue_Depth"], why)?;
@@ -375,7 +375,7 @@ impl Ssd {
         let kept = part.counts(self.counts());
         if kept != self.counts() {
             let [channels, chips, dies, planes] = kept;
-            notes.tell(format!(
+            notes.add(format!(
                 "<Channel_IDs> etc.: only the part of the drive that the flows use is imported, {channels} channels \
                  of {chips} chips of {dies} dies of {planes} planes; the rest is idle"
             ));
@@ -411,7 +411,7 @@ impl Ssd {
         let victims = room.saturating_add(1).saturating_sub(free).clamp(1, CONCURRENT_VICTIMS);
         let others = free.saturating_sub(1);
         if free < wanted || victims < CONCURRENT_VICTIMS {
-            notes.tell(format!(
+            notes.add(format!(
                 "<Overprovisioning_Ratio>: besides its data a plane has space for {free} free blocks and {victims} \
                  victims at a time, not for MQSim's {wanted} and {CONCURRENT_VICTIMS}: garbage collection will differ"
             ));
@@ -459,7 +459,7 @@ impl Ssd {
             keys.set_count(path, value);
         }
         if !shares.domains.is_empty() {
-            notes.tell("<Channel_IDs> etc.: each flow has its own domain (ftl.domains)");
+            notes.add("<Channel_IDs> etc.: each flow has its own domain (ftl.domains)");
             let domains = toml::Value::try_from(&shares.domains);
             keys.set("ftl.domains", domains.map_err(|e| ImportError::Unwritable(e.to_string()))?);
         }
@@ -492,7 +492,7 @@ impl Ssd {
         if !self.interface_is_nvme {
             keys.set_count("host.command_issue_ns", self.sata_delay_ns);
             keys.set_count("host.command_latency_ns", self.sata_delay_ns.saturating_add(24));
-            notes.tell(
+            notes.add(
                 "<HostInterface_Type> = SATA: MQSim's SATA is its PCIe link with <SATA_Processing_Delay> before and \
                  after each request; only the delay before is imported",
             );
@@ -525,7 +525,7 @@ impl Ssd {
         }
         if self.has_cache && matches!(caching, Caching::Read | Caching::Both) {
             keys.set_count("controller.read_cache.bytes", cache_bytes);
-            notes.tell("a read cache and a write cache of this size each: MQSim has one cache of this size for both");
+            notes.add("a read cache and a write cache of this size each: MQSim has one cache of this size for both");
         }
     }
 }
@@ -537,7 +537,7 @@ fn transfers_per_s(tag: &'static str, rate: u64, section: &Section<'_>, notes: &
         return Err(section.refused(tag, &rate, "a rate in MT/s, at least 1"));
     };
     let Some(per_s) = 1_000_000_000_u64.checked_div(whole_ns) else {
-        notes.tell(format!(
+        notes.add(format!(
             "<{tag}> = {rate}: MQSim counts whole nanoseconds, so a transfer takes no time there; here it takes its \
              time at this rate"
         ));
@@ -545,7 +545,7 @@ fn transfers_per_s(tag: &'static str, rate: u64, section: &Section<'_>, notes: &
         return per_s.ok_or_else(|| section.refused(tag, &rate, "a rate of less than 2^63 transfers a second"));
     };
     if per_s.abs_diff(rate.saturating_mul(1_000_000)) > per_s / 100 {
-        notes.tell(format!(
+        notes.add(format!(
             "<{tag}> = {rate}: as in MQSim, a transfer takes whole nanoseconds, {whole_ns}: {} MT/s",
             per_s / 1_000_000
         ));

@@ -57,7 +57,7 @@ pub fn import_counting(
         None => Shares::even(&ssd, 1),
     };
     if shares.is_cut {
-        notes.tell(format!(
+        notes.add(format!(
             "<Overprovisioning_Ratio>: MQSim's capacity leaves garbage collection too few free blocks; here the \
              capacity is {} bytes",
             shares.capacity_bytes()
@@ -73,7 +73,7 @@ pub fn import_counting(
 fn no_effect(notes: &mut Notes, section: &Section<'_>, names: &[&'static str], why: &str) -> Result<(), ImportError> {
     for name in names {
         if let Some(value) = section.text(name)? {
-            notes.tell(format!("<{name}> = {value}: {why}"));
+            notes.add(format!("<{name}> = {value}: {why}"));
         }
     }
     Ok(())
@@ -341,12 +341,12 @@ mod tests {
     fn a_value_that_the_simulator_cannot_take_is_changed_with_a_note() {
         let burst = "<Data_Cache_DRAM_Data_Busrt_Size>";
         for (from, to, words) in [
-            ("Size>64<", "Size>40000<", "<Queue_Fetch_Size> × flows = 80000: the simulator takes at most 65536"),
-            ("Size>64<", "Size>70000<", "<Queue_Fetch_Size> = 70000: the simulator takes at most 65536"),
+            ("Size>64<", "Size>40000<", "<Queue_Fetch_Size> × flows = 80000: the simulator accepts at most 65536"),
+            ("Size>64<", "Size>70000<", "<Queue_Fetch_Size> = 70000: the simulator accepts at most 65536"),
             ("<Seed>7</Seed>", &format!("{burst}0</{}", &burst[1..]), "<Data_Cache_DRAM_Data_Busrt_Size> = 0: "),
-            ("Percentage>30<", "Percentage>130<", "<Read_Percentage> = 130: the simulator takes at most 100"),
+            ("Percentage>30<", "Percentage>130<", "<Read_Percentage> = 130: the simulator accepts at most 100"),
             ("Percentage>50<", "Percentage>101<", "<Working_Set_Percentage> = 101: "),
-            ("Unit>8<", "Unit>0<", "<Address_Alignment_Unit> = 0: the simulator takes at least 1"),
+            ("Unit>8<", "Unit>0<", "<Address_Alignment_Unit> = 0: the simulator accepts at least 1"),
             ("Count>3<", "Count>0<", "<Relay_Count> = 0: "),
         ] {
             let [device, work] = [DEVICE, WORKLOAD].map(|text| text.replace(from, to));

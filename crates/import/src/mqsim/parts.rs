@@ -129,7 +129,7 @@ impl Shares {
         if whole.most_pages <= ssd.pages_for_data() {
             return whole;
         }
-        notes.tell(
+        notes.add(
             "<Channel_IDs> etc.: MQSim overcommits planes that flows share; here the capacity is what the working \
              sets use",
         );

@@ -84,7 +84,7 @@ impl Scenarios {
             scenarios.push(flows);
         }
         if scenarios.len() > 1 {
-            notes.tell("each scenario, which MQSim runs one after the other, becomes a workload");
+            notes.add("each scenario, which MQSim runs one after the other, becomes a workload");
         }
         Ok(Self { file: file.to_owned(), scenarios })
     }
@@ -97,7 +97,7 @@ impl Scenarios {
         if !ssd.interface_is_nvme {
             // MQSim's SATA drive does not ask its flows.
             if flows.any(|flow| flow.part.counts(counts) != counts) {
-                notes.tell("<Channel_IDs> etc.: MQSim ignores them if <HostInterface_Type> is SATA");
+                notes.add("<Channel_IDs> etc.: MQSim ignores them if <HostInterface_Type> is SATA");
             }
             return Ok(Shares::even(ssd, most));
         }
@@ -111,7 +111,7 @@ impl Scenarios {
         };
         for (flow, same) in self.scenarios.iter().flat_map(|flows| flows.iter().zip(longest)) {
             if !flow.part.is_same(&same.part, counts) {
-                notes.tell(format!(
+                notes.add(format!(
                     "<Channel_IDs> etc.: the flows of line {} and of line {} in another scenario use different parts \
                      of the drive, but a drive has one partition into domains; here all flows use the whole drive. \
                      Import the scenarios one by one to get a drive for each",
@@ -176,7 +176,7 @@ impl FlowTags {
             "IO_Flow_Parameter_Set_Synthetic" => true,
             "IO_Flow_Parameter_Set_Trace_Based" => false,
             _ => {
-                notes.tell(flow.is_unknown_in("IO_Scenario"));
+                notes.add(flow.is_unknown_in("IO_Scenario"));
                 return Ok(None);
             }
         };
@@ -214,13 +214,13 @@ impl FlowTags {
         let requests = match (percent < 100.0, repeat) {
             (true, 1) => Self::share_of_trace(flow, &path, percent, requests_of, notes)?,
             (true, _) => {
-                notes.tell("<Percentage_To_Be_Executed>: MQSim ignores it if a trace is replayed more than once");
+                notes.add("<Percentage_To_Be_Executed>: MQSim ignores it if a trace is replayed more than once");
                 None
             }
             (false, _) => None,
         };
         no_effect(notes, flow, &["Time_Unit"], "MQSim reads the times of a trace as ns, whatever this is set to")?;
-        notes.tell(
+        notes.add(
             "traces: addresses past the end of the flow's range are taken modulo its size, as in MQSim (trace.fold)",
         );
         Ok(FlowKind::Trace { path, repeat, requests })
@@ -238,7 +238,7 @@ impl FlowTags {
         let all = match requests_of(path) {
             Ok(all) => all,
             Err(reason) => {
-                notes.tell(format!(
+                notes.add(format!(
                     "{tag}: the number of requests needs the trace; all are replayed unless the flow's 'requests' is set; {}: \
                      {reason}",
                     path.display()
@@ -305,7 +305,7 @@ impl SyntheticTags {
         let size = match flow.choice("Request_Size_Distribution", false, &[("FIXED", false), ("NORMAL", true)])? {
             false => Size::fixed(bytes("Average_Request_Size", sectors)?),
             true => {
-                notes.tell("<Variance_Request_Size> is used as the standard deviation, in sectors");
+                notes.add("<Variance_Request_Size> is used as the standard deviation, in sectors");
                 Size::Normal {
                     mean_bytes: bytes("Average_Request_Size", sectors)?,
                     deviation_bytes: bytes("Variance_Request_Size", variance)?,
@@ -317,7 +317,7 @@ impl SyntheticTags {
         let pacing = Self::read_pacing(flow, sectors)?;
         let (stop_ns, total) = (flow.count("Stop_Time", 0)?, flow.count("Total_Requests_To_Generate", 0)?);
         if stop_ns > 0 && total > 0 {
-            notes.tell("<Total_Requests_To_Generate>: MQSim ignores it if there is a <Stop_Time>");
+            notes.add("<Total_Requests_To_Generate>: MQSim ignores it if there is a <Stop_Time>");
         }
         no_effect(notes, flow, &["Intensity"], "MQSim ignores it and uses <Bandwidth>")?;
         let unit = if aligned { notes.within("<Address_Alignment_Unit>", unit, 1, u64::MAX) } else { unit };

@@ -84,7 +84,7 @@ fn the_write_unit_behind_a_protected_buffer_is_the_same_for_each_seed() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         });
-        let told = learned.unwrap().profile.parameters.write_unit_bytes;
-        assert_eq!(told.known(), truth.known(), "seed {seed}: {told:?}");
+        let write_unit = learned.unwrap().profile.parameters.write_unit_bytes;
+        assert_eq!(write_unit.known(), truth.known(), "seed {seed}: {write_unit:?}");
     }
 }

@@ -25,7 +25,7 @@ const SMALL: usize = 2 << 20;
 /// An entry that nobody has changed since the drive was new or was filled at once.
 const UNTOUCHED: u32 = 0;
 /// The entry of a page without a slot, or of a slot without a page. One less than the entry of slot or page 0: with at
-/// most 2³¹ of either there is room for both.
+/// most 2³¹ of either both fit.
 const NOTHING: u32 = 1;
 /// The entry of slot or page 0.
 const FIRST: u32 = 2;

@@ -115,7 +115,7 @@ pub(crate) trait Ftl: State + Send {
     /// Whether no logical page has a place yet.
     fn is_empty(&self) -> bool;
 
-    /// Maps the logical pages below `pages` as one sequential write would, in no time; `kept` tells how.
+    /// Maps the logical pages below `pages` as one sequential write would, in no time; `kept` says how.
     fn fill_in_order(&mut self, pages: u32, kept: KeptAs);
 
     /// How many superblocks, or blocks, have gone through how many P/E cycles; empty for media that need no erase.

@@ -1,6 +1,6 @@
 //! A drive that was filled at once and keeps where its pages are as a rule is the one that has an entry for each.
 use crate::every_shape;
-use crate::saved_state::{saved, told, work};
+use crate::saved_state::{reported, saved, work};
 use crate::support;
 
 use every_shape::{small_config_in_domains, small_config_with_caches, small_config_with_slc_cache};
@@ -20,19 +20,19 @@ fn filled(config: &DeviceConfig, seed: u64) -> [SimulatedSsd; 2] {
     })
 }
 
-/// Puts the same work on both; all that they tell, and the states that they are saved in, must be the same to the bit.
+/// Puts the same work on both; their completions, counters and saved states must be the same to the bit.
 fn they_are_the_same(config: &DeviceConfig, seed: u64) -> Result<(), TestCaseError> {
     if config.check("random.toml").is_err() {
         return Ok(());
     }
     let [mut rule, mut entries] = filled(config, seed);
     prop_assert_eq!(rule.check_invariants(), Ok(()));
-    prop_assert_eq!(told(&rule), told(&entries));
+    prop_assert_eq!(reported(&rule), reported(&entries));
     prop_assert!(saved(&mut rule) == saved(&mut entries), "they are filled in other ways");
     for part in [8, 1] {
         let bytes = config.capacity_bytes / part;
         prop_assert_eq!(work(&mut rule, seed ^ part, bytes), work(&mut entries, seed ^ part, bytes));
-        prop_assert_eq!(told(&rule), told(&entries));
+        prop_assert_eq!(reported(&rule), reported(&entries));
         prop_assert_eq!(rule.check_invariants(), Ok(()));
         for drive in [&mut rule, &mut entries] {
             drive.shut_down().unwrap();
@@ -126,7 +126,7 @@ fn every_page_of_a_large_filled_drive_is_where_filling_it_page_by_page_puts_it()
             while drive.wait().unwrap().is_some() {}
             assert_eq!(drive.channel_of(ByteSize(81920)), None);
         }
-        assert_eq!(told(&rule), told(&entries));
+        assert_eq!(reported(&rule), reported(&entries));
     }
 }
 
@@ -143,7 +143,7 @@ fn where_deaths_are_foreseen_pages_are_filled_one_by_one() {
         drive.set_future_writes(&(0..500).map(|n| n * 13 % 300).collect::<Vec<u32>>()).unwrap();
         drive.fill_kept_as(kept).unwrap();
         drive.check_invariants().unwrap();
-        told(&drive)
+        reported(&drive)
     });
     assert_eq!(drives[0], drives[1]);
 }

@@ -58,7 +58,7 @@ fn request(random: &mut Pcg64Mcg, drive: &SimulatedSsd, hot: bool) -> Request {
     request.on_queue(random.random_range(0..8)).in_stream(random.random_range(0..5))
 }
 
-/// Puts work of every kind on a drive until so many bytes were named; gives what the host is told of it.
+/// Puts work of every kind on a drive until so many bytes were named; gives the completions.
 pub fn work(drive: &mut SimulatedSsd, seed: u64, bytes: u64) -> Vec<String> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let (mut told, mut named) = (Vec::new(), 0);
@@ -86,7 +86,7 @@ pub fn work(drive: &mut SimulatedSsd, seed: u64, bytes: u64) -> Vec<String> {
 }
 
 /// What a drive tells of itself.
-pub fn told(drive: &SimulatedSsd) -> String {
+pub fn reported(drive: &SimulatedSsd) -> String {
     let life = (drive.end_of_life(), drive.is_read_only(), drive.remaining_life());
     let caches = (drive.write_cache_counters(), drive.read_cache_counters(), drive.slc_cache_counters());
     let reduction = (drive.reduction_counters(), drive.space_use());
@@ -122,12 +122,12 @@ fn goes_on_exactly_with(config: &DeviceConfig, content: ContentModel, seed: u64)
         drive.shut_down().unwrap();
         let state = saved(&mut drive);
         let mut other = restored(config, &state).map_err(|error| TestCaseError::fail(error.to_string()))?;
-        prop_assert_eq!(told(&other), told(&drive));
+        prop_assert_eq!(reported(&other), reported(&drive));
         prop_assert!(saved(&mut other) == state, "what is restored is saved as another state");
         let (expected, found) =
             (work(&mut drive, !seed ^ round, bytes / 2), work(&mut other, !seed ^ round, bytes / 2));
         prop_assert_eq!(found, expected);
-        prop_assert_eq!(told(&other), told(&drive));
+        prop_assert_eq!(reported(&other), reported(&drive));
         prop_assert_eq!(other.check_invariants(), Ok(()));
         // What only later work would tell.
         drive.shut_down().unwrap();
@@ -222,7 +222,7 @@ fn some_bytes(random: &mut Pcg64Mcg, length: usize) -> IoBuffer {
     bytes
 }
 
-/// Writes, trims and zeroes with bytes, one request after the other; gives what the host is told of it.
+/// Writes, trims and zeroes with bytes, one request after the other; gives the completions.
 fn work_with_bytes(drive: &mut SimulatedSsd, seed: u64, requests: u32) -> Vec<String> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut told = Vec::new();
@@ -256,11 +256,11 @@ fn goes_on_exactly_with_bytes(config: &DeviceConfig, seed: u64) -> Result<(), Te
             Ok::<_, ()>(())
         };
         prop_assert!(other.bring_content(read).is_ok());
-        prop_assert_eq!(told(&other), told(&drive));
+        prop_assert_eq!(reported(&other), reported(&drive));
         let (expected, found) =
             (work_with_bytes(&mut drive, !seed ^ round, 100), work_with_bytes(&mut other, !seed ^ round, 100));
         prop_assert_eq!(found, expected);
-        prop_assert_eq!(told(&other), told(&drive));
+        prop_assert_eq!(reported(&other), reported(&drive));
         prop_assert_eq!(other.check_invariants(), Ok(()));
         prop_assert!(self::image(&mut other) == self::image(&mut drive), "other bytes");
     }
@@ -396,7 +396,7 @@ fn every_preset_can_be_saved_and_an_empty_drive_of_500_gb_takes_little() {
         drive.shut_down().unwrap();
         let state = saved(&mut drive);
         assert!(state.len() < 1 << 20, "{}: {} bytes", preset.name, state.len());
-        assert_eq!(told(&restored(&config, &state).unwrap()), told(&drive), "{}", preset.name);
+        assert_eq!(reported(&restored(&config, &state).unwrap()), reported(&drive), "{}", preset.name);
     }
 }
 

@@ -79,7 +79,7 @@ fn every_random_drive_is_valid_and_runs_a_mix_of_all_requests_with_all_invariant
     run_all(WORKING..SEEDS);
 }
 
-/// The mix on a random drive that was filled at once and keeps its map so: all that the run tells, and the state that
+/// The mix on a random drive that was filled at once and keeps its map so: all that the run reports, and the state that
 /// the drive is saved in.
 fn run_filled(config: &DeviceConfig, seed: u64, kept: KeptAs, workload: &Workload) -> (String, Vec<u8>) {
     let mut drive = SimulatedSsd::new(config.clone(), seed).unwrap();

@@ -198,8 +198,23 @@ pub(super) fn transactions(told: &str) -> Result<u64, TuneError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// The shortest measurement.
+    pub(crate) fn shortest() -> PostgresMeasureOptions {
+        PostgresMeasureOptions {
+            programs: None,
+            directory: None,
+            load: None,
+            script: None,
+            scale: 1,
+            clients: 1,
+            rounds: 5,
+            round_seconds: 1,
+            seed: 1,
+        }
+    }
 
     #[test]
     fn transactions_are_read_off_pgbench() {
@@ -211,17 +226,7 @@ mod tests {
 
     #[test]
     fn what_tells_nothing_is_refused() {
-        let options = PostgresMeasureOptions {
-            programs: None,
-            directory: None,
-            load: None,
-            script: None,
-            scale: 1,
-            clients: 1,
-            rounds: 5,
-            round_seconds: 1,
-            seed: 1,
-        };
+        let options = shortest();
         let told = |options: &PostgresMeasureOptions| options.check().unwrap_err().to_string();
         assert!(told(&PostgresMeasureOptions { rounds: 4, ..options.clone() }).contains("at least 5"));
         assert!(told(&PostgresMeasureOptions { clients: 0, ..options.clone() }).contains("--clients"));

@@ -2,6 +2,7 @@
 
 use flashwise_block::Silent;
 
+use super::measure::tests::shortest;
 use super::rules::tests::Bench;
 use super::*;
 use crate::Target;
@@ -22,17 +23,7 @@ fn options(profile: DeviceProfile) -> PostgresOptions {
 
 /// A measurement whose programs are absent.
 fn unmeasurable() -> PostgresMeasureOptions {
-    PostgresMeasureOptions {
-        programs: Some("/no/such/folder".into()),
-        directory: None,
-        load: None,
-        script: None,
-        scale: 1,
-        clients: 1,
-        rounds: 5,
-        round_seconds: 1,
-        seed: 1,
-    }
+    PostgresMeasureOptions { programs: Some("/no/such/folder".into()), ..shortest() }
 }
 
 fn names(tuning: &ServerTuning) -> Vec<&str> {

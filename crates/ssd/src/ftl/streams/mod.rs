@@ -209,7 +209,7 @@ impl AnyStreams {
         }
     }
 
-    /// Whether it was told: then pages that nobody has written are of several classes.
+    /// Whether deaths are foreseen: then pages that were never written are of several classes.
     pub(crate) fn foresees(&self) -> bool {
         matches!(self, Self::DeathTime(policy) if policy.foresees())
     }
