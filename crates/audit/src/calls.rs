@@ -85,7 +85,7 @@ impl CallPlayer {
 
     fn lay_out(&self, kernel: &mut Kernel<SimulatedSsd>, map: &Map) -> Result<Vec<PlayedFile>, PlayError> {
         let mut files = Vec::new();
-        for (number, ((_, space), first, end)) in map.files().into_iter().enumerate() {
+        for (number, ((_, space), first, end)) in map.spaces().into_iter().enumerate() {
             let name = number.to_string();
             let is_new = self.new.contains(&space);
             if !is_new {

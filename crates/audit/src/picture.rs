@@ -76,7 +76,7 @@ fn scaled(at: u64, whole: u64, parts: u16) -> u16 {
 
 fn bands(map: &Map, areas: u64, files: &[String]) -> Vec<Band> {
     let row = |area: u64| (u128::from(area) * u128::from(ROWS) / u128::from(areas)) as u16;
-    let band = |(space, first, end)| Band {
+    let band = |((_, space), first, end)| Band {
         place: Key::Space(space).named(files),
         first_row: row(first),
         end_row: row(end).max(row(first)),

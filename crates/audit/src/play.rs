@@ -117,28 +117,16 @@ impl Map {
         index * AREA + offset % AREA
     }
 
-    /// Every space with its first area's number and the number behind its last.
-    pub(crate) fn spaces(&self) -> Vec<(Space, u64, u64)> {
-        let mut spaces: Vec<(Space, u64, u64)> = Vec::new();
-        for (&(_, space, _), &place) in &self.areas {
+    /// Every space, apart by whether a fix made it, with its first area's number and the number behind its last.
+    pub(crate) fn spaces(&self) -> Vec<((bool, Space), u64, u64)> {
+        let mut spaces: Vec<((bool, Space), u64, u64)> = Vec::new();
+        for (&(is_moved, space, _), &place) in &self.areas {
             match spaces.last_mut() {
-                Some((last, _, end)) if *last == space => *end = place + 1,
-                _ => spaces.push((space, place, place + 1)),
+                Some((last, _, end)) if *last == (is_moved, space) => *end = place + 1,
+                _ => spaces.push(((is_moved, space), place, place + 1)),
             }
         }
         spaces
-    }
-
-    /// The same, apart by whether a fix made the space.
-    pub(crate) fn files(&self) -> Vec<((bool, Space), u64, u64)> {
-        let mut files: Vec<((bool, Space), u64, u64)> = Vec::new();
-        for (&(is_moved, space, _), &place) in &self.areas {
-            match files.last_mut() {
-                Some((last, _, end)) if *last == (is_moved, space) => *end = place + 1,
-                _ => files.push(((is_moved, space), place, place + 1)),
-            }
-        }
-        files
     }
 
     /// The requests to the drive that a step is.
