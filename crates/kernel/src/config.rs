@@ -92,6 +92,9 @@ pub struct KernelConfig {
     pub commit_interval: Nanos,
     /// XFS's `fs.xfs.xfssyncd_centisecs`: after so long the log is forced.
     pub log_interval: Nanos,
+    /// ext4 made with `mkfs.ext4 -O fast_commit`: most syncs write what changed, in a block of an area of its own,
+    /// where a commit writes all blocks of metadata that changed. XFS has nothing like it.
+    pub fast_commit: bool,
     /// `discard`: blocks that are freed are trimmed on the drive.
     pub discard: bool,
     /// `lazytime`: a time stamp alone does not change the inode; another change of it and `sync` write it. `fsync` does
@@ -125,6 +128,7 @@ impl Default for KernelConfig {
             dirty_expire: Nanos::secs(30),
             commit_interval: Nanos::secs(5),
             log_interval: Nanos::secs(30),
+            fast_commit: false,
             discard: false,
             lazytime: false,
             tick: Nanos::millis(4),
@@ -148,6 +152,9 @@ impl KernelConfig {
         }
         if self.memory.0 / PAGE > u64::from(u32::MAX >> 2) {
             return fail("memory: at most 4 TiB");
+        }
+        if self.fast_commit && self.file_system != FileSystemKind::Ext4 {
+            return fail("fast_commit: ext4 has fast commits, XFS has none");
         }
         if !self.read_ahead.0.is_multiple_of(PAGE) || self.read_ahead.0 > 64 << 20 {
             return fail("read_ahead: a multiple of 4 KiB, at most 64 MiB");

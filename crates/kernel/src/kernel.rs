@@ -15,6 +15,7 @@ use crate::fs::buffer::Buffers;
 use crate::fs::commit::{Durable, Journal};
 use crate::fs::direct_io::ReadInto;
 use crate::fs::ext4::Ext4;
+use crate::fs::ext4::fast_commit::FastCommits;
 use crate::fs::fs_writeback::Flusher;
 use crate::fs::inode::{Ino, Inode};
 use crate::fs::layout::Layout;
@@ -70,6 +71,9 @@ pub struct KernelCounters {
     pub refaults: u64,
     /// Transactions that were committed (XFS: checkpoints of the log).
     pub commits: u64,
+    /// Fast commits of ext4.
+    #[serde(default)]
+    pub fast_commits: u64,
     /// Metadata buffers that were read.
     pub buffers_read: u64,
     /// Time that writers were held back for having too many dirty pages.
@@ -88,6 +92,7 @@ impl KernelCounters {
             evicted: self.evicted - earlier.evicted,
             refaults: self.refaults - earlier.refaults,
             commits: self.commits - earlier.commits,
+            fast_commits: self.fast_commits - earlier.fast_commits,
             buffers_read: self.buffers_read - earlier.buffers_read,
             throttled: self.throttled.since(earlier.throttled),
         }
@@ -134,6 +139,7 @@ pub struct Kernel<D> {
     pub(crate) maps: Vec<Option<Map>>,
     pub(crate) layout: Box<dyn Layout>,
     pub(crate) journal: Journal,
+    pub(crate) fast_commits: FastCommits,
     pub(crate) buffers: Buffers,
     pub(crate) flusher: Flusher,
     pub(crate) inodegc: InodeGc,
@@ -165,7 +171,7 @@ impl<D: BlockDevice> Kernel<D> {
         }
         let capacity = info.capacity.0.min(device.writable().0);
         let layout: Box<dyn Layout> = match config.file_system {
-            FileSystemKind::Ext4 => Box::new(Ext4::new(capacity, config.processors)?),
+            FileSystemKind::Ext4 => Box::new(Ext4::new(capacity, config.processors, config.fast_commit)?),
             FileSystemKind::Xfs => {
                 if info.logical_block.0 > 512 {
                     let text =
@@ -184,6 +190,7 @@ impl<D: BlockDevice> Kernel<D> {
             handles: Vec::new(),
             free_handles: Vec::new(),
             maps: Vec::new(),
+            fast_commits: FastCommits::new(layout.fast_commit_area()),
             layout,
             journal: Journal::default(),
             buffers: Buffers::default(),
@@ -239,6 +246,7 @@ impl<D: BlockDevice> Kernel<D> {
             let mut inode = Inode::new(0);
             (inode.size, inode.disk_size) = (found.size, found.size);
             (inode.extents, inode.tree) = (found.extents.clone(), found.tree.clone());
+            inode.is_cached = false;
             next.inodes.insert(*ino, inode);
             next.names.insert(name.clone(), *ino);
         }

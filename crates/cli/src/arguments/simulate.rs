@@ -159,6 +159,9 @@ pub struct SimulateArguments {
     /// at a time
     #[arg(long, value_name = "NAME", help_heading = FILE, conflicts_with_all = ["fail", "interval", "html", "report", "csv", "parquet"])]
     pub file_system: Option<String>,
+    /// ext4 with fast commits, as mkfs.ext4 -O fast_commit creates it
+    #[arg(long, requires = "file_system", help_heading = FILE)]
+    pub fast_commit: bool,
     /// Memory of the page cache [default: what is free on this machine]
     #[arg(long, value_name = "SIZE", requires = "file_system", help_heading = FILE)]
     pub memory: Option<ByteSize>,

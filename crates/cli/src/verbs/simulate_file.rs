@@ -31,9 +31,13 @@ pub fn run(
     let kernel = KernelConfig {
         file_system: FileSystemKind::named(options.file_system.as_deref().unwrap_or_default())
             .map_err(|why| Failure::usage(format!("--file-system: {why}")))?,
+        fast_commit: options.fast_commit,
         memory: options.memory.unwrap_or_else(free_memory),
         ..KernelConfig::default()
     };
+    if kernel.fast_commit && kernel.file_system != FileSystemKind::Ext4 {
+        return Err(Failure::usage("--fast-commit is for --file-system ext4"));
+    }
     let size = options.file_size.or(options.size);
     let size = size.ok_or_else(|| Failure::usage("--file-system needs the file's size: give --size or --file-size"))?;
     let job = FileJob { size: ByteSize(size.0), direct: options.direct, sync: sync(options) };

@@ -190,6 +190,7 @@ fn what_cannot_be_simulated_gets_one_line_with_the_way_out() {
         (2, &["simulate", "samsung-960-evo", "ycsb-a", "--file-system", "ext4"], "give --size or --file-size"),
         (2, &["simulate", "samsung-960-evo", "ycsb-a", "--file-system", "ext3"], "did you mean 'ext4'"),
         (2, &["simulate", "samsung-960-evo", "ycsb-a", "--fsync", "1"], "--file-system"),
+        (2, &["simulate", "samsung-960-evo", "ycsb-a", "--file-system", "xfs", "--fast-commit"], "--file-system ext4"),
     ] {
         let line = place.fails(code, arguments);
         assert!(line.contains(words), "{arguments:?}: {line}");
@@ -209,6 +210,20 @@ fn a_workload_on_a_file_shows_what_the_program_sees_and_what_the_drive_gets() {
     let text = place.run(&arguments).expect(0).stdout;
     assert!(text.contains("A file of 16 MiB on ext4, under a page cache of 64 MiB"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+/// Each tick of the clock changes the file's time stamp, which the next `fsync` commits.
+#[test]
+fn fast_commits_take_the_place_of_the_journals() {
+    let place = place();
+    let options = ["simulate", "samsung-960-evo", "--rw", "randwrite", "--size", "16m", "--requests", "200"];
+    let file = ["--file-system", "ext4", "--memory", "64m", "--fsync", "1", "--fast-commit"];
+    let arguments = [&options[..], &file].concat();
+    let kernel = &place.run(&[&arguments[..], &["-o", "json"]].concat()).expect(0).document()["kernel"];
+    assert!(kernel["fast_commits"].as_u64() > Some(10), "{kernel}");
+    assert_eq!(kernel["commits"], 0);
+    let text = place.run(&arguments).expect(0).stdout;
+    assert!(text.contains("fast commits"), "{text}");
 }
 
 #[test]

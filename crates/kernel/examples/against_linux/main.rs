@@ -5,9 +5,9 @@
 //! ```text
 //! against_linux record FLASHWISE DIR OUT.csv [PART OF A NAME | -PART OF A NAME]…
 //!                          runs workloads in DIR, where `flashwise attach --mount` serves a drive
-//! against_linux counts ext4|xfs SCALE COSTS RECORDED.csv…
+//! against_linux counts ext4|ext4-fast-commit|xfs SCALE COSTS RECORDED.csv…
 //!                          requests, bytes and flushes beside the model's
-//! against_linux rates ext4|xfs SCALE COSTS RECORDED.csv…
+//! against_linux rates ext4|ext4-fast-commit|xfs SCALE COSTS RECORDED.csv…
 //!                          operations a second beside the model's
 //!
 //! --share N                one part in N of each workload, for a drive that is slowed down
@@ -123,6 +123,8 @@ fn median(rows: &[Row], column: usize) -> u64 {
 /// What the recording was made with.
 struct Setup {
     file_system: FileSystemKind,
+    /// `mkfs.ext4 -O fast_commit`
+    fast_commit: bool,
     /// `attach --time-scale`
     scale: u64,
     costs: ProcessorCosts,
@@ -220,14 +222,15 @@ fn main() -> ExitCode {
             record(flashwise, PathBuf::from(mount), out, &arguments[4..]);
             ExitCode::SUCCESS
         }
-        [what @ ("counts" | "rates"), name @ ("ext4" | "xfs"), scale, costs, ..] => {
+        [what @ ("counts" | "rates"), name @ ("ext4" | "ext4-fast-commit" | "xfs"), scale, costs, ..] => {
             let file_system = if *name == "xfs" { FileSystemKind::Xfs } else { FileSystemKind::Ext4 };
+            let fast_commit = *name == "ext4-fast-commit";
             let scale = scale.parse().expect("a factor");
             let costs = match *costs {
                 "default" => ProcessorCosts::default(),
                 file => ProcessorCosts::from_toml(&std::fs::read_to_string(file).expect("costs"), file).expect("costs"),
             };
-            let setup = Setup { file_system, scale, costs };
+            let setup = Setup { file_system, fast_commit, scale, costs };
             if *what == "counts" {
                 compare_counts(&setup, &arguments[4..])
             } else {
@@ -236,7 +239,7 @@ fn main() -> ExitCode {
         }
         _ => {
             eprintln!("against_linux [--share N] record FLASHWISE DIR OUT.csv [PART OF A NAME | -PART OF A NAME]…");
-            eprintln!("against_linux [--share N] counts|rates ext4|xfs SCALE COSTS RECORDED.csv…");
+            eprintln!("against_linux [--share N] counts|rates ext4|ext4-fast-commit|xfs SCALE COSTS RECORDED.csv…");
             eprintln!("COSTS is a file that `flashwise kernel calibrate --costs` wrote, or `default`");
             ExitCode::FAILURE
         }

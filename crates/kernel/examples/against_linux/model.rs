@@ -14,12 +14,13 @@ pub(crate) type Machine = Kernel<SimulatedSsd>;
 /// (`attach --time-scale`) all else is faster by as much on the drive's clock, but for ext4's `commit=`, which `attach`
 /// sets.
 pub(crate) fn machine(preset: &str, setup: &crate::Setup) -> Machine {
-    let &crate::Setup { file_system, scale, costs } = setup;
+    let &crate::Setup { file_system, fast_commit, scale, costs } = setup;
     let drive = SimulatedSsd::new(DeviceConfig::preset(preset).expect("a preset"), 1).expect("a drive");
     let usual = KernelConfig::default();
     let faster = |time: Nanos| Nanos(time.0 / scale);
     let config = KernelConfig {
         file_system,
+        fast_commit,
         memory: ByteSize::gib(24),
         discard: true,
         queue: QueueLimits::loop_device(),

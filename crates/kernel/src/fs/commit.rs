@@ -13,7 +13,9 @@
 //! With `data=ordered` and `dioread_nolock` (both default) a block of a file becomes part of it in the transaction that
 //! follows its write (`ext4_end_io_end`, in XFS `xfs_end_ioend`): so no commit has to wait for data.
 //!
-//! Not here: fast commits; asynchronous commits; an external log.
+//! Fast commits, which most syncs make instead where ext4 has them, are in `fs/ext4/fast_commit.rs`.
+//!
+//! Not here: asynchronous commits; an external log.
 
 use std::collections::BTreeMap;
 
@@ -70,6 +72,28 @@ pub(crate) struct Durable {
     pub(crate) inodes: BTreeMap<Ino, DurableInode>,
 }
 
+impl Durable {
+    /// A commit is in the log.
+    pub(crate) fn apply(
+        &mut self,
+        inodes: BTreeMap<Ino, Option<DurableInode>>,
+        names: impl IntoIterator<Item = (String, Option<Ino>)>,
+    ) {
+        for (ino, inode) in inodes {
+            match inode {
+                Some(inode) => self.inodes.insert(ino, inode),
+                None => self.inodes.remove(&ino),
+            };
+        }
+        for (name, ino) in names {
+            match ino {
+                Some(ino) => self.names.insert(name, ino),
+                None => self.names.remove(&name),
+            };
+        }
+    }
+}
+
 impl Journal {
     /// The running transaction; one is started where there is none.
     pub(crate) fn transaction(&mut self, now: Nanos) -> &mut Transaction {
@@ -85,6 +109,12 @@ impl Journal {
         let transaction = self.transaction(now);
         transaction.names.insert(name.to_owned(), ino);
         self.directory_tid = transaction.tid;
+    }
+
+    /// The transaction that runs, or commits, or was the last.
+    pub(crate) fn newest_tid(&self) -> u64 {
+        let committing = self.committing.as_ref().map(|commit| commit.transaction.tid);
+        self.running.as_ref().map(|running| running.tid).or(committing).unwrap_or(self.committed)
     }
 
     pub(crate) fn interval(config: &KernelConfig) -> Nanos {
@@ -141,6 +171,22 @@ impl<D: BlockDevice> Kernel<D> {
         Ok(())
     }
 
+    /// What a commit keeps of inodes, where that matters; `None` for those that are gone.
+    pub(crate) fn durable_inodes<'a>(
+        &self,
+        inodes: impl IntoIterator<Item = &'a Ino>,
+    ) -> BTreeMap<Ino, Option<DurableInode>> {
+        if self.durable.is_none() {
+            return BTreeMap::new();
+        }
+        let kept = |ino: &Ino| {
+            let inode = self.inodes.get(ino).filter(|inode| inode.links > 0)?;
+            let (extents, tree) = (inode.extents.clone(), inode.tree.clone());
+            Some(DurableInode { size: inode.disk_size, extents, tree })
+        };
+        inodes.into_iter().map(|ino| (*ino, kept(ino))).collect()
+    }
+
     /// Starts to commit the running transaction. None may be committing.
     pub(crate) fn start_commit(&mut self) -> Result<()> {
         debug_assert!(self.journal.committing.is_none());
@@ -149,18 +195,8 @@ impl<D: BlockDevice> Kernel<D> {
             self.journal.committed = transaction.tid;
             return Ok(());
         }
-        let mut snapshot = BTreeMap::new();
-        if self.durable.is_some() {
-            for &ino in transaction.inodes.keys().chain(&transaction.removed) {
-                let inode = self.inodes.get(&ino).filter(|inode| inode.links > 0);
-                let kept = inode.map(|inode| DurableInode {
-                    size: inode.disk_size,
-                    extents: inode.extents.clone(),
-                    tree: inode.tree.clone(),
-                });
-                snapshot.insert(ino, kept);
-            }
-        }
+        let snapshot = self.durable_inodes(transaction.inodes.keys().chain(&transaction.removed));
+        self.fast_commits.start_over();
         let write = self.layout.log_write(&transaction);
         if write.checkpoint_first {
             self.checkpoint()?;
@@ -249,18 +285,7 @@ impl<D: BlockDevice> Kernel<D> {
             }
         }
         if let Some(durable) = &mut self.durable {
-            for (ino, inode) in snapshot {
-                match inode {
-                    Some(inode) => durable.inodes.insert(ino, inode),
-                    None => durable.inodes.remove(&ino),
-                };
-            }
-            for (name, ino) in transaction.names {
-                match ino {
-                    Some(ino) => durable.names.insert(name, ino),
-                    None => durable.names.remove(&name),
-                };
-            }
+            durable.apply(snapshot, transaction.names);
         }
         self.free_blocks(transaction.freed)
     }
@@ -314,11 +339,7 @@ impl<D: BlockDevice> Kernel<D> {
 
     /// Commits all there is; whether there was anything.
     pub(crate) fn commit_running(&mut self) -> Result<bool> {
-        let committing = self.journal.committing.as_ref().map(|commit| commit.transaction.tid);
-        let tid = self.journal.running.as_ref().map(|running| running.tid).or(committing);
-        match tid {
-            Some(tid) => self.commit_and_wait(tid).map(|()| true),
-            None => Ok(false),
-        }
+        let tid = self.journal.newest_tid();
+        if tid > self.journal.committed { self.commit_and_wait(tid).map(|()| true) } else { Ok(false) }
     }
 }

@@ -10,7 +10,7 @@ use flashwise_block::{BlockDevice, ByteSize, Operation};
 use crate::PAGE;
 use crate::block::{Bio, Purpose};
 use crate::error::{KernelError, Result};
-use crate::fs::inode::Ino;
+use crate::fs::inode::{Ino, Inode};
 use crate::fs::transaction::Touched;
 use crate::kernel::Kernel;
 
@@ -176,9 +176,11 @@ impl<D: BlockDevice> Kernel<D> {
         drive_keeps_it && self.overwrites(ino, offset, end) && self.is_committed(ino)
     }
 
-    /// Whether all that `fdatasync` needs of a file's inode is in the journal.
+    /// `ext4_inode_datasync_dirty`: whether all that `fdatasync` needs of a file's inode is in the journal or in a
+    /// fast commit.
     fn is_committed(&self, ino: Ino) -> bool {
-        self.inodes.get(&ino).is_none_or(|inode| inode.datasync_tid <= self.journal.committed)
+        let in_log = |inode: &Inode| inode.datasync_tid <= self.journal.committed;
+        self.inodes.get(&ino).is_none_or(in_log) || (self.config.fast_commit && !self.awaits_fast_commit(ino))
     }
 
     pub(crate) fn direct_write(

@@ -343,6 +343,7 @@ impl<D: BlockDevice> Kernel<D> {
         }
         self.log(&touched)?;
         self.change_inode(ino, Change::Extents(logical))?;
+        self.track_range(ino, logical, extent.end());
         let inode = self.inodes.get(&ino);
         inode.and_then(|inode| inode.extents.at(logical)).ok_or(KernelError::NoSpace)
     }
@@ -405,6 +406,9 @@ impl<D: BlockDevice> Kernel<D> {
         let extents = transaction.inodes.entry(ino).or_insert(None);
         if let Change::Extents(_) = change {
             *extents = Some(inode.extents.count());
+        }
+        if self.config.fast_commit {
+            transaction.fast.inode(ino);
         }
         inode.sync_tid = transaction.tid;
         inode.is_time_dirty = false;
@@ -491,6 +495,9 @@ impl<D: BlockDevice> Kernel<D> {
             Ok(touched) => {
                 self.hold_buffers(&touched);
                 self.note_inode_change(ino, change, &touched);
+                if converted {
+                    self.track_range(ino, index, end);
+                }
             }
             Err(_) => {
                 if let Some(inode) = self.inodes.get_mut(&ino) {

@@ -32,6 +32,8 @@ pub(crate) struct Inode {
     pub(crate) mtime: u64,
     /// `I_DIRTY_TIME`: the time stamp is newer than the inode in the running transaction.
     pub(crate) is_time_dirty: bool,
+    /// Whether it is in memory: it was used since caches were dropped.
+    pub(crate) is_cached: bool,
     /// The last transaction that changed it, and the last one that `fdatasync` needs.
     pub(crate) sync_tid: u64,
     pub(crate) datasync_tid: u64,
@@ -69,6 +71,7 @@ impl Inode {
             delayed: BTreeSet::new(),
             mtime: tick,
             is_time_dirty: false,
+            is_cached: true,
             sync_tid: 0,
             datasync_tid: 0,
             dirtied_at: None,

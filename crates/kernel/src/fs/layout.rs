@@ -87,6 +87,8 @@ pub(crate) trait Layout: std::fmt::Debug + Send {
     fn log_emptied(&mut self);
     /// Where the log's superblock is, if moving its tail writes one: (first byte, bytes).
     fn log_superblock(&self) -> Option<(u64, u64)>;
+    /// Where fast commits go, if the file system was made with them: (first byte, blocks).
+    fn fast_commit_area(&self) -> Option<(u64, u64)>;
     /// Whether logged inodes have to be written to their place like other metadata (XFS), with (first byte, bytes).
     fn inode_writeback(&self, ino: Ino) -> Option<(u64, u64)>;
     /// Metadata is in its place: what XFS logged of it is not logged again.

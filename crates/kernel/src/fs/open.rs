@@ -3,6 +3,7 @@
 //! Linux 6.18:
 //! - `fs/ext4/namei.c` `ext4_create`, `ext4_rename`, `ext4_unlink`; `fs/ext4/inode.c` `ext4_evict_inode`: a file goes
 //!   when its name and its last handle have; its blocks are free when the transaction that took them is committed;
+//! - `fs/ext4/inode.c` `__ext4_iget`: a file that is read into memory counts as changed by the transaction that runs;
 //! - `fs/ext4/inode.c` `ext4_setattr`, `ext4_truncate`, `ext4_block_truncate_page`: cutting a file drops its pages,
 //!   zeros the rest of its last block and frees what is behind; write-back of what goes is waited for;
 //! - `fs/ext4/file.c` `ext4_release_file`: closing the last handle for writing gives back what was set aside, and
@@ -16,6 +17,7 @@ use flashwise_block::{BlockDevice, ByteSize, Nanos};
 use crate::PAGE;
 use crate::config::FileSystemKind;
 use crate::error::{KernelError, Result};
+use crate::fs::ext4::fast_commit::NameChange;
 use crate::fs::fs_writeback::{Change, Mode};
 use crate::fs::inode::{Ino, Inode};
 use crate::fs::transaction::Touched;
@@ -180,7 +182,12 @@ impl<D: BlockDevice> Kernel<D> {
             }
         };
         let mut seen_errors = 0;
+        let newest_tid = self.journal.newest_tid();
         if let Some(inode) = self.inodes.get_mut(&ino) {
+            // `__ext4_iget`: what is read from the drive may be part of the transaction that runs.
+            if !std::mem::replace(&mut inode.is_cached, true) && self.config.file_system == FileSystemKind::Ext4 {
+                (inode.sync_tid, inode.datasync_tid) = (newest_tid, newest_tid);
+            }
             inode.open += 1;
             inode.open_for_write += u32::from(options.write);
             seen_errors = inode.write_errors;
@@ -212,6 +219,7 @@ impl<D: BlockDevice> Kernel<D> {
         let now = self.now();
         self.journal.note_name(now, name, Some(ino));
         self.change_inode(ino, Change::Size)?;
+        self.track_name(NameChange::Create, name, ino);
         Ok(ino)
     }
 
@@ -270,6 +278,7 @@ impl<D: BlockDevice> Kernel<D> {
             inode.open
         });
         self.change_inode(ino, Change::Size)?;
+        self.track_name(NameChange::Unlink, name, ino);
         if open == 0 { self.evict(ino) } else { Ok(()) }
     }
 
@@ -309,6 +318,11 @@ impl<D: BlockDevice> Kernel<D> {
         self.journal.note_name(now, from, None);
         self.journal.note_name(now, to, Some(ino));
         self.change_inode(ino, Change::Size)?;
+        if let Some(replaced) = replaced {
+            self.track_name(NameChange::Unlink, to, replaced);
+        }
+        self.track_name(NameChange::Link, to, ino);
+        self.track_name(NameChange::Unlink, from, ino);
         let Some(replaced) = replaced else { return Ok(()) };
         if self.config.file_system == FileSystemKind::Ext4 {
             self.write_pages(ino, 0, u64::MAX, u64::MAX, Mode::Background)?;
@@ -348,6 +362,7 @@ impl<D: BlockDevice> Kernel<D> {
         let transaction = self.journal.transaction(now);
         transaction.inodes.entry(ino).or_insert(None);
         transaction.removed.insert(ino);
+        transaction.fast.forget(ino);
         Ok(())
     }
 
@@ -394,7 +409,9 @@ impl<D: BlockDevice> Kernel<D> {
         self.log(&touched)?;
         let now = self.now();
         self.journal.transaction(now).freed.extend(freed);
-        self.change_inode(ino, Change::Extents(first))
+        self.change_inode(ino, Change::Extents(first))?;
+        self.track_range(ino, first, end);
+        Ok(())
     }
 
     /// Makes a file shorter or longer; what is new reads as zeros.
@@ -441,7 +458,13 @@ impl<D: BlockDevice> Kernel<D> {
             self.layout.orphan(ino, &mut touched);
             self.log(&touched)?;
         }
-        self.change_inode(ino, Change::Size)
+        self.change_inode(ino, Change::Size)?;
+        // `ext4_setattr`: from the last block that stays on.
+        match size < old {
+            true => self.track_range(ino, size.saturating_sub(1) / PAGE, u64::MAX),
+            false => self.track_range(ino, old.saturating_sub(1) / PAGE, size.saturating_sub(1) / PAGE + 1),
+        }
+        Ok(())
     }
 
     /// Preallocates a range, or makes it a hole.

@@ -4,7 +4,8 @@
 //! - `fs/sync.c`, `mm/filemap.c` `file_write_and_wait_range`: dirty pages are written and waited for;
 //! - `fs/ext4/fsync.c` `ext4_fsync_journal`: then the transaction that changed the inode is committed, for `fdatasync`
 //!   only the one that changed more than its time stamps; the commit's own flush makes the data durable. Where that is
-//!   in the log already a flush is sent instead;
+//!   in the log already a flush is sent instead; with fast commits (`fs/ext4/fast_commit.rs`) one of these takes the
+//!   commit's place;
 //! - `fs/xfs/xfs_file.c` `xfs_file_fsync`: the same with a force of the log;
 //! - `sync_file_range` starts write-back or waits for it, and makes nothing durable;
 //! - `mm/filemap.c` `errseq_check_and_advance`: a write that failed in the background is reported once to each open
@@ -79,6 +80,7 @@ impl<D: BlockDevice> Kernel<D> {
         let Some(inode) = self.inodes.get(&ino) else { return Ok(()) };
         let tid = if datasync { inode.datasync_tid } else { inode.sync_tid };
         match tid > self.journal.committed {
+            true if self.config.fast_commit => self.fast_commit(tid),
             true => self.commit_and_wait(tid),
             false => self.flush_drive(),
         }
@@ -186,6 +188,9 @@ impl<D: BlockDevice> Kernel<D> {
         self.cache.drop_clean();
         let journal = &self.journal;
         self.buffers.drop_clean(|offset| journal.holds(offset));
+        for inode in self.inodes.values_mut().filter(|inode| inode.open == 0 && inode.dirtied_at.is_none()) {
+            inode.is_cached = false;
+        }
         Ok(())
     }
 }

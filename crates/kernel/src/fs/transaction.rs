@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use flashwise_block::Nanos;
 
+use crate::fs::ext4::fast_commit::Tracked;
 use crate::fs::extents::Extents;
 use crate::fs::inode::Ino;
 
@@ -82,6 +83,8 @@ pub(crate) struct Transaction {
     pub(crate) names: BTreeMap<String, Option<Ino>>,
     /// Inodes that are gone.
     pub(crate) removed: BTreeSet<Ino>,
+    /// What its next fast commit writes.
+    pub(crate) fast: Tracked,
 }
 
 impl Transaction {

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use flashwise_block::ByteSize;
-use flashwise_kernel::{FileSystemKind, Kernel, KernelError, OpenOptions};
+use flashwise_kernel::{Kernel, KernelError, OpenOptions};
 use proptest::prelude::*;
 
-use crate::naive::{Call, Pair, calls, config, either, name};
+use crate::naive::{Call, KINDS, Kind, Pair, any_kind, calls, config, name};
 use crate::support::{Dice, TestDrive};
 
 /// What a file may be after a power cut: its bytes when it was last synced, and every value since, by byte.
@@ -73,7 +73,7 @@ impl Ledger {
     }
 }
 
-fn cut_after(calls: &[Call], kind: FileSystemKind, pages: u64, requests: u64, seed: u64) -> Result<(), TestCaseError> {
+fn cut_after(calls: &[Call], kind: Kind, pages: u64, requests: u64, seed: u64) -> Result<(), TestCaseError> {
     let mut drive = TestDrive::new(ByteSize::mib(400));
     drive.power_for = requests;
     let mut pair = Pair::new(drive, config(kind, pages, 40));
@@ -109,12 +109,12 @@ fn cut_after(calls: &[Call], kind: FileSystemKind, pages: u64, requests: u64, se
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 250, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 375, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn what_was_synced_is_there_after_a_power_cut(
         calls in calls(40),
-        kind in either(),
+        kind in any_kind(),
         pages in prop_oneof![2u64..40, Just(10_000)],
         requests in prop_oneof![0u64..60, 0u64..600],
         seed in any::<u64>(),
@@ -126,7 +126,7 @@ proptest! {
 /// A transaction log that is grown, reused and cut at each of its requests: a commit that `fdatasync` reported stays.
 #[test]
 fn a_log_keeps_every_record_that_was_synced_wherever_the_power_goes() {
-    for kind in [FileSystemKind::Ext4, FileSystemKind::Xfs] {
+    for kind in KINDS {
         for requests in (0..150).step_by(2) {
             let mut drive = TestDrive::new(ByteSize::mib(400));
             drive.power_for = requests;
@@ -163,6 +163,48 @@ fn a_log_keeps_every_record_that_was_synced_wherever_the_power_goes() {
                     "{kind:?} {requests} {slot}"
                 );
             }
+        }
+    }
+}
+
+/// A file is written beside another one and takes its name, as editors and databases replace a file: once a sync has
+/// returned, the name has the new bytes, and before that all of the old ones or all of the new ones.
+#[test]
+fn a_file_that_replaces_another_one_is_whole_wherever_the_power_goes() {
+    const LENGTH: usize = 5000;
+    for kind in KINDS {
+        for requests in 0..120 {
+            let mut drive = TestDrive::new(ByteSize::mib(400));
+            drive.power_for = requests;
+            let mut kernel = Kernel::new(drive, config(kind, 1000, 40)).unwrap();
+            let mut reported = 0;
+            let outcome = (|| -> Result<(), KernelError> {
+                for round in 1..=10u8 {
+                    let new = kernel.open("new", OpenOptions::read_write().create_new(true))?;
+                    kernel.pwrite(new, ByteSize(0), [round; LENGTH].as_slice())?;
+                    kernel.fsync(new)?;
+                    kernel.rename("new", "it")?;
+                    kernel.fsync(new)?;
+                    kernel.close(new)?;
+                    reported = round;
+                }
+                Ok(())
+            })();
+            assert_eq!(outcome.is_ok(), reported == 10);
+            let next = kernel.device().again();
+            let mut dice = Dice(requests);
+            next.medium.borrow_mut().cut(|| dice.below(2) == 0);
+            let mut kernel = kernel.remount_after_power_cut(next).unwrap();
+            kernel.check_invariants().unwrap();
+            let Ok(it) = kernel.open("it", OpenOptions::read()) else {
+                assert_eq!(reported, 0, "{kind:?}: the file was replaced and is gone after {requests} requests");
+                continue;
+            };
+            let mut bytes = [0; LENGTH];
+            assert_eq!(kernel.pread(it, ByteSize(0), bytes.as_mut_slice()).unwrap(), LENGTH as u64);
+            let round = bytes[0];
+            assert!(bytes.iter().all(|&byte| byte == round), "{kind:?}: a mixture after {requests} requests");
+            assert!(round == reported || round == reported + 1, "{kind:?}: {round}, {reported} were reported");
         }
     }
 }

@@ -4,14 +4,15 @@ use flashwise_block::{BlockDevice, ByteSize, Completion, IoBuffer, Nanos, Operat
 use flashwise_kernel::{FileSystemKind, Kernel, KernelConfig, KernelFile, OpenOptions, QueueLimits};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 
-use crate::naive::either;
+use crate::naive::{KINDS, Kind, any_kind};
 use crate::support::{Dice, Seen, TestDrive};
 use proptest::prelude::*;
 
 const PAGE: u64 = 4096;
 
-fn on_test_drive(file_system: FileSystemKind) -> KernelFile<TestDrive> {
-    let config = KernelConfig { file_system, data: true, memory: ByteSize::mib(1), ..KernelConfig::default() };
+fn on_test_drive((file_system, fast_commit): Kind) -> KernelFile<TestDrive> {
+    let config =
+        KernelConfig { file_system, fast_commit, data: true, memory: ByteSize::mib(1), ..KernelConfig::default() };
     let kernel = Kernel::new(TestDrive::new(ByteSize::mib(400)), config).unwrap();
     KernelFile::create(kernel, ByteSize::mib(4)).unwrap()
 }
@@ -23,7 +24,7 @@ fn drain(device: &mut impl BlockDevice) -> Vec<Completion> {
 #[test]
 fn its_bytes_are_on_the_drive_where_its_extents_say() {
     for file_system in [FileSystemKind::Ext4, FileSystemKind::Xfs] {
-        let file = on_test_drive(file_system);
+        let file = on_test_drive((file_system, false));
         let extents = file.extents().unwrap();
         assert!(!extents.extents().is_empty());
         for block in 0..1024 {
@@ -66,7 +67,7 @@ fn reads_overlap_on_the_drive_and_take_what_the_drive_takes() {
 
 #[test]
 fn a_flush_makes_durable_and_a_trim_makes_a_hole() {
-    let mut file = on_test_drive(FileSystemKind::Ext4);
+    let mut file = on_test_drive(KINDS[0]);
     let ones = IoBuffer::copy_of(&[1; 8192]);
     file.submit(Request::write(ByteSize(0), ByteSize(8192)).with_buffer(ones)).unwrap();
     drain(&mut file);
@@ -97,11 +98,12 @@ fn after_power_cut(file: KernelFile<TestDrive>) -> Vec<u8> {
 #[test]
 fn a_write_with_fua_outlives_a_power_cut_at_once() {
     let places = [(0, 8192), (8192, 512), (0, 8192), (8192, 512)];
-    for (file_system, has_fua, writes) in [FileSystemKind::Ext4, FileSystemKind::Xfs].into_iter().flat_map(|kind| {
+    for ((file_system, fast_commit), has_fua, writes) in KINDS.into_iter().flat_map(|kind| {
         [true, false].into_iter().flat_map(move |has_fua| (1..=4).map(move |writes| (kind, has_fua, writes)))
     }) {
         let queue = QueueLimits { fua: has_fua, ..QueueLimits::default() };
-        let config = KernelConfig { file_system, queue, data: true, power_cuts: true, ..KernelConfig::default() };
+        let usual = KernelConfig { file_system, fast_commit, queue, ..KernelConfig::default() };
+        let config = KernelConfig { data: true, power_cuts: true, ..usual };
         let kernel = Kernel::new(TestDrive::new(ByteSize::mib(400)), config).unwrap();
         let mut file = KernelFile::create(kernel, ByteSize::mib(4)).unwrap();
         let mut expected = vec![0; 64 << 10];
@@ -114,13 +116,16 @@ fn a_write_with_fua_outlives_a_power_cut_at_once() {
         }
         let sent = file.kernel().device().seen.borrow().iter().any(|seen| seen.fua);
         assert!(has_fua || !sent, "FUA to a drive that has none");
-        assert!(after_power_cut(file) == expected, "{file_system:?}, FUA {has_fua}, {writes} writes");
+        assert!(
+            after_power_cut(file) == expected,
+            "{file_system:?}, fast commits {fast_commit}, FUA {has_fua}, {writes} writes"
+        );
     }
 }
 
 #[test]
 fn a_write_with_fua_over_committed_blocks_is_one_request() {
-    let mut file = on_test_drive(FileSystemKind::Ext4);
+    let mut file = on_test_drive(KINDS[0]);
     for _ in 0..2 {
         let request = Request::write(ByteSize(0), ByteSize(PAGE)).with_fua();
         file.kernel().device().seen.borrow_mut().clear();
@@ -134,14 +139,14 @@ fn a_write_with_fua_over_committed_blocks_is_one_request() {
 /// Otherwise the blocks that it punches out could belong to another file before the write reaches them.
 #[test]
 fn a_trim_waits_for_writes_that_are_under_way() {
-    for file_system in [FileSystemKind::Ext4, FileSystemKind::Xfs] {
-        let mut file = on_test_drive(file_system);
+    for kind in KINDS {
+        let mut file = on_test_drive(kind);
         for number in 0..8 {
             file.submit(Request::write(ByteSize(number * PAGE), ByteSize(PAGE)).tagged(number)).unwrap();
         }
         file.submit(Request::trim(ByteSize(0), ByteSize(16 * PAGE)).tagged(8)).unwrap();
         let tags: Vec<u64> = drain(&mut file).iter().map(|done| done.tag).collect();
-        assert_eq!(tags, Vec::from_iter(0..=8), "{file_system:?}");
+        assert_eq!(tags, Vec::from_iter(0..=8), "{kind:?}");
         let mut read = IoBuffer::zeroed(16 * PAGE as usize);
         read.fill(1);
         file.submit(Request::read(ByteSize(0), ByteSize(16 * PAGE)).with_buffer(read)).unwrap();
@@ -152,7 +157,7 @@ fn a_trim_waits_for_writes_that_are_under_way() {
 /// Of what lies in holes, unwritten and written blocks, in a request that starts and ends within a block.
 #[test]
 fn a_read_over_holes_gives_zeros_there_and_nowhere_else() {
-    let mut file = on_test_drive(FileSystemKind::Ext4);
+    let mut file = on_test_drive(KINDS[0]);
     let mut expected = vec![0; 64 << 10];
     for (number, at) in [1, 4, 5, 9].into_iter().enumerate() {
         let bytes = vec![number as u8 + 1; PAGE as usize];
@@ -183,7 +188,7 @@ proptest! {
     #[test]
     fn what_is_read_is_what_was_written_last(
         calls in prop::collection::vec((0u64..8000, 1u64..64, any::<bool>()), 1..80),
-        kind in either(),
+        kind in any_kind(),
     ) {
         let mut file = on_test_drive(kind);
         let mut whole = vec![0_u8; 4 << 20];

@@ -330,3 +330,76 @@ fn lazytime_keeps_time_stamps_out_of_the_journal() {
         kernel.check_invariants().unwrap();
     }
 }
+
+/// ext4 with fast commits, mounted and with a full commit behind it, without which none is fast.
+fn with_fast_commits() -> (Kernel<TestDrive>, FileHandle) {
+    let mut kernel = kernel(KernelConfig { fast_commit: true, ..KernelConfig::default() });
+    let file = kernel.open("a", OpenOptions::read_write().create(true)).unwrap();
+    kernel.pwrite(file, ByteSize(0), ByteSize::kib(4)).unwrap();
+    kernel.fsync(file).unwrap();
+    assert_eq!((kernel.counters().commits, kernel.counters().fast_commits), (1, 0));
+    seen(&kernel);
+    (kernel, file)
+}
+
+#[test]
+fn a_fast_commit_is_a_block_with_fua_behind_a_flush_and_the_full_one_is_left_to_the_timer() {
+    let (mut kernel, file) = with_fast_commits();
+    for page in 1..4 {
+        kernel.pwrite(file, ByteSize::kib(4 * page), ByteSize::kib(4)).unwrap();
+        kernel.fdatasync(file).unwrap();
+    }
+    let all = seen(&kernel);
+    let requests: Vec<(Operation, u64, bool)> = all.iter().map(|seen| (seen.operation, seen.bytes, seen.fua)).collect();
+    let (data, flush, block) =
+        ((Operation::Write, 4096, false), (Operation::Flush, 0, false), (Operation::Write, 4096, true));
+    assert_eq!(requests, [data, flush, block].repeat(3));
+    assert_eq!([all[5].offset, all[8].offset], [all[2].offset + 4096, all[2].offset + 8192]);
+    // Nothing has changed, but the transaction still runs.
+    kernel.fsync(file).unwrap();
+    assert_eq!(kinds(&kernel), "fw");
+    assert_eq!((kernel.counters().commits, kernel.counters().fast_commits), (1, 4));
+    kernel.pause(Nanos::secs(6)).unwrap();
+    assert_eq!(kinds(&kernel), "wfw");
+    assert_eq!((kernel.counters().commits, kernel.counters().fast_commits), (2, 4));
+    // Now the log has it.
+    kernel.fsync(file).unwrap();
+    assert_eq!(kinds(&kernel), "f");
+}
+
+/// A journal of 8192 blocks has 127 for fast commits.
+#[test]
+fn a_full_area_makes_a_full_commit_and_starts_over() {
+    let config = KernelConfig { fast_commit: true, ..KernelConfig::default() };
+    let mut kernel = Kernel::new(TestDrive::new(ByteSize::gib(1)), config).unwrap();
+    let file = kernel.open("a", OpenOptions::read_write().create(true)).unwrap();
+    for page in 0..1 + 127 + 1 + 20 {
+        kernel.pwrite(file, ByteSize::kib(4 * page), ByteSize::kib(4)).unwrap();
+        kernel.fsync(file).unwrap();
+    }
+    assert_eq!((kernel.counters().commits, kernel.counters().fast_commits), (2, 127 + 20));
+    kernel.check_invariants().unwrap();
+}
+
+#[test]
+fn a_sync_of_the_directory_and_one_of_all_are_full_commits() {
+    let (mut kernel, file) = with_fast_commits();
+    for (number, sync) in [Kernel::sync_directory, Kernel::sync].iter().enumerate() {
+        kernel.pwrite(file, ByteSize::mib(number as u64 + 1), ByteSize::kib(4)).unwrap();
+        kernel.fdatasync(file).unwrap();
+        sync(&mut kernel).unwrap();
+    }
+    assert_eq!((kernel.counters().commits, kernel.counters().fast_commits), (3, 2));
+}
+
+/// `ext4_inode_datasync_dirty`: what a fast commit has needs no sync behind a write with FUA.
+#[test]
+fn a_direct_write_with_o_dsync_is_one_request_behind_a_fast_commit() {
+    let (mut kernel, file) = with_fast_commits();
+    kernel.pwrite(file, ByteSize::kib(4), ByteSize::kib(4)).unwrap();
+    kernel.fsync(file).unwrap();
+    let direct = kernel.open("a", OpenOptions::read_write().direct(true).dsync(true)).unwrap();
+    seen(&kernel);
+    kernel.pwrite(direct, ByteSize::kib(4), ByteSize::kib(4)).unwrap();
+    assert_eq!(kinds(&kernel), "w");
+}

@@ -221,6 +221,22 @@ fn a_write_or_flush_that_fails_is_reported_and_nothing_panics() {
     }
 }
 
+/// The file's first sync is a full commit of a write and two flushes; then each is a fast one.
+#[test]
+fn a_fast_commit_that_fails_is_followed_by_a_full_one() {
+    for (operation, nth) in [(Operation::Flush, 2), (Operation::Write, 5)] {
+        let drive = FaultyDevice::new(TestDrive::new(ByteSize::gib(1))).with_nth_of(operation, nth, Fault::Fail(5));
+        let mut kernel = Kernel::new(drive, KernelConfig { fast_commit: true, ..KernelConfig::default() }).unwrap();
+        let file = kernel.open("f", OpenOptions::read_write().create(true)).unwrap();
+        for page in 0..3 {
+            kernel.pwrite(file, ByteSize::kib(4 * page), ByteSize::kib(4)).unwrap();
+            kernel.fsync(file).unwrap();
+        }
+        let counters = kernel.counters();
+        assert_eq!((counters.commits, counters.fast_commits), (2, 1), "{operation:?} {nth}");
+    }
+}
+
 #[test]
 fn a_drive_that_is_gone_is_an_error_for_ever() {
     let drive = FaultyDevice::new(TestDrive::new(ByteSize::gib(1))).with_nth_of(Operation::Flush, 2, Fault::Disconnect);
@@ -243,6 +259,8 @@ fn a_configuration_that_makes_no_sense_is_refused_with_its_key() {
     let gib = ByteSize::gib(1);
     let base = KernelConfig::default;
     assert!(text(KernelConfig { memory: ByteSize(100), ..base() }, gib).starts_with("memory:"));
+    let xfs = KernelConfig { file_system: FileSystemKind::Xfs, fast_commit: true, ..base() };
+    assert!(text(xfs, gib).starts_with("fast_commit: ext4 has"));
     assert!(text(KernelConfig { read_ahead: ByteSize(5), ..base() }, gib).starts_with("read_ahead:"));
     assert!(text(KernelConfig { dirty_ratio: 101, ..base() }, gib).starts_with("dirty_ratio"));
     assert!(text(KernelConfig { processors: 0, ..base() }, gib).starts_with("processors:"));

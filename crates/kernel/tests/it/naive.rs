@@ -235,9 +235,16 @@ impl Pair {
     }
 }
 
-pub(crate) fn config(file_system: FileSystemKind, pages: u64, ratio: u32) -> KernelConfig {
+/// A file system, and whether it was made with fast commits.
+pub(crate) type Kind = (FileSystemKind, bool);
+
+pub(crate) const KINDS: [Kind; 3] =
+    [(FileSystemKind::Ext4, false), (FileSystemKind::Ext4, true), (FileSystemKind::Xfs, false)];
+
+pub(crate) fn config((file_system, fast_commit): Kind, pages: u64, ratio: u32) -> KernelConfig {
     KernelConfig {
         file_system,
+        fast_commit,
         memory: ByteSize::kib(4 * pages),
         dirty_ratio: ratio,
         dirty_background_ratio: ratio / 2,
@@ -248,17 +255,17 @@ pub(crate) fn config(file_system: FileSystemKind, pages: u64, ratio: u32) -> Ker
     }
 }
 
-pub(crate) fn either() -> impl Strategy<Value = FileSystemKind> {
-    prop_oneof![Just(FileSystemKind::Ext4), Just(FileSystemKind::Xfs)]
+pub(crate) fn any_kind() -> impl Strategy<Value = Kind> {
+    prop::sample::select(&KINDS[..])
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 250, max_shrink_iters: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 375, max_shrink_iters: 400, ..ProptestConfig::default() })]
 
     #[test]
     fn what_is_read_is_what_was_written(
         calls in calls(60),
-        kind in either(),
+        kind in any_kind(),
         pages in prop_oneof![Just(1u64), 2u64..40, Just(10_000)],
         ratio in 1u32..100,
     ) {
@@ -275,7 +282,7 @@ proptest! {
 /// more behind the end of the file.
 #[test]
 fn a_page_that_gets_its_place_before_it_is_dirty_keeps_no_reservation() {
-    let mut pair = Pair::new(TestDrive::new(ByteSize::mib(400)), config(FileSystemKind::Xfs, 4, 75));
+    let mut pair = Pair::new(TestDrive::new(ByteSize::mib(400)), config((FileSystemKind::Xfs, false), 4, 75));
     let calls = [
         Call::Read { file: 0, offset: 0, length: 1 },
         Call::Write { file: 1, offset: 20480, length: 1 },

@@ -52,6 +52,9 @@ pub(crate) fn kernel_rows(run: &FileRun) -> Vec<(&'static str, String)> {
         ("evicted", pages(kernel.evicted)),
         ("journal commits", grouped(kernel.commits)),
     ];
+    if kernel.fast_commits > 0 {
+        rows.push(("fast commits", grouped(kernel.fast_commits)));
+    }
     if kernel.throttled.0 > 0 {
         rows.push(("writers throttled", time(kernel.throttled.0)));
     }

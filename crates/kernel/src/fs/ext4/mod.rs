@@ -8,7 +8,7 @@
 //!   first group of   16 block bitmaps · 16 inode bitmaps · 16 × 512 blocks of inodes (256 bytes each)
 //!   each sixteen
 //!   groups 1, 3ⁿ, 5ⁿ, 7ⁿ   a copy of superblock and descriptors
-//!   the middle       the journal; before it the block of its extents
+//!   the middle       the journal, with fast commits their area behind it; before it the block of its extents
 //! ```
 //!
 //! What a change touches (`fs/ext4/{inode,namei,ialloc,orphan,extents}.c`): allocating or freeing a block its bitmap
@@ -18,8 +18,9 @@
 //!
 //! All files are in one directory, whose inode is 2. A name goes to a leaf of the directory by its hash. Not here:
 //! `orphan_file` (newer defaults of `mke2fs` have it: a block of its own instead of the superblock), `bigalloc`,
-//! extended attributes, quota, fast commits (off unless made with them).
+//! extended attributes, quota.
 
+pub(crate) mod fast_commit;
 pub(crate) mod mballoc;
 pub(crate) mod namei;
 
@@ -56,6 +57,8 @@ const PER_LEAF: usize = 340;
 const TAGS: u64 = 254;
 /// Numbers of a revoke block: (4096 - 16 - 4) / 8.
 const REVOKES: u64 = 509;
+/// `EXT2_JOURNAL_TO_FC_BLKS_RATIO`: blocks of the journal for one of fast commits.
+const FAST_COMMIT_RATIO: u64 = 64;
 
 /// An ext4 file system.
 #[derive(Debug)]
@@ -69,6 +72,8 @@ pub(crate) struct Ext4 {
     next_inode: Ino,
     /// First block and length of the journal, its superblock included.
     journal: (u64, u64),
+    /// First block for fast commits and how many, where the file system has them.
+    fast_commits: Option<(u64, u64)>,
     /// Next block to write in the journal, counted from its start, and how many are in use.
     head: u64,
     used: u64,
@@ -103,7 +108,7 @@ fn has_super(group: u64) -> bool {
 
 impl Ext4 {
     /// Makes one on a drive of so many bytes.
-    pub(crate) fn new(capacity: u64, processors: u32) -> Result<Self> {
+    pub(crate) fn new(capacity: u64, processors: u32, fast_commit: bool) -> Result<Self> {
         let mut blocks = (capacity / PAGE).min(u64::from(u32::MAX));
         let mut groups = blocks.div_ceil(GROUP);
         // A last group that could not hold its own metadata is left out.
@@ -126,6 +131,7 @@ impl Ext4 {
             free_inodes: BTreeSet::new(),
             next_inode: FIRST_INODE,
             journal: (0, 0),
+            fast_commits: None,
             head: 1,
             used: 0,
         };
@@ -141,10 +147,13 @@ impl Ext4 {
         }
         let middle = (groups / 2 / FLEX * FLEX + 1).min(groups - 1) * GROUP;
         let length = journal_blocks(blocks);
-        let Some(start) = this.allocator.take_near(middle, length) else {
+        let fast = if fast_commit { length / FAST_COMMIT_RATIO } else { 0 };
+        let Some(start) = this.allocator.take_near(middle, length + fast) else {
             return Err(KernelError::Config(format!("a drive of {capacity} bytes has no space for a journal")));
         };
         this.journal = (start, length);
+        // `jbd2_journal_initialize_fast_commit` starts one block behind the log, and `jbd2_fc_get_buf` ends there too.
+        this.fast_commits = fast_commit.then(|| (start + length + 1, fast - 1));
         // The journal's own extents, which an inode does not hold.
         this.allocator.take_near(start - 1, 1).ok_or(KernelError::NoSpace)?;
         let root = this.allocator.take_near(0, 1).ok_or(KernelError::NoSpace)?;
@@ -348,6 +357,10 @@ impl Layout for Ext4 {
         Some((self.journal.0 * PAGE, PAGE))
     }
 
+    fn fast_commit_area(&self) -> Option<(u64, u64)> {
+        self.fast_commits.map(|(first, blocks)| (first * PAGE, blocks))
+    }
+
     fn inode_writeback(&self, _: Ino) -> Option<(u64, u64)> {
         None
     }
@@ -383,7 +396,7 @@ mod tests {
     /// The places were read from a captured file system on a drive of this size.
     #[test]
     fn metadata_of_a_500_gb_drive_is_where_mke2fs_puts_it() {
-        let ext4 = Ext4::new(500_107_862_016, 1).unwrap();
+        let ext4 = Ext4::new(500_107_862_016, 1, false).unwrap();
         assert_eq!(ext4.groups, 3727);
         assert_eq!(ext4.journal, (60_850_176, 262_144));
         assert_eq!(ext4.flex_metadata(2577), 84_410_368);
@@ -394,9 +407,20 @@ mod tests {
         assert_eq!(blocks, [59, 121_634_830]);
     }
 
+    /// `dumpe2fs -h`: 266240 blocks in total, 4096 of them for fast commits; 8320 and 128 on a drive of 1 GiB.
+    #[test]
+    fn fast_commits_have_a_64th_of_the_journal_behind_it() {
+        let ext4 = Ext4::new(500_107_862_016, 1, true).unwrap();
+        assert_eq!(ext4.journal, (60_850_176, 262_144));
+        assert_eq!(ext4.fast_commit_area(), Some(((60_850_176 + 262_145) * PAGE, 4095)));
+        let small = Ext4::new(1 << 30, 1, true).unwrap();
+        assert_eq!(small.fast_commits, Some((small.journal.0 + 8193, 127)));
+        assert_eq!(Ext4::new(1 << 30, 1, false).unwrap().fast_commit_area(), None);
+    }
+
     #[test]
     fn a_new_file_touches_six_blocks_and_a_block_for_it_two_more() {
-        let mut ext4 = Ext4::new(500_107_862_016, 1).unwrap();
+        let mut ext4 = Ext4::new(500_107_862_016, 1, false).unwrap();
         let mut touched = Touched::default();
         let ino = ext4.create("a", &mut touched).unwrap();
         // Directory, its inode and the new one (one block), inode bitmap, descriptor.
@@ -407,13 +431,13 @@ mod tests {
 
     #[test]
     fn a_drive_that_is_too_small_is_refused() {
-        assert!(matches!(Ext4::new(1 << 20, 1), Err(KernelError::Config(_))));
-        assert!(Ext4::new(40 << 20, 1).is_ok());
+        assert!(matches!(Ext4::new(1 << 20, 1, false), Err(KernelError::Config(_))));
+        assert!(Ext4::new(40 << 20, 1, false).is_ok());
     }
 
     #[test]
     fn the_journal_goes_round_and_asks_for_a_checkpoint_before_it_is_full() {
-        let mut ext4 = Ext4::new(64 << 20, 1).unwrap();
+        let mut ext4 = Ext4::new(64 << 20, 1, false).unwrap();
         let mut transaction = Transaction::new(1, flashwise_block::Nanos(0));
         let mut touched = Touched::default();
         (0..300).for_each(|block| touched.block(block));

@@ -394,6 +394,10 @@ impl Layout for Xfs {
         None
     }
 
+    fn fast_commit_area(&self) -> Option<(u64, u64)> {
+        None
+    }
+
     fn inode_writeback(&self, ino: Ino) -> Option<(u64, u64)> {
         Some(self.inode_buffer(ino))
     }
