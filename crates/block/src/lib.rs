@@ -26,6 +26,7 @@ mod forward;
 pub mod input;
 pub mod interrupt;
 mod latency;
+mod locked;
 pub mod names;
 pub mod output;
 mod partitions;
@@ -49,6 +50,7 @@ pub use file::{
     DirectFile, FileDevice, FileTitle, RegisteredFile, ScratchFile, file_extents, is_on_ext_or_xfs, start_write_back,
 };
 pub use latency::{LatencySummary, Percentiles};
+pub use locked::LockedFile;
 pub use partitions::{Partition, PartitionTable, TableKind, partition_table, read_partitions};
 pub use progress::{Progress, Silent};
 pub use raw::{RawPlan, Refusal, Signature, SignatureKind, WriteConsent};

@@ -9,16 +9,17 @@
 //! line without its end is of a part that was cut off; it is cut off when the next line is added. After a failed write
 //! nothing more is added, because a line behind a part of one would be read as one with it.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use crate::input::{Links, TEXT_MAX, open_regular_as};
+use crate::locked::LockedFile;
 
 /// An open file of results; while it is, no other run adds to it.
 #[derive(Debug)]
 pub struct ResultsFile {
-    file: File,
+    file: LockedFile,
     /// Bytes up to the end of the last whole line.
     whole: u64,
     /// The file may have more than that.
@@ -34,12 +35,9 @@ impl ResultsFile {
     /// Those of the reader; of the file when it is no regular one, another run adds to it, it is not UTF-8, or a line
     /// of it is longer than [`TEXT_MAX`].
     pub fn open<E: From<io::Error>>(path: &Path, mut read: impl FnMut(&str) -> Result<(), E>) -> Result<Self, E> {
-        let file = open_or_create(path)?;
-        // Other errors are those of a file system without locks.
-        if let Err(TryLockError::WouldBlock) = file.try_lock() {
-            return Err(io::Error::other("another run is adding to it").into());
-        }
-        let (mut whole, mut reader, mut line) = (0, BufReader::new(&file), Vec::new());
+        let file = LockedFile::where_possible(open_or_create(path)?)
+            .map_err(|_| io::Error::other("another run is adding to it"))?;
+        let (mut whole, mut reader, mut line) = (0, BufReader::new(&*file), Vec::new());
         let is_torn = loop {
             line.clear();
             let length = (&mut reader).take(TEXT_MAX).read_until(b'\n', &mut line)? as u64;
@@ -180,7 +178,7 @@ mod tests {
     fn behind_part_of_a_line_nothing_is_added() {
         // A full disk.
         let mut file = ResultsFile {
-            file: File::options().write(true).open("/dev/full").unwrap(),
+            file: LockedFile::where_possible(File::options().write(true).open("/dev/full").unwrap()).unwrap(),
             whole: 0,
             is_torn: false,
             has_failed: false,

@@ -24,9 +24,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
-use rustix::io::Errno;
+use rustix::fs::OFlags;
 
+use crate::locked::LockedFile;
 use crate::process::is_absent;
 
 /// The file whose lock marks a folder as in use.
@@ -50,7 +50,7 @@ fn living() -> MutexGuard<'static, Living> {
 #[derive(Debug)]
 pub struct TemporaryFolder {
     path: PathBuf,
-    _lock: File,
+    _lock: LockedFile,
 }
 
 impl TemporaryFolder {
@@ -133,15 +133,15 @@ pub fn remove_all(patience: Duration) {
 }
 
 /// The locked file; `is_new` makes it.
-fn lock(path: &Path, is_new: bool) -> io::Result<File> {
+fn lock(path: &Path, is_new: bool) -> io::Result<LockedFile> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC).bits().cast_signed();
     let mut options = File::options();
     options.read(true).write(true).create_new(is_new).mode(0o600).custom_flags(flags);
     let file = options.open(path)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        // A file system without locks: leftovers are not deleted there either.
-        Err(Errno::NOSYS | Errno::NOLCK | Errno::OPNOTSUPP) if is_new => Ok(file),
-        locked => locked.map(|()| file).map_err(Into::into),
+    match is_new {
+        // On a file system without locks leftovers are not deleted.
+        true => LockedFile::where_possible(file),
+        false => LockedFile::new(file),
     }
 }
 

@@ -23,6 +23,7 @@ use crate::companion;
 use crate::directory::COMPANIONS;
 use crate::drive::DriveStore;
 use crate::error::{Failure, checked_end, display, with_suffix};
+use crate::ffi::unlock_all;
 use crate::handle::Handle;
 use crate::held_back::RUN_LIMIT;
 use crate::layout::{Detected, Header, HeaderError, Layout, VERSION, detect};
@@ -278,11 +279,13 @@ fn check_companions(path: &Path) -> Result<(), SqliteError> {
 /// A database to copy, while nobody may write to it.
 struct Quiet<'a> {
     path: &'a Path,
+    /// The locked file.
+    file: File,
     before: Metadata,
 }
 
 impl<'a> Quiet<'a> {
-    /// Takes SQLite's SHARED lock, for as long as `file` is open, and looks whether everything is in the file.
+    /// Takes SQLite's SHARED lock, until this is dropped, and looks whether everything is in the file.
     fn begin(file: &File, path: &'a Path) -> Result<Self, SqliteError> {
         /// SQLite's bytes for it, at 1 GiB.
         const SHARED_FIRST: i64 = 0x4000_0002;
@@ -299,8 +302,10 @@ impl<'a> Quiet<'a> {
             return Err(SqliteError::Writing(display(path)));
         }
         let before = file.metadata().map_err(|error| SqliteError::os("examining it", path, &error))?;
+        let file = file.try_clone().map_err(|error| SqliteError::os("examining it", path, &error))?;
+        let quiet = Self { path, file, before };
         check_companions(path)?;
-        Ok(Self { path, before })
+        Ok(quiet)
     }
 
     /// Checks whether it was written anyway: a database with a write-ahead log is written without that lock.
@@ -313,6 +318,12 @@ impl<'a> Quiet<'a> {
             return Err(SqliteError::Writing(display(self.path)));
         }
         check_companions(self.path)
+    }
+}
+
+impl Drop for Quiet<'_> {
+    fn drop(&mut self) {
+        let _ = unlock_all(&self.file);
     }
 }
 

@@ -1,12 +1,12 @@
 //! The file that holds a drive's bytes: sparse, each byte at its logical address.
 
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-use flashwise_block::ByteSize;
+use flashwise_block::{ByteSize, LockedFile};
 use rustix::fs::{Advice, FallocateFlags, SeekFrom, fadvise, fallocate, seek};
 use rustix::io::Errno;
 
@@ -16,13 +16,13 @@ static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 /// A drive's bytes in a file.
 #[derive(Debug)]
 pub(crate) struct Image {
-    file: File,
+    file: LockedFile,
     length: u64,
 }
 
 impl Image {
     /// A file whose length is the drive's capacity.
-    pub(crate) fn new(file: File, capacity: ByteSize) -> Self {
+    pub(crate) fn new(file: LockedFile, capacity: ByteSize) -> Self {
         Self { file, length: capacity.0 }
     }
 
@@ -46,7 +46,7 @@ impl Image {
     /// Makes zeros of a range, and a hole where the file system can.
     pub(crate) fn clear(&self, offset: u64, length: u64) -> io::Result<()> {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        match fallocate(&self.file, flags, offset, length) {
+        match fallocate(&*self.file, flags, offset, length) {
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.write_zeros(offset..offset + length),
             done => done.map_err(io::Error::from),
         }
@@ -64,19 +64,19 @@ impl Image {
 
     /// Announces a read of a range. This is advice only: if the system ignores it, the read waits longer.
     pub(crate) fn expect(&self, offset: u64, length: u64) {
-        let _ = fadvise(&self.file, offset, std::num::NonZeroU64::new(length), Advice::WillNeed);
+        let _ = fadvise(&*self.file, offset, std::num::NonZeroU64::new(length), Advice::WillNeed);
     }
 
     /// The next range from an offset on that may hold something; the rest is zeros. A file system that knows of no
     /// holes names all that is left.
     pub(crate) fn next_data(&self, from: u64) -> io::Result<Option<Range<u64>>> {
-        let start = match seek(&self.file, SeekFrom::Data(from)) {
+        let start = match seek(&*self.file, SeekFrom::Data(from)) {
             Ok(start) => start,
             Err(Errno::NXIO) => return Ok(None),
             Err(Errno::INVAL) => from,
             Err(error) => return Err(error.into()),
         };
-        let end = seek(&self.file, SeekFrom::Hole(start)).unwrap_or(self.length).min(self.length);
+        let end = seek(&*self.file, SeekFrom::Hole(start)).unwrap_or(self.length).min(self.length);
         Ok((start < end).then_some(start..end))
     }
 
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     fn image(length: u64) -> Image {
-        let file = tempfile::tempfile().unwrap();
+        let file = LockedFile::new(tempfile::tempfile().unwrap()).unwrap();
         file.set_len(length).unwrap();
         Image::new(file, ByteSize(length))
     }

@@ -29,12 +29,12 @@
 mod image;
 mod versions;
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use flashwise_block::output::{self, Access, OutputFile, Published, Replaceable};
-use flashwise_block::{BlockDevice, BlockError, ByteSize, IoBuffer, Request};
+use flashwise_block::{BlockDevice, BlockError, ByteSize, IoBuffer, LockedFile, Request};
 use flashwise_ssd::saved::{SavedDrive, StateError};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use serde::{Deserialize, Serialize};
@@ -205,13 +205,10 @@ impl DataFile {
     fn of(path: &Path, file: File, capacity: ByteSize, made: Option<Published>) -> Result<Self, AttachError> {
         let fail = failed(path);
         let is_new = made.is_some();
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(refused(path, "another drive is attached to it; detach that one first"));
-            }
-            Err(TryLockError::Error(error)) => return Err(fail(error)),
-        }
+        let file = LockedFile::new(file).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => refused(path, "another drive is attached to it; detach that one first"),
+            _ => fail(error),
+        })?;
         if is_new {
             file.set_len(capacity.0).map_err(fail)?;
         }

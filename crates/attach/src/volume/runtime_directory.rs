@@ -19,8 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
+use flashwise_block::LockedFile;
 
 use super::loops::LoopDevice;
 use super::unmount_all;
@@ -38,7 +37,7 @@ const LOCK_POLL: Duration = Duration::from_millis(10);
 pub(crate) struct RuntimeDirectory {
     directory: PathBuf,
     /// Held.
-    _lock: File,
+    _lock: LockedFile,
 }
 
 impl RuntimeDirectory {
@@ -50,14 +49,12 @@ impl RuntimeDirectory {
     pub(super) fn create(base: &Path, losetup: &Path) -> io::Result<Self> {
         static DIRECTORIES: AtomicU32 = AtomicU32::new(0);
         DirBuilder::new().mode(0o700).recursive(true).create(base)?;
-        let all = open(&base.join("lock"))?;
-        lock_within(&all, LOCK_PATIENCE)?;
+        let _all = lock_within(&base.join("lock"), LOCK_PATIENCE)?;
         sweep(base, losetup);
         let name = format!("{}.{}", std::process::id(), DIRECTORIES.fetch_add(1, Ordering::Relaxed));
         let directory = base.join(name);
         DirBuilder::new().mode(0o700).create(&directory)?;
-        let lock = open(&directory.join("lock"))?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        let lock = LockedFile::new(open(&directory.join("lock"))?)?;
         let home = Self { directory, _lock: lock };
         DirBuilder::new().mode(0o700).create(home.fuse())?;
         Ok(home)
@@ -100,16 +97,17 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Waits for a lock that others hold while they sweep: a process that is stopped may hold it for ever.
-fn lock_within(file: &File, patience: Duration) -> io::Result<()> {
+fn lock_within(path: &Path, patience: Duration) -> io::Result<LockedFile> {
     let until = Instant::now() + patience;
     loop {
-        match flock(file, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) if Instant::now() < until => std::thread::sleep(LOCK_POLL),
-            Err(Errno::WOULDBLOCK) => {
+        match LockedFile::new(open(path)?) {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+            Err(_) if Instant::now() < until => std::thread::sleep(LOCK_POLL),
+            Err(_) => {
                 let what = "another flashwise has been starting an attached drive for seconds; end that process";
                 return Err(io::Error::new(io::ErrorKind::TimedOut, what));
             }
-            locked => return locked.map_err(Into::into),
+            locked => return locked,
         }
     }
 }
@@ -127,7 +125,7 @@ fn sweep(base: &Path, losetup: &Path) {
 /// Whether its lock is free.
 fn is_dead(directory: &Path) -> bool {
     match File::open(directory.join("lock")) {
-        Ok(lock) => flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok(),
+        Ok(lock) => LockedFile::new(lock).is_ok(),
         // It was killed before it had one.
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
@@ -171,12 +169,12 @@ mod tests {
     #[test]
     fn somebody_who_stands_still_while_he_sweeps_is_not_waited_for_without_end() {
         let base = tempfile::tempdir().unwrap();
-        let [held, wanted] = [(), ()].map(|()| open(&base.path().join("lock")).unwrap());
-        flock(&held, FlockOperation::LockExclusive).unwrap();
-        let error = lock_within(&wanted, Duration::from_millis(50)).unwrap_err();
+        let path = base.path().join("lock");
+        let held = lock_within(&path, Duration::ZERO).unwrap();
+        let error = lock_within(&path, Duration::from_millis(50)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
         drop(held);
-        lock_within(&wanted, Duration::ZERO).unwrap();
+        lock_within(&path, Duration::ZERO).unwrap();
     }
 
     #[test]

@@ -134,7 +134,7 @@ impl Drop for OwnFile {
 }
 
 /// Releases every lock of an open file, also for processes that inherited it.
-fn unlock_all(file: &File) -> io::Result<()> {
+pub(crate) fn unlock_all(file: &File) -> io::Result<()> {
     let everything = libc::flock {
         l_type: libc::F_UNLCK as libc::c_short,
         l_whence: libc::SEEK_SET as libc::c_short,

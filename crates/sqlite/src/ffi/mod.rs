@@ -12,7 +12,7 @@ mod region;
 mod shim;
 
 pub(crate) use api::{Api, OLDEST};
-pub(crate) use fork::OwnFile;
+pub(crate) use fork::{OwnFile, unlock_all};
 pub(crate) use marks::MarksPage;
 pub(crate) use parent::{FileName, LONGEST, ParentFile, ParentVfs};
 pub(crate) use region::Region;

@@ -3,15 +3,16 @@
 //! The file is sparse. Its end moves in steps, so that few commits change its size; blocks that were never written, and
 //! those that were given back, are holes.
 
-use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use flashwise_block::{BlockError, ByteSize, DeviceCounters, DirectFile, FileDevice, IoBuffer, Operation, Request};
-use rustix::fs::{FallocateFlags, FlockOperation};
+use flashwise_block::{
+    BlockError, ByteSize, DeviceCounters, DirectFile, FileDevice, IoBuffer, LockedFile, Operation, Request,
+};
+use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
 use super::{Medium, drive};
@@ -32,7 +33,7 @@ const CAPACITY: u64 = 16 << 40;
 
 /// An open file, locked against other processes.
 pub(crate) struct FileMedium {
-    file: File,
+    file: LockedFile,
     path: PathBuf,
     size: AtomicU64,
     is_direct: bool,
@@ -62,11 +63,10 @@ impl FileMedium {
             let why = "it is not a regular file; a block device is opened with Store::open_device".to_owned();
             return Err(StoreError::NotAStore { place: path.display().to_string(), why });
         }
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(StoreError::InUse { place: path.display().to_string() }),
-            Err(error) => return Err(io("locking the store", error.into())),
-        }
+        let file = LockedFile::new(file).map_err(|error| match error.kind() {
+            std::io::ErrorKind::WouldBlock => StoreError::InUse { place: path.display().to_string() },
+            _ => io("locking the store", error),
+        })?;
         let (path, size) = (path.to_owned(), AtomicU64::new(told.len()));
         Ok(Self { file, path, size, is_direct, spare: Mutex::new(Vec::new()) })
     }
@@ -87,7 +87,7 @@ impl FileMedium {
             },
             Operation::Trim | Operation::WriteZeroes => {
                 let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-                rustix::io::retry_on_intr(|| rustix::fs::fallocate(&self.file, mode, offset, length))
+                rustix::io::retry_on_intr(|| rustix::fs::fallocate(&*self.file, mode, offset, length))
                     .map_err(Into::into)
             }
             Operation::Flush => self.file.sync_data(),
