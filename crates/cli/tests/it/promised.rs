@@ -3,7 +3,10 @@
 //!
 //! Three databases and their statements: small reads and transactions, rows of 20 to 60 KB by key, scans of 60,000
 //! rows. Each is measured in several configurations. The model has the queue of a loop device and its mount options,
-//! since that is how an attached drive is mounted.
+//! since that is how an attached drive is mounted, and a first copy of the database is written there before the measured
+//! one, as the client's source is. What a file system writes behind the flush of a sync is in the drive's write buffer
+//! when the next file comes, so that its pages do not start where the flash's write units do: on a drive that nothing was
+//! written to, reads of 32 KiB are up to 18 % faster.
 
 use std::fmt::Write;
 use std::fs;
@@ -21,8 +24,8 @@ use rusqlite::{Connection, OpenFlags};
 use crate::studies::is_root;
 
 const DRIVE: &str = "samsung-960-evo";
-/// How many times as slow the drive is attached.
-const SLOWER: u32 = 10;
+/// How many times as slow the drive is attached: what its way to the client adds to a request then counts a fiftieth.
+const SLOWER: u32 = 50;
 /// The system's own: its SQLite calls `fdatasync`.
 const PYTHON: &str = "/usr/bin/python3";
 
@@ -106,8 +109,10 @@ fn promised(folder: &Path, (database, statements, journal, cache): Row) -> f64 {
     };
     let place = FileSystem { device: Box::new(drive), kernel, measures_program: false };
     let vfs = Vfs::register("promised", Backend::FileSystem(Box::new(place)), VfsOptions::PLAIN).unwrap();
-    vfs.import_file(&folder.join(database).with_extension("db"), "o.db").unwrap();
-    vfs.drop_caches().unwrap();
+    for name in ["source.db", "o.db"] {
+        vfs.import_file(&folder.join(database).with_extension("db"), name).unwrap();
+        vfs.drop_caches().unwrap();
+    }
     let program = Program::new(vfs.program_clock()).with_speed(SLOWER);
     let db = Connection::open_with_flags_and_vfs("o.db", OpenFlags::default(), vfs.name()).unwrap();
     let db = program.attach(db).unwrap();
@@ -164,11 +169,9 @@ fn seen(folder: &Path) -> Vec<f64> {
     found.into_iter().map(median).collect()
 }
 
-/// The largest difference between a promised and a seen gain over the same database as it is.
-const GAIN_TOLERANCE: f64 = 0.15;
-/// The largest difference between rates: what is left of the attached drive's way to its client makes each request
-/// longer, on both sides of a gain.
-const RATE_TOLERANCE: f64 = 0.4;
+/// The largest difference between a promised and a seen rate, and gain over the same database as it is. All were within
+/// 4 % on a quiet machine.
+const TOLERANCE: f64 = 0.15;
 
 #[test]
 #[ignore = "minutes on a quiet machine, as root: make test-full runs it"]
@@ -196,7 +199,7 @@ fn what_is_promised_on_a_simulated_machine_is_what_python_sees_on_the_attached_d
             "{database:>6} {journal:>8} {cache:>8} {:>10.1} {:>10.1} {rate:>7.2} {gain:>14.2} {seen_gain:>10.2}",
             promised[number], seen[number]
         );
-        if (gain / seen_gain - 1.0).abs() > GAIN_TOLERANCE || (rate - 1.0).abs() > RATE_TOLERANCE {
+        if (gain / seen_gain - 1.0).abs() > TOLERANCE || (rate - 1.0).abs() > TOLERANCE {
             wrong.push(format!("{database} {journal} {cache}"));
         }
     }
