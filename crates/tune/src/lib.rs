@@ -39,7 +39,7 @@ pub use error::TuneError;
 pub use host::{Host, PROGRAM_TIMES, ProgramTime, free_memory};
 pub use plan::{PLAN_SCHEMA, PLAN_SCHEMA_VERSION, TargetPlan};
 pub use servers::{
-    AppliedSettings, DataDrive, DirectoryGuard, EvidenceFigure, LeftAlone, MARIADB_TUNING_SCHEMA,
+    AppliedSettings, DataDrive, DirectoryGuard, EvictionBound, EvidenceFigure, LeftAlone, MARIADB_TUNING_SCHEMA,
     MARIADB_TUNING_SCHEMA_VERSION, MeasuredSettings, POSTGRES_TUNING_SCHEMA, POSTGRES_TUNING_SCHEMA_VERSION,
     ServerTuning, SettingProposal,
 };

@@ -44,6 +44,9 @@ pub struct FitMariadb {
     /// Write the settings to this new option file, which takes effect at the next server start
     #[arg(long, value_name = "FILE")]
     pub cnf_out: Option<PathBuf>,
+    /// Write the settings to this new file, as parameters of an Amazon RDS parameter group
+    #[arg(long, value_name = "FILE")]
+    pub rds_out: Option<PathBuf>,
     /// Apply with SET GLOBAL those settings that take effect at once; with --measure only if there
     /// is a gain
     #[arg(long)]

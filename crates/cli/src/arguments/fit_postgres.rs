@@ -31,8 +31,8 @@ pub struct FitPostgres {
     /// The drive of the server's data.
     #[command(flatten)]
     pub drive: ServerDrive,
-    /// Without CONNECTION: major version of PostgreSQL, 13 to 18
-    #[arg(long, value_name = "N", default_value_t = 17, conflicts_with = "server")]
+    /// Without CONNECTION: major version of PostgreSQL, 13 to 19
+    #[arg(long, value_name = "N", default_value_t = 18, conflicts_with = "server")]
     pub for_version: u32,
     /// Sessions that read concurrently; they share the concurrency of the drive
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
@@ -46,6 +46,15 @@ pub struct FitPostgres {
     /// Write the statements to this new file, for psql
     #[arg(long, value_name = "FILE")]
     pub sql_out: Option<PathBuf>,
+    /// Write the settings to this new file, as lines for postgresql.conf
+    #[arg(long, value_name = "FILE")]
+    pub conf_out: Option<PathBuf>,
+    /// Write the settings to this new file, as parameters of an Amazon RDS parameter group
+    #[arg(long, value_name = "FILE")]
+    pub rds_out: Option<PathBuf>,
+    /// Write the settings to this new file, as flags of Google Cloud SQL
+    #[arg(long, value_name = "FILE")]
+    pub cloud_sql_out: Option<PathBuf>,
     /// Apply the settings with ALTER SYSTEM and ALTER TABLE; with --measure only if there is a gain
     #[arg(long, requires = "server")]
     pub apply: bool,

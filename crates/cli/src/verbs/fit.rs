@@ -10,13 +10,13 @@ use flashwise_report::{Detail, HTML_FILE, ReportFiles, check_writable, render_co
 use flashwise_tune::sqlite::{
     DEFAULT_PAGE_CACHE, FitOptions, KeyValueWorkload, Statements, UserWorkload, Workload, fit,
 };
-use flashwise_tune::{Comparison, DEFAULT_TARGET, DataDrive, Host, ProgramTime, Target, free_memory};
+use flashwise_tune::{Comparison, DEFAULT_TARGET, DataDrive, Host, ProgramTime, ServerTuning, Target, free_memory};
 
 use super::fit_record::recorded;
 use super::{fit_mariadb, fit_postgres, read_profile};
 use crate::arguments::{FitDatabase, FitSqlite, ServerDrive, WorkloadSize};
 use crate::failure::Failure;
-use crate::files::check_new;
+use crate::files::{check_new, write_new};
 use crate::output::{Output, note};
 use crate::progress::Bar;
 
@@ -41,6 +41,20 @@ pub fn drive_of_server(drive: &ServerDrive) -> Result<(DataDrive, Bar), Failure>
         // One of the two is required.
         None => Ok((DataDrive::Unlearned(Target::parse(drive.on.as_deref().unwrap_or_default())?), Bar::spoken())),
     }
+}
+
+/// A file for the proposed settings of a server, if it was named, and how they are written in it.
+pub type Form = (Option<PathBuf>, fn(&ServerTuning) -> String);
+
+/// Checks, before anything is measured, that the files can be created.
+pub fn check_forms(forms: &[Form]) -> Result<(), Failure> {
+    forms.iter().filter_map(|(path, _)| path.as_deref()).try_for_each(check_new)
+}
+
+/// Writes the files.
+pub fn write_forms(forms: &[Form], tuning: &ServerTuning) -> Result<(), Failure> {
+    let named = forms.iter().filter_map(|(path, form)| Some((path.as_deref()?, form)));
+    named.into_iter().try_for_each(|(path, form)| write_new(path, form(tuning).as_bytes()))
 }
 
 /// Learns, runs, audits, searches, confirms, reports.

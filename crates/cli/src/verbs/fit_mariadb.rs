@@ -4,13 +4,12 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use flashwise_report::{mariadb_option_file, render_mariadb_tuning};
+use flashwise_report::{mariadb_option_file, parameter_group, render_mariadb_tuning};
 use flashwise_tune::mariadb::{MariadbAddress, MariadbMeasureOptions, MariadbOptions, tune_mariadb};
 
-use super::fit::drive_of_server;
+use super::fit::{Form, check_forms, drive_of_server, write_forms};
 use crate::arguments::FitMariadb;
 use crate::failure::Failure;
-use crate::files;
 use crate::output::Output;
 use crate::progress::Bar;
 
@@ -19,15 +18,11 @@ const DEFAULT_USER: &str = "root";
 
 /// Recommends settings, and measures and applies them on request.
 pub fn run(options: FitMariadb, output: &Output) -> Result<ExitCode, Failure> {
-    let cnf_out = options.cnf_out.clone();
-    if let Some(path) = &cnf_out {
-        files::check_new(path)?;
-    }
+    let files: [Form; 2] = [(options.cnf_out.clone(), mariadb_option_file), (options.rds_out.clone(), parameter_group)];
+    check_forms(&files)?;
     let (options, mut bar) = mariadb_options(options)?;
     let tuning = tune_mariadb(&options, &mut bar)?;
-    if let Some(path) = &cnf_out {
-        files::write_new(path, mariadb_option_file(&tuning).as_bytes())?;
-    }
+    write_forms(&files, &tuning)?;
     output.print(&tuning, |style| render_mariadb_tuning(&tuning, style))?;
     Ok(ExitCode::SUCCESS)
 }

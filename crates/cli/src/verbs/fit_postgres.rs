@@ -2,13 +2,12 @@
 
 use std::process::ExitCode;
 
-use flashwise_report::{postgres_tuning_sql, render_postgres_tuning};
+use flashwise_report::{cloud_sql_flags, parameter_group, postgres_conf, postgres_tuning_sql, render_postgres_tuning};
 use flashwise_tune::postgres::{PostgresMeasureOptions, PostgresOptions, tune_postgres};
 
-use super::fit::drive_of_server;
+use super::fit::{Form, check_forms, drive_of_server, write_forms};
 use crate::arguments::FitPostgres;
 use crate::failure::Failure;
-use crate::files;
 use crate::output::Output;
 use crate::progress::Bar;
 
@@ -17,15 +16,16 @@ const SECOND: u64 = 1_000_000_000;
 
 /// Recommends settings, and measures and applies them on request.
 pub fn run(options: FitPostgres, output: &Output) -> Result<ExitCode, Failure> {
-    let sql_out = options.sql_out.clone();
-    if let Some(path) = &sql_out {
-        files::check_new(path)?;
-    }
+    let files: [Form; 4] = [
+        (options.sql_out.clone(), postgres_tuning_sql),
+        (options.conf_out.clone(), postgres_conf),
+        (options.rds_out.clone(), parameter_group),
+        (options.cloud_sql_out.clone(), cloud_sql_flags),
+    ];
+    check_forms(&files)?;
     let (options, mut bar) = postgres_options(options)?;
     let tuning = tune_postgres(&options, &mut bar)?;
-    if let Some(path) = &sql_out {
-        files::write_new(path, postgres_tuning_sql(&tuning).as_bytes())?;
-    }
+    write_forms(&files, &tuning)?;
     output.print(&tuning, |style| render_postgres_tuning(&tuning, style))?;
     Ok(ExitCode::SUCCESS)
 }

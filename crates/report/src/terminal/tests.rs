@@ -133,6 +133,7 @@ fn postgres_tuning() -> flashwise_tune::ServerTuning {
         SettingProposal {
             name,
             old_value,
+            base_value: new_value.clone(),
             new_value,
             reason,
             evidence,
@@ -185,6 +186,7 @@ fn postgres_tuning() -> flashwise_tune::ServerTuning {
         sql,
         undo_sql,
         option_file: None,
+        eviction: None,
         measured: Some(MeasuredSettings {
             program: "PostgreSQL 15.18".into(),
             directory: "/mnt/nvme".into(),
@@ -214,7 +216,9 @@ fn mariadb_tuning() -> flashwise_tune::ServerTuning {
         let [old_value, new_value, takes_effect, apply, undo] = words.map(str::to_owned);
         let name = name.to_owned();
         let reason = "a read of the drive cannot split 32768 bytes (32768 to 32768)".to_owned();
-        SettingProposal { name, old_value, new_value, reason, takes_effect, apply, undo, ..like.proposals[0].clone() }
+        let base_value = new_value.clone();
+        let like = like.proposals[0].clone();
+        SettingProposal { name, old_value, new_value, base_value, reason, takes_effect, apply, undo, ..like }
     };
     let (set, unset) = ("SET GLOBAL innodb_flush_neighbors = 0;", "SET GLOBAL innodb_flush_neighbors = 1;");
     ServerTuning {
@@ -240,6 +244,7 @@ fn mariadb_tuning() -> flashwise_tune::ServerTuning {
                 .map(str::to_owned)
                 .to_vec(),
         ),
+        eviction: None,
         measured: None,
         applied: None,
         notes: vec!["SET GLOBAL acts until the server ends.".into()],
@@ -270,6 +275,39 @@ fn an_option_file_has_its_reasons_and_nothing_that_an_instance_cannot_take() {
     let mut nothing = mariadb_tuning();
     (nothing.proposals, nothing.sql, nothing.option_file) = Default::default();
     assert!(mariadb_option_file(&nothing).ends_with("# No changes.\n"));
+}
+
+#[test]
+fn settings_are_written_as_each_service_takes_them() {
+    let mut tuning = postgres_tuning();
+    let flush = flashwise_tune::SettingProposal {
+        name: "checkpoint_flush_after".into(),
+        old_value: "256kB".into(),
+        new_value: "512kB".into(),
+        base_value: "64".into(),
+        ..tuning.proposals[0].clone()
+    };
+    let recycle = flashwise_tune::SettingProposal {
+        name: "wal_recycle".into(),
+        old_value: "on".into(),
+        new_value: "off".into(),
+        base_value: "off".into(),
+        ..flush.clone()
+    };
+    let workers = flashwise_tune::SettingProposal {
+        name: "io_max_concurrency".into(),
+        new_value: "128".into(),
+        base_value: "128".into(),
+        takes_effect: "restart".into(),
+        ..flush.clone()
+    };
+    tuning.proposals.extend([flush, recycle, workers]);
+    let forms = [postgres_conf, parameter_group, cloud_sql_flags].map(|form| form(&tuning));
+    insta::assert_snapshot!(forms.join("---\n"));
+    tuning.proposals.clear();
+    assert!(postgres_conf(&tuning).ends_with("# No changes.\n"));
+    assert_eq!(parameter_group(&tuning), "[]\n");
+    assert!(cloud_sql_flags(&tuning).ends_with("--database-flags: {}\n"));
 }
 
 #[test]

@@ -112,6 +112,7 @@ fn left_alone(screen: &mut Screen, left_alone: &[LeftAlone]) {
             "not-confirmed" => "not confirmed: ",
             _ => "",
         };
-        screen.bullet(&format!("{} = {}: {verdict}{}", left.name, left.value, left.reason));
+        let value = if left.value.is_empty() { "''" } else { &left.value };
+        screen.bullet(&format!("{} = {value}: {verdict}{}", left.name, left.reason));
     }
 }

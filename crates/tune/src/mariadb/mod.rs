@@ -14,7 +14,7 @@
 //! - `apply.rs`: all of the proposals that take effect at once, or none.
 //!
 //! # Limits
-//! MariaDB 10.6 to 11.8, of which 10.11 is tested; connections without TLS. A measurement compares all proposals
+//! MariaDB 10.6 to 12.3, of which 10.11 is tested; connections without TLS. A measurement compares all proposals
 //! together with none, and leaves out settings that need a new instance. The page size is recommended but never
 //! changed.
 
@@ -39,7 +39,7 @@ use flashwise_profile::DeviceProfile;
 use crate::servers::{DataDrive, Judged, Judgement, Ruling, ServerTuning, SettingProposal, Statements, learn_drive};
 use crate::{MARIADB_TUNING_SCHEMA, MARIADB_TUNING_SCHEMA_VERSION, TuneError};
 use apply::{acting, apply, statements};
-use rules::{Facts, RULES};
+use rules::{Facts, RULES, binary_log};
 use server::{Server, ServerFacts};
 use settings::{Effect, Variable, Variables, set_statement};
 
@@ -104,7 +104,8 @@ pub fn tune_mariadb(options: &MariadbOptions, progress: &mut dyn Progress) -> Re
         program: facts.map_or_else(|| DEFAULTS_OF.to_owned(), |facts| facts.program.clone()),
         place: facts.map(|facts| facts.place.clone()),
     };
-    let notes = notes(facts, &judged.proposals);
+    let mut notes = notes(facts, &judged.proposals);
+    notes.extend(binary_log::advice(&Facts { profile: &profile, variables }));
     let option_file = Some(option_file(&judged.proposals));
     let tuning = ServerTuning { option_file, ..judged.document(of, statements, notes) };
     let mut measure =

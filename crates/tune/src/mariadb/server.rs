@@ -8,7 +8,7 @@ use std::time::Duration;
 use mysql::prelude::Queryable;
 use mysql::{Conn, Opts, OptsBuilder};
 
-use super::settings::{Effect, KNOWN, Variable, Variables, check_version};
+use super::settings::{BINLOG_ENGINE, Effect, KNOWN, Variable, Variables, check_version};
 use crate::TuneError;
 
 /// Timeout for connecting to a server.
@@ -105,14 +105,17 @@ pub(super) fn at_socket(path: &Path, user: &str) -> MariadbAddress {
 }
 
 const VARIABLES: &str = "SELECT LOWER(VARIABLE_NAME), GLOBAL_VALUE, GLOBAL_VALUE_ORIGIN, READ_ONLY
-    FROM information_schema.SYSTEM_VARIABLES WHERE VARIABLE_NAME LIKE 'innodb%' AND GLOBAL_VALUE IS NOT NULL";
+    FROM information_schema.SYSTEM_VARIABLES WHERE GLOBAL_VALUE IS NOT NULL
+    AND (VARIABLE_NAME LIKE 'innodb%' OR VARIABLE_NAME IN ('LOG_BIN', 'SYNC_BINLOG', 'BINLOG_STORAGE_ENGINE'))";
 
 fn read(connection: &mut Conn) -> Result<Variables, mysql::Error> {
     let rows: Vec<(String, String, String, String)> = connection.query(VARIABLES)?;
-    let known = |name: &str| KNOWN.iter().find(|known| known.0 == name);
+    let documented = |name: &str| match KNOWN.iter().find(|known| known.0 == name) {
+        Some(&(_, _, effect)) => Some(effect),
+        None => (name == BINLOG_ENGINE).then_some(Effect::Restart),
+    };
     let variable = |(name, value, origin, read_only): (String, String, String, String)| {
-        let &(_, _, documented) = known(&name)?;
-        let effect = match (documented, read_only.as_str()) {
+        let effect = match (documented(&name)?, read_only.as_str()) {
             (Effect::NewInstance, _) => Effect::NewInstance,
             (_, "NO") => Effect::AtOnce,
             _ => Effect::Restart,

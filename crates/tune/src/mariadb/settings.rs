@@ -42,10 +42,11 @@ pub(super) struct Variables(pub(super) BTreeMap<String, Variable>);
 /// Every variable that a rule reads or proposes, with the default of 10.11 and the effect of a change there. MariaDB
 /// knows no way to change the page size of an instance.
 ///
-/// Source: MariaDB documentation, "InnoDB System Variables"; a test holds the table against a server, where there is
-/// one.
-pub(super) const KNOWN: [(&str, &str, Effect); 10] = [
+/// Source: MariaDB documentation, "InnoDB System Variables" and "Replication and Binary Log System Variables"; a test
+/// compares the table with a server, where there is one.
+pub(super) const KNOWN: [(&str, &str, Effect); 13] = [
     ("innodb_doublewrite", "ON", Effect::Restart),
+    ("innodb_flush_log_at_trx_commit", "1", Effect::AtOnce),
     ("innodb_flush_neighbors", "1", Effect::AtOnce),
     ("innodb_io_capacity", "200", Effect::AtOnce),
     ("innodb_io_capacity_max", "2000", Effect::AtOnce),
@@ -56,7 +57,12 @@ pub(super) const KNOWN: [(&str, &str, Effect); 10] = [
     ("innodb_use_atomic_writes", "ON", Effect::Restart),
     ("innodb_use_native_aio", "ON", Effect::Restart),
     ("innodb_write_io_threads", "4", Effect::AtOnce),
+    ("log_bin", "OFF", Effect::Restart),
+    ("sync_binlog", "0", Effect::AtOnce),
 ];
+
+/// What holds the binary log, from 12.3 on; empty for files of their own.
+pub(super) const BINLOG_ENGINE: &str = "binlog_storage_engine";
 
 impl Variables {
     /// The defaults of 10.11.
@@ -78,16 +84,16 @@ impl Variables {
     }
 }
 
-/// Refuses a server whose version is not supported: MariaDB 10.6 to 11.8.
+/// Refuses a server whose version is not supported: MariaDB 10.6 to 12.3.
 ///
 /// # Errors
 /// With the supported versions.
 pub(super) fn check_version(told: &str) -> Result<String, TuneError> {
-    let fail = || TuneError::Options(format!("{told}: only MariaDB 10.6 to 11.8 are supported"));
+    let fail = || TuneError::Options(format!("{told}: only MariaDB 10.6 to 12.3 are supported"));
     let number = told.split('-').next().unwrap_or_default();
     let mut parts = number.split('.').map(str::parse::<u32>);
     let (Some(Ok(major)), Some(Ok(minor))) = (parts.next(), parts.next()) else { return Err(fail()) };
-    match told.contains("MariaDB") && ((10, 6)..=(11, 8)).contains(&(major, minor)) {
+    match told.contains("MariaDB") && ((10, 6)..=(12, 3)).contains(&(major, minor)) {
         true => Ok(format!("MariaDB {number}")),
         false => Err(fail()),
     }
@@ -106,8 +112,9 @@ mod tests {
     fn only_servers_of_mariadb_that_are_known_are_taken() {
         assert_eq!(check_version("10.11.19-MariaDB-0+deb12u1").unwrap(), "MariaDB 10.11.19");
         assert_eq!(check_version("11.8.2-MariaDB").unwrap(), "MariaDB 11.8.2");
-        for unknown in ["8.0.36", "10.5.9-MariaDB", "12.0.1-MariaDB", "MariaDB", ""] {
-            assert!(check_version(unknown).unwrap_err().to_string().contains("10.6 to 11.8"), "{unknown}");
+        assert_eq!(check_version("12.3.2-MariaDB-log").unwrap(), "MariaDB 12.3.2");
+        for unknown in ["8.0.36", "10.5.9-MariaDB", "12.4.1-MariaDB", "MariaDB", ""] {
+            assert!(check_version(unknown).unwrap_err().to_string().contains("10.6 to 12.3"), "{unknown}");
         }
     }
 }

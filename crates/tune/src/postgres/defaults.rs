@@ -1,14 +1,75 @@
-//! Default settings of PostgreSQL, for the supported versions.
+//! The settings that rules read or propose, with their defaults in the supported versions.
 //!
-//! Source: the pages "Resource Consumption", "Write Ahead Log" and "Query Planning" of the documentation of each
-//! version, and its release notes: 18 made both I/O concurrencies 16. A test compares the table with a server, if one
-//! is installed.
+//! Source: the pages "Resource Consumption", "Write Ahead Log", "Query Planning" and "Developer Options" of the
+//! documentation of each version, and its release notes; for 19 `src/backend/utils/misc/guc_parameters.dat`. A test
+//! compares the table with each server that is installed; it was compared with 13.23, 14.23, 15.18, 16.14, 17.10 and
+//! 18.4.
 
-use super::settings::{Setting, Settings};
+use super::settings::{Effect, Setting, Settings};
 use crate::TuneError;
 
 /// The versions whose defaults are known.
-const VERSIONS: std::ops::RangeInclusive<u32> = 13..=18;
+const VERSIONS: std::ops::RangeInclusive<u32> = 13..=19;
+
+/// A setting: its unit, when a change acts, and from which version on it has which default (`None`: it is gone).
+struct Documented {
+    name: &'static str,
+    unit: Option<&'static str>,
+    effect: Effect,
+    defaults: &'static [(u32, Option<&'static str>)],
+}
+
+const fn reload(
+    name: &'static str,
+    unit: Option<&'static str>,
+    defaults: &'static [(u32, Option<&'static str>)],
+) -> Documented {
+    Documented { name, unit, effect: Effect::Reload, defaults }
+}
+
+const fn restart(
+    name: &'static str,
+    unit: Option<&'static str>,
+    defaults: &'static [(u32, Option<&'static str>)],
+) -> Documented {
+    Documented { name, unit, effect: Effect::Restart, defaults }
+}
+
+const PAGES: Option<&str> = Some("8kB");
+const MS: Option<&str> = Some("ms");
+
+/// Every setting that a rule reads or proposes.
+const TABLE: [Documented; 23] = [
+    reload("backend_flush_after", PAGES, &[(13, Some("0"))]),
+    reload("bgwriter_delay", MS, &[(13, Some("200"))]),
+    reload("bgwriter_flush_after", PAGES, &[(13, Some("64"))]),
+    reload("bgwriter_lru_maxpages", None, &[(13, Some("100"))]),
+    reload("bgwriter_lru_multiplier", None, &[(13, Some("2"))]),
+    reload("checkpoint_flush_after", PAGES, &[(13, Some("32"))]),
+    reload("commit_delay", None, &[(13, Some("0"))]),
+    reload("commit_siblings", None, &[(13, Some("5"))]),
+    restart("debug_io_direct", None, &[(16, Some(""))]),
+    reload("effective_io_concurrency", None, &[(13, Some("1")), (18, Some("16"))]),
+    reload("full_page_writes", None, &[(13, Some("on"))]),
+    reload("io_combine_limit", PAGES, &[(17, Some("16"))]),
+    restart("io_max_combine_limit", PAGES, &[(18, Some("16"))]),
+    // Chosen at the start: 64, or fewer where shared_buffers has few pages for each process.
+    restart("io_max_concurrency", None, &[(18, Some("64"))]),
+    reload("io_max_workers", None, &[(19, Some("8"))]),
+    restart("io_method", None, &[(18, Some("worker"))]),
+    reload("io_min_workers", None, &[(19, Some("2"))]),
+    reload("io_workers", None, &[(18, Some("3")), (19, None)]),
+    reload("maintenance_io_concurrency", None, &[(13, Some("10")), (18, Some("16"))]),
+    reload("random_page_cost", None, &[(13, Some("4"))]),
+    reload("seq_page_cost", None, &[(13, Some("1"))]),
+    reload("wal_init_zero", None, &[(13, Some("on"))]),
+    reload("wal_recycle", None, &[(13, Some("on"))]),
+];
+
+/// The names of all of them.
+pub(super) fn names() -> Vec<&'static str> {
+    TABLE.iter().map(|setting| setting.name).collect()
+}
 
 /// The defaults of a major version.
 ///
@@ -20,26 +81,11 @@ pub(super) fn defaults(version: u32) -> Result<Settings, TuneError> {
         let message = format!("PostgreSQL {version}: only versions {first} to {last} are supported");
         return Err(TuneError::Options(message));
     }
-    let (reads, maintenance) = if version >= 18 { ("16", "16") } else { ("1", "10") };
-    let table = [
-        ("backend_flush_after", "0", Some("8kB")),
-        ("bgwriter_delay", "200", Some("ms")),
-        ("bgwriter_flush_after", "64", Some("8kB")),
-        ("bgwriter_lru_maxpages", "100", None),
-        ("bgwriter_lru_multiplier", "2", None),
-        ("checkpoint_flush_after", "32", Some("8kB")),
-        ("commit_delay", "0", None),
-        ("commit_siblings", "5", None),
-        ("effective_io_concurrency", reads, None),
-        ("full_page_writes", "on", None),
-        ("maintenance_io_concurrency", maintenance, None),
-        ("random_page_cost", "4", None),
-        ("seq_page_cost", "1", None),
-        ("wal_init_zero", "on", None),
-        ("wal_recycle", "on", None),
-    ];
-    let setting = |(name, value, unit): (&str, &str, Option<&str>)| (name.to_owned(), Setting::documented(value, unit));
-    Ok(Settings(table.into_iter().map(setting).collect()))
+    let setting = |known: &Documented| {
+        let (_, value) = known.defaults.iter().rfind(|&&(since, _)| since <= version)?;
+        Some((known.name.to_owned(), Setting::documented((*value)?, known.unit, known.effect)))
+    };
+    Ok(Settings(TABLE.iter().filter_map(setting).collect()))
 }
 
 /// Refuses a server of a version that is not known.
@@ -52,17 +98,23 @@ pub(super) fn check_version(version: u32) -> Result<(), TuneError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::settings::NAMES;
     use super::*;
 
     #[test]
-    fn every_setting_has_a_default_in_every_version() {
-        for version in VERSIONS {
-            let defaults = defaults(version).unwrap();
-            assert!(NAMES.iter().all(|name| defaults.get(name).is_some()) && defaults.0.len() == NAMES.len());
+    fn defaults_are_those_of_the_version() {
+        let value = |version: u32, name: &str| defaults(version).unwrap().get(name).map(|known| known.value.clone());
+        assert_eq!(value(17, "effective_io_concurrency").as_deref(), Some("1"));
+        assert_eq!(value(18, "effective_io_concurrency").as_deref(), Some("16"));
+        assert_eq!((value(16, "io_combine_limit"), value(17, "io_combine_limit")), (None, Some("16".to_owned())));
+        assert_eq!((value(17, "io_workers"), value(18, "io_workers")), (None, Some("3".to_owned())));
+        assert_eq!((value(19, "io_workers"), value(19, "io_max_workers")), (None, Some("8".to_owned())));
+        assert!(defaults(12).unwrap_err().to_string().contains("13 to 19"));
+    }
+
+    #[test]
+    fn every_rule_is_of_a_setting_that_some_version_has() {
+        for rule in super::super::rules::RULES {
+            assert!(names().contains(&rule.name), "{}", rule.name);
         }
-        assert_eq!(defaults(17).unwrap().number("effective_io_concurrency"), Some(1.0));
-        assert_eq!(defaults(18).unwrap().number("effective_io_concurrency"), Some(16.0));
-        assert!(defaults(12).unwrap_err().to_string().contains("13 to 18"));
     }
 }

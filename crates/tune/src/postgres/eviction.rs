@@ -17,6 +17,7 @@
 //! Source: PostgreSQL documentation, "The Cumulative Statistics System"; T. I. Papon, M. Athanassoulis: *ACEing the
 //! Bufferpool Management Paradigm for Modern Storage Devices*. ICDE 2023.
 
+use crate::EvictionBound;
 use crate::servers::WORTH_IT;
 
 /// Times of all backends since the statistics were reset.
@@ -34,31 +35,40 @@ pub(super) struct BackendTime {
 const BACKGROUND_WRITER: &str = "ALTER SYSTEM SET bgwriter_delay = '10ms'; ALTER SYSTEM SET bgwriter_lru_maxpages = \
                                  1000000; ALTER SYSTEM SET bgwriter_lru_multiplier = 10; SELECT pg_reload_conf();";
 
+/// The most that it can bring; `None` where the server has not counted it.
+pub(super) fn bound(time: BackendTime) -> Option<EvictionBound> {
+    let write_share = (time.write_ms? / time.active_ms).min(1.0);
+    let rest = 1.0 - write_share;
+    (time.active_ms > 0.0).then(|| EvictionBound {
+        write_share,
+        ratio_at_most: (rest > 0.0).then(|| 1.0 / rest),
+        is_direct: time.is_direct,
+        is_worth_it: rest * WORTH_IT <= 1.0,
+    })
+}
+
 /// The advice, as a note; `None` where no statement has run. `together` is k_w of the drive at the server's page size.
 pub(super) fn advice(time: BackendTime, together: Option<u64>, version: u32) -> Option<String> {
-    let Some(write_ms) = time.write_ms else {
+    if time.write_ms.is_none() {
         return Some(
             "How long backends wait for writes of evicted pages is unknown: track_io_timing is off. Turn it on, reset \
              the statistics with SELECT pg_stat_reset(), and run this again after some minutes of your usual load."
                 .to_owned(),
         );
-    };
-    if time.active_ms <= 0.0 {
-        return None;
     }
-    let share = (write_ms / time.active_ms).min(1.0);
-    let gain = share / (1.0 - share);
+    let bound = bound(time)?;
+    let share = bound.write_share;
     let spent = format!(
         "Backends spent {} of the time of their statements on writes of pages (of {:.0} s since the statistics were \
          reset, if track_io_timing was on all the time).",
         percent(share),
         time.active_ms / 1000.0
     );
-    let most = match share < 1.0 {
-        true => format!("brings at most {}", percent(gain)),
-        false => "has no upper bound by these counters".to_owned(),
+    let most = match bound.ratio_at_most {
+        Some(ratio) => format!("brings at most {}", percent(ratio - 1.0)),
+        None => "has no upper bound by these counters".to_owned(),
     };
-    if 1.0 + gain < WORTH_IT {
+    if !bound.is_worth_it {
         return Some(format!("{spent} Writing pages before they are evicted {most}: there is nothing to change."));
     }
     let buffered = match time.is_direct {
@@ -114,6 +124,17 @@ mod tests {
         assert!(text.contains("at most 1.0 %: there is nothing to change."), "{text}");
         assert!(!text.contains("ALTER SYSTEM"), "{text}");
         assert!(advised(2_500.0, Some(4), 18).contains("ALTER SYSTEM"));
+    }
+
+    #[test]
+    fn the_bound_is_in_the_document_too() {
+        let time = BackendTime { active_ms: 240_000.0, write_ms: Some(48_000.0), is_direct: true };
+        let found = bound(time).unwrap();
+        assert_eq!((found.write_share, found.ratio_at_most, found.is_worth_it), (0.2, Some(1.25), true));
+        let all = bound(BackendTime { write_ms: Some(250_000.0), ..time }).unwrap();
+        assert_eq!((all.write_share, all.ratio_at_most), (1.0, None));
+        assert_eq!(bound(BackendTime { write_ms: None, ..time }), None);
+        assert!(!bound(BackendTime { write_ms: Some(100.0), ..time }).unwrap().is_worth_it);
     }
 
     #[test]

@@ -15,7 +15,7 @@
 //! - `tpcc/`: the tables and transactions of sysbench-tpcc, for studies.
 //!
 //! # Limits
-//! Versions 13 to 18, of which 15 is tested; pages of 8 KiB; connections without TLS. A measurement compares all
+//! Versions 13 to 19, of which 15 is tested; pages of 8 KiB; connections without TLS. A measurement compares all
 //! proposals together with none.
 
 mod apply;
@@ -118,9 +118,10 @@ pub fn tune_postgres(options: &PostgresOptions, progress: &mut dyn Progress) -> 
     };
     let mut notes = notes(options, facts, &judged.proposals);
     let together = profile.parameters.write_concurrency_8k.known();
-    let eviction = facts.and_then(|facts| eviction::advice(facts.backend_time?, together, facts.version));
-    notes.extend(eviction);
-    let tuning = judged.document(of, statements, notes);
+    let time = facts.and_then(|facts| Some((facts.backend_time?, facts.version)));
+    notes.extend(time.and_then(|(time, version)| eviction::advice(time, together, version)));
+    let eviction = time.and_then(|(time, _)| eviction::bound(time));
+    let tuning = ServerTuning { eviction, ..judged.document(of, statements, notes) };
     let mut measure =
         options.measure.as_ref().map(|with| |proposals: &[_]| measure::measure(with, proposals, progress));
     let mut apply = server.as_mut().filter(|_| options.apply).map(|server| |proposals: &[_]| apply(server, proposals));

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use postgres::{Client, Config, NoTls};
 
-use super::defaults::check_version;
+use super::defaults::{check_version, names};
 use super::eviction::BackendTime;
-use super::settings::{Effect, NAMES, PAGE, Setting, Settings};
+use super::settings::{Effect, PAGE, Setting, Settings};
 use crate::TuneError;
 
 /// Timeout for connecting to a server.
@@ -146,7 +146,7 @@ const SETTINGS: &str = "SELECT name, setting, unit, context, source,
     FROM pg_settings WHERE name = ANY($1)";
 
 fn read_settings(client: &mut Client) -> Result<Settings, postgres::Error> {
-    let rows = client.query(SETTINGS, &[&NAMES.as_slice()])?;
+    let rows = client.query(SETTINGS, &[&names()])?;
     let setting = |row: &postgres::Row| {
         let context: String = row.get(3);
         let effect = if context == "postmaster" { Effect::Restart } else { Effect::Reload };

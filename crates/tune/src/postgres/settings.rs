@@ -5,25 +5,6 @@ use std::collections::BTreeMap;
 /// Bytes of a page of PostgreSQL (`BLCKSZ`); servers that were compiled with another size are refused.
 pub(super) const PAGE: u64 = 8192;
 
-/// Every setting that a rule reads or proposes.
-pub(super) const NAMES: [&str; 15] = [
-    "backend_flush_after",
-    "bgwriter_delay",
-    "bgwriter_flush_after",
-    "bgwriter_lru_maxpages",
-    "bgwriter_lru_multiplier",
-    "checkpoint_flush_after",
-    "commit_delay",
-    "commit_siblings",
-    "effective_io_concurrency",
-    "full_page_writes",
-    "maintenance_io_concurrency",
-    "random_page_cost",
-    "seq_page_cost",
-    "wal_init_zero",
-    "wal_recycle",
-];
-
 /// A setting as a server has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Setting {
@@ -50,11 +31,11 @@ pub(super) enum Effect {
 
 impl Setting {
     /// One at its default.
-    pub(super) fn documented(value: &str, unit: Option<&str>) -> Self {
+    pub(super) fn documented(value: &str, unit: Option<&str>, effect: Effect) -> Self {
         Self {
             value: value.to_owned(),
             unit: unit.map(str::to_owned),
-            effect: Effect::Reload,
+            effect,
             source: "default".to_owned(),
             is_altered: false,
         }
@@ -130,10 +111,10 @@ mod tests {
 
     #[test]
     fn values_are_written_with_their_units() {
-        assert_eq!(Setting::documented("64", Some("8kB")).shown(), "512kB");
-        assert_eq!(Setting::documented("0", Some("8kB")).shown(), "0");
-        assert_eq!(Setting::documented("200", Some("ms")).shown(), "200ms");
-        assert_eq!(Setting::documented("4", None).shown(), "4");
+        assert_eq!(Setting::documented("64", Some("8kB"), Effect::Reload).shown(), "512kB");
+        assert_eq!(Setting::documented("0", Some("8kB"), Effect::Reload).shown(), "0");
+        assert_eq!(Setting::documented("200", Some("ms"), Effect::Reload).shown(), "200ms");
+        assert_eq!(Setting::documented("4", None, Effect::Reload).shown(), "4");
         assert_eq!(set_statement("x", "512kB"), "ALTER SYSTEM SET x = '512kB';");
         assert_eq!(set_statement("x", "1.5"), "ALTER SYSTEM SET x = 1.5;");
         assert_eq!(set_statement("x", "it's"), "ALTER SYSTEM SET x = 'it''s';");
@@ -141,14 +122,16 @@ mod tests {
 
     #[test]
     fn what_was_altered_gets_its_value_back_and_all_else_is_reset() {
-        let plain = Setting::documented("64", Some("8kB"));
+        let plain = Setting::documented("64", Some("8kB"), Effect::Reload);
         assert_eq!(undo_statement("x", &plain), "ALTER SYSTEM RESET x;");
         assert_eq!(undo_statement("x", &Setting { is_altered: true, ..plain }), "ALTER SYSTEM SET x = '512kB';");
     }
 
     #[test]
     fn what_goes_before_alter_system_is_an_obstacle() {
-        let of = |source: &str| Setting { source: source.to_owned(), ..Setting::documented("1", None) }.obstacle();
+        let of = |source: &str| {
+            Setting { source: source.to_owned(), ..Setting::documented("1", None, Effect::Reload) }.obstacle()
+        };
         assert_eq!((of("default"), of("configuration file")), (None, None));
         assert!(of("command line").unwrap().contains("the server's command line"));
         assert!(of("database user").unwrap().contains("ALTER ROLE"));

@@ -39,12 +39,28 @@ pub struct ServerTuning {
     /// Lines of an option file, which act from the next start on; `None` for PostgreSQL, which needs none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub option_file: Option<Vec<String>>,
+    /// What writing pages before their eviction can bring; `None` where the server does not count it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eviction: Option<EvictionBound>,
     /// Old and new settings on a private server; `None` if that was not requested, or nothing is proposed.
     pub measured: Option<MeasuredSettings>,
     /// Changes made to the server; `None` if that was not requested.
     pub applied: Option<AppliedSettings>,
     /// Notes for interpreting the numbers, a sentence or two each.
     pub notes: Vec<String>,
+}
+
+/// What writing pages before their eviction can bring at most, by the times that a server has counted.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EvictionBound {
+    /// Share of the time of statements that backends spent on writes of pages, 0 to 1.
+    pub write_share: f64,
+    /// Work with all of that saved ÷ work now: 1 ÷ (1 − share); `None` where the share is all of the time.
+    pub ratio_at_most: Option<f64>,
+    /// Whether pages bypass the kernel's page cache, so that a write waits for the drive.
+    pub is_direct: bool,
+    /// Whether that is worth a change: more than a measurement would need to be seen.
+    pub is_worth_it: bool,
 }
 
 /// Changes made to a server.
@@ -70,6 +86,8 @@ pub struct SettingProposal {
     pub old_value: String,
     /// The proposed value.
     pub new_value: String,
+    /// The same in the setting's own unit, which is left out: parameter groups of managed services take it so.
+    pub base_value: String,
     /// Why.
     pub reason: String,
     /// The figures that the new value follows from.

@@ -83,7 +83,7 @@ pub(crate) fn saturated_iops(profile: &DeviceProfile, operation: Operation, byte
 }
 
 /// Shares of the most requests a second from which on a deeper queue is mentioned: nearly all, and all but noise.
-const MENTIONED_SHARES: [f64; 2] = [0.9, 0.98];
+const MENTIONED_SHARES: [f64; 2] = [DEEP_ENOUGH, 0.98];
 
 /// What depths reach of the drive's requests a second: `depth 2 reaches 14 % of the drive's random reads of 8 KiB, 16
 /// 91 %, 32 100 %`. Beside the given depths, those are mentioned with which the drive is nearly busy. `None` where the
@@ -91,11 +91,8 @@ const MENTIONED_SHARES: [f64; 2] = [0.9, 0.98];
 pub(crate) fn reach(profile: &DeviceProfile, operation: Operation, bytes: u64, depths: &[f64]) -> Option<String> {
     let curve = profile.curves.throughput.iter().find(|c| c.operation == operation && c.request_bytes == bytes)?;
     let most = saturated_iops(profile, operation, bytes)?.value;
-    let nearly = |share: f64| {
-        let reaching = curve.points.iter().filter(|point| point.iops >= share * most);
-        reaching.map(|point| f64::from(point.in_flight)).fold(f64::INFINITY, f64::min)
-    };
-    let mut depths: Vec<f64> = depths.iter().copied().chain(MENTIONED_SHARES.map(nearly)).collect();
+    let nearly = MENTIONED_SHARES.iter().filter_map(|&share| depth_reaching(profile, operation, bytes, share));
+    let mut depths: Vec<f64> = depths.iter().copied().chain(nearly).collect();
     depths.sort_by(f64::total_cmp);
     depths.dedup();
     let reached = depths.into_iter().filter_map(|depth| Some((depth, at(curve, depth)?.value / most)));
@@ -105,6 +102,28 @@ pub(crate) fn reach(profile: &DeviceProfile, operation: Operation, bytes: u64, d
     let (depth, share) = first.split_once(' ')?;
     let rest: String = rest.iter().map(|words| format!(", {words}")).collect();
     Some(format!("depth {depth} reaches {share} of the drive's random {what} of {}{rest}", ByteSize(bytes)))
+}
+
+/// The share of the most requests a second from which on a queue is deep enough. PostgreSQL 15's cold bitmap heap scan
+/// of 9,355 blocks on the simulated Samsung 960 EVO took 592 ms with 19 reads ahead (64 % of the drive's reads), 498 ms
+/// with 64 (91 %) and 447 ms with 256.
+pub(crate) const DEEP_ENOUGH: f64 = 0.9;
+
+/// The smallest measured depth that reaches a share of the most requests a second of a length.
+pub(crate) fn depth_reaching(profile: &DeviceProfile, operation: Operation, bytes: u64, share: f64) -> Option<f64> {
+    let curve = profile.curves.throughput.iter().find(|c| c.operation == operation && c.request_bytes == bytes)?;
+    let most = saturated_iops(profile, operation, bytes)?.value;
+    let reaching = curve.points.iter().filter(|point| point.iops >= share * most);
+    reaching.map(|point| point.in_flight).min().map(f64::from)
+}
+
+/// The share of the most requests a second of a length that a depth reaches; all of it beyond the measured depths.
+/// `None` where the profile has no curve.
+pub(crate) fn share_at(profile: &DeviceProfile, operation: Operation, bytes: u64, in_flight: f64) -> Option<f64> {
+    let most = saturated_iops(profile, operation, bytes)?.value;
+    let deepest = profile.curves.throughput.iter().filter(|c| c.operation == operation && c.request_bytes == bytes);
+    let deepest = deepest.flat_map(|curve| &curve.points).map(|point| point.in_flight).max()?;
+    iops(profile, operation, bytes, in_flight.min(f64::from(deepest))).map(|rate| rate.value / most)
 }
 
 /// Single reads a second of a length, one at a time, wherever they start.
@@ -135,6 +154,16 @@ mod tests {
         assert_eq!(at(&curve, 4.0).unwrap().value, 400.0);
         assert_eq!(at(&curve, 6.0).unwrap(), Measure { value: 450.0, low: 449.0, high: 452.0 });
         assert_eq!((at(&curve, 9.0), at(&curve, 0.5)), (None, None));
+    }
+
+    #[test]
+    fn a_depth_is_found_for_a_share_and_a_share_for_a_depth() {
+        let profile = crate::servers::tests::profile();
+        let of_reads = |share| depth_reaching(&profile, Operation::Read, 8192, share);
+        assert_eq!((of_reads(0.9), of_reads(0.95), of_reads(1.1)), (Some(16.0), Some(32.0), None));
+        let share = |depth| share_at(&profile, Operation::Read, 8192, depth);
+        assert_eq!((share(1.0), share(32.0), share(500.0)), (Some(12.0 / 140.0), Some(1.0), Some(1.0)));
+        assert_eq!(share_at(&profile, Operation::Read, 16_384, 1.0), None);
     }
 
     #[test]

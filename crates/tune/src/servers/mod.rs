@@ -25,8 +25,8 @@ mod user;
 mod verdict;
 
 pub use document::{
-    AppliedSettings, EvidenceFigure, LeftAlone, MARIADB_TUNING_SCHEMA, MARIADB_TUNING_SCHEMA_VERSION, MeasuredSettings,
-    POSTGRES_TUNING_SCHEMA, POSTGRES_TUNING_SCHEMA_VERSION, ServerTuning, SettingProposal,
+    AppliedSettings, EvictionBound, EvidenceFigure, LeftAlone, MARIADB_TUNING_SCHEMA, MARIADB_TUNING_SCHEMA_VERSION,
+    MeasuredSettings, POSTGRES_TUNING_SCHEMA, POSTGRES_TUNING_SCHEMA_VERSION, ServerTuning, SettingProposal,
 };
 pub use drive::DataDrive;
 pub(crate) use drive::learn_drive;

@@ -4,7 +4,7 @@
 //! Where no server is installed there is nothing to test, and a line says so.
 
 use crate::support;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flashwise_block::Silent;
 use flashwise_profile::{DeviceProfile, Figure};
@@ -214,23 +214,50 @@ fn what_is_set_elsewhere_is_left() {
     assert!(cost.reason.contains("ALTER ROLE"));
 }
 
+/// Programs of other versions, which `scripts/postgres-versions` gets.
+fn other_versions() -> Vec<PathBuf> {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/postgres-versions");
+    let found = std::fs::read_dir(target).into_iter().flatten().flatten();
+    found.map(|entry| entry.path().join("bin")).filter(|programs| programs.join("initdb").exists()).collect()
+}
+
+/// A running server of these programs; `None` where they cannot be run, as below a folder that is this user's alone.
+fn server_of(programs: &Path) -> Option<PrivatePostgres> {
+    let mut server = PrivatePostgres::new(Some(programs), None).unwrap();
+    let created = server.create("data", &mut Silent).and_then(|()| server.start("data", &[], &mut Silent));
+    created.inspect_err(|why| println!("skipped {}: {why}", programs.display())).ok().map(|()| server)
+}
+
 #[test]
-fn the_documented_defaults_are_those_of_the_server() {
-    let Some(server) = server() else { return };
-    let version: i32 =
-        connect(&server).query_one("SELECT current_setting('server_version_num')::int / 10000", &[]).unwrap().get(0);
+fn the_documented_defaults_are_those_of_every_server_that_is_here() {
+    let others = other_versions();
+    if others.is_empty() {
+        println!("skipped for versions that are not installed: scripts/postgres-versions gets them");
+    }
     let mut profile = drive();
     // Then the rule of either setting speaks.
     profile.parameters.compression_gain = Figure::certain(3.0, 2.9, 3.1);
-    let asked = tuned(&options(&server, profile.clone()));
-    let known = tuned(&PostgresOptions { dsn: None, version: version.unsigned_abs(), ..options(&server, profile) });
-    let values = |tuning: &ServerTuning| {
-        let proposed = tuning.proposals.iter().map(|p| (p.name.clone(), p.old_value.clone(), p.new_value.clone()));
-        let left = tuning.left_alone.iter().map(|l| (l.name.clone(), l.value.clone(), String::new()));
-        proposed.chain(left).filter(|(name, ..)| !name.starts_with("fillfactor")).collect::<Vec<_>>()
-    };
-    assert_eq!(values(&asked), values(&known));
-    assert_eq!(proposal(&asked, "wal_recycle").new_value, "off");
+    for server in server().into_iter().chain(others.iter().filter_map(|programs| server_of(programs))) {
+        let version: i32 = connect(&server)
+            .query_one("SELECT current_setting('server_version_num')::int / 10000", &[])
+            .unwrap()
+            .get(0);
+        let asked = tuned(&options(&server, profile.clone()));
+        let version = version.unsigned_abs();
+        let known = tuned(&PostgresOptions { dsn: None, version, ..options(&server, profile.clone()) });
+        let values = |tuning: &ServerTuning| {
+            let proposed = tuning.proposals.iter().map(|p| (p.name.clone(), p.old_value.clone(), p.new_value.clone()));
+            let left = tuning.left_alone.iter().map(|l| (l.name.clone(), l.value.clone(), String::new()));
+            proposed.chain(left).filter(|(name, ..)| !name.starts_with("fillfactor")).collect::<Vec<_>>()
+        };
+        assert_eq!(values(&asked), values(&known), "{}", asked.program);
+        let acts = |tuning: &ServerTuning| {
+            tuning.proposals.iter().map(|p| (p.name.clone(), p.takes_effect.clone())).collect::<Vec<_>>()
+        };
+        assert_eq!(acts(&asked), acts(&known), "{}", asked.program);
+        assert_eq!(proposal(&asked, "wal_recycle").new_value, "off");
+        println!("{}: {} settings", asked.program, values(&asked).len());
+    }
 }
 
 /// Transactions whose time is told by a setting.

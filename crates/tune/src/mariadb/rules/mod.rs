@@ -8,6 +8,7 @@
 //! 2. Its name in `KNOWN` (`settings.rs`), which a test compares with a server.
 //! 3. A row in `docs/guide/tune.md`.
 
+pub(super) mod binary_log;
 mod doublewrite;
 mod flush_neighbors;
 mod io_capacity;

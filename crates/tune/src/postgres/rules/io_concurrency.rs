@@ -1,12 +1,14 @@
 //! `effective_io_concurrency` and `maintenance_io_concurrency`: reads that are kept in flight.
 //!
 //! ```text
-//!   effective_io_concurrency     k_r at 8 KiB ÷ sessions that read at once, at most 1000
-//!   maintenance_io_concurrency   k_r at 8 KiB, at most 1000
+//!   enough                       the depth that reaches 90 % of the drive's random reads of 8 KiB, at least k_r
+//!   effective_io_concurrency     enough ÷ sessions that read at once, at most 1000
+//!   maintenance_io_concurrency   enough, at most 1000
 //! ```
 //!
-//! k_r is where more reads in flight bring no more throughput. The first is each session's own, so sessions share k_r;
-//! the second is of maintenance "done on behalf of many client sessions".
+//! The first is each session's own, so sessions share what is enough; the second is of maintenance "done on behalf of
+//! many client sessions". From 18 on, a server with `io_method = worker` has no more reads in flight than workers
+//! (`io_workers.rs`).
 //!
 //! Source: PostgreSQL documentation, "Asynchronous Behavior": "if the database is often busy with multiple queries
 //! issued in concurrent sessions, lower values may be sufficient"; both range from 0 to 1000.
@@ -14,9 +16,10 @@
 use flashwise_block::Operation;
 
 use super::super::settings::{PAGE, Setting};
+use super::io_workers::Workers;
 use super::{Change, Facts, Ruling, UNKNOWN};
 use crate::Gain;
-use crate::servers::figures::{Measure, certain, iops, reach};
+use crate::servers::figures::{DEEP_ENOUGH, Measure, certain, depth_reaching, iops, reach, share_at};
 
 const MOST: f64 = 1000.0;
 
@@ -25,10 +28,8 @@ pub(super) fn of_a_session(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, S
     if let Ruling::Change(change) = &mut ruling
         && let Some(gain) = deeper(facts, now, &change.value)
     {
-        change.expected_gain = format!(
-            "at most {:.1} times as many pages per second ({:.1} to {:.1}) in an uncached bitmap heap scan",
-            gain.ratio, gain.low, gain.high
-        );
+        let together = if Workers::of(facts.settings).is_some() { ", together with the workers" } else { "" };
+        change.expected_gain = at_most(&gain, together);
         change.expected = Some(gain);
     }
     Ok(ruling)
@@ -38,25 +39,40 @@ pub(super) fn of_maintenance(facts: &Facts<'_>, now: &Setting) -> Result<Ruling,
     for_sessions(facts, now, 1)
 }
 
-fn for_sessions(facts: &Facts<'_>, now: &Setting, sessions: u32) -> Result<Ruling, String> {
+/// Reads of a page in flight that are enough for the drive, with k_r.
+pub(super) fn enough(facts: &Facts<'_>) -> Result<(f64, Measure), String> {
     let k = certain(&facts.profile.parameters.read_concurrency_8k, "k_r at 8 KiB")?;
-    let share = |reads: f64| (reads / f64::from(sessions.max(1))).ceil().clamp(1.0, MOST);
-    let wanted = Measure { value: share(k.value), low: share(k.low), high: share(k.high) };
-    let among = if sessions > 1 { format!(", shared by {sessions} sessions") } else { String::new() };
+    let depth = depth_reaching(facts.profile, Operation::Read, PAGE, DEEP_ENOUGH);
+    Ok((depth.unwrap_or(k.value).max(k.value), k))
+}
+
+/// Whether so many reads in flight are enough: by the drive's curve, or k_r where the profile has none.
+pub(super) fn is_enough(facts: &Facts<'_>, in_flight: f64, k: Measure) -> bool {
+    match share_at(facts.profile, Operation::Read, PAGE, in_flight) {
+        Some(share) => share >= DEEP_ENOUGH,
+        None => in_flight >= k.low,
+    }
+}
+
+fn for_sessions(facts: &Facts<'_>, now: &Setting, sessions: u32) -> Result<Ruling, String> {
+    let (enough, k) = enough(facts)?;
+    let sessions = f64::from(sessions.max(1));
+    let wanted = (enough / sessions).ceil().clamp(1.0, MOST);
     let present = now.value.parse::<f64>().map_err(|_| format!("{} is not a number", now.value))?;
     // Of all sessions together.
-    let depths = [present, wanted.value].map(|reads| (reads * f64::from(sessions.max(1))).max(1.0));
-    let reach =
-        reach(facts.profile, Operation::Read, PAGE, &depths).map_or_else(String::new, |words| format!("; {words}"));
+    let [present, in_flight] = [present, wanted].map(|reads| (reads * sessions).max(1.0));
+    let among = if sessions > 1.0 { format!(", shared by {sessions} sessions") } else { String::new() };
+    let reached = reach(facts.profile, Operation::Read, PAGE, &[present, in_flight]);
+    let reached = reached.map_or_else(String::new, |words| format!("; {words}"));
     let reason = format!(
-        "the drive serves k_r = {} reads of 8 KiB concurrently ({} to {}){among}{reach}",
+        "the drive serves k_r = {} reads of 8 KiB concurrently ({} to {}){among}{reached}",
         k.value, k.low, k.high
     );
-    if wanted.contains(present) {
+    if is_enough(facts, present, k) {
         return Ok(Ruling::Fits(reason));
     }
     Ok(Ruling::Change(Change {
-        value: format!("{}", wanted.value),
+        value: format!("{wanted}"),
         reason,
         evidence: vec![k.evidence("read_concurrency_8k", "reads in flight")],
         expected: None,
@@ -64,11 +80,21 @@ fn for_sessions(facts: &Facts<'_>, now: &Setting, sessions: u32) -> Result<Rulin
     }))
 }
 
-/// The gain in throughput with that many reads ahead in flight, besides the one that is waited for.
+/// The gain in throughput of one session with that many reads ahead.
 fn deeper(facts: &Facts<'_>, now: &Setting, wanted: &str) -> Option<Gain> {
-    let reads = |text: &str| text.parse::<f64>().ok().map(|ahead| ahead + 1.0);
+    let ahead = |text: &str| text.parse::<f64>().ok();
+    let (before, after) = match Workers::of(facts.settings) {
+        // The one that is waited for is read by the session itself.
+        None => (ahead(&now.value)? + 1.0, ahead(wanted)? + 1.0),
+        Some(workers) => (ahead(&now.value)?.min(workers.now), ahead(wanted)?.min(workers.wanted(facts).ok()?)),
+    };
+    gain(facts, before.max(1.0), after)
+}
+
+/// Reads a second with so many in flight, after beside before.
+pub(super) fn gain(facts: &Facts<'_>, before: f64, after: f64) -> Option<Gain> {
     let rate = |depth| iops(facts.profile, Operation::Read, PAGE, depth);
-    let ratio = rate(reads(wanted)?)?.over(rate(reads(&now.value)?)?);
+    let ratio = rate(after)?.over(rate(before)?);
     Some(Gain {
         metric: "pages_per_s".to_owned(),
         from: "before".to_owned(),
@@ -77,6 +103,14 @@ fn deeper(facts: &Facts<'_>, now: &Setting, wanted: &str) -> Option<Gain> {
         low: ratio.low,
         high: ratio.high,
     })
+}
+
+/// A gain in words.
+pub(super) fn at_most(gain: &Gain, condition: &str) -> String {
+    format!(
+        "at most {:.1} times as many pages per second ({:.1} to {:.1}) in an uncached bitmap heap scan{condition}",
+        gain.ratio, gain.low, gain.high
+    )
 }
 
 #[cfg(test)]

@@ -6,16 +6,20 @@
 //! # Adding a rule
 //!
 //! 1. A file here with its arithmetic, its source and a table test; its `mod` and its line in [`RULES`].
-//! 2. Its name in `NAMES` (`settings.rs`), its defaults by version in `defaults.rs`, which a test compares with a
-//!    server.
+//! 2. Its line in the table of `defaults.rs`, which a test compares with a server.
 //! 3. A row in `docs/guide/tune.md`.
 
 mod background_writer;
 mod commit_delay;
+mod debug_io_direct;
 pub(super) mod fill_factor;
 mod flush_after;
 mod full_page_writes;
+mod io_combine_limit;
 mod io_concurrency;
+mod io_max_concurrency;
+mod io_method;
+mod io_workers;
 mod random_page_cost;
 mod wal_files;
 
@@ -44,10 +48,18 @@ pub(super) struct Rule {
 }
 
 /// Every rule, in the order in which proposals are listed.
-pub(super) const RULES: [Rule; 11] = [
+pub(super) const RULES: [Rule; 19] = [
     Rule { name: "random_page_cost", judge: random_page_cost::judge },
     Rule { name: "effective_io_concurrency", judge: io_concurrency::of_a_session },
     Rule { name: "maintenance_io_concurrency", judge: io_concurrency::of_maintenance },
+    Rule { name: "io_method", judge: io_method::judge },
+    Rule { name: "io_workers", judge: io_workers::judge },
+    Rule { name: "io_max_workers", judge: io_workers::judge },
+    Rule { name: "io_min_workers", judge: io_workers::least },
+    Rule { name: "io_max_concurrency", judge: io_max_concurrency::judge },
+    Rule { name: "io_combine_limit", judge: io_combine_limit::judge },
+    Rule { name: "io_max_combine_limit", judge: io_combine_limit::most },
+    Rule { name: "debug_io_direct", judge: debug_io_direct::judge },
     Rule { name: "bgwriter_lru_maxpages", judge: background_writer::judge },
     Rule { name: "bgwriter_flush_after", judge: flush_after::judge },
     Rule { name: "checkpoint_flush_after", judge: flush_after::judge },

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A sequential scan reaches the drive in units of the kernel's read-ahead, 128 KiB by default (`read_ahead_kb`): 16
-//! pages per request. The depth is that of the workload: `--iodepth`, or by default the proposed
-//! `effective_io_concurrency`, k_r. α is not used: it compares reads with writes.
+//! pages per request. The depth is that of the workload: `--iodepth`, or by default k_r. α is not used: it compares
+//! reads with writes.
 //!
 //! Source: PostgreSQL documentation, "Planner Cost Constants": the costs are relative to `seq_page_cost`; one below it
 //! is "not physically sensible".

@@ -16,7 +16,12 @@ pub(in super::super) struct Bench {
 
 impl Bench {
     pub(in super::super) fn new() -> Self {
-        Self { profile: profile(), settings: defaults(15).unwrap() }
+        Self::of(15)
+    }
+
+    /// One of another version.
+    pub(super) fn of(version: u32) -> Self {
+        Self { profile: profile(), settings: defaults(version).unwrap() }
     }
 
     pub(in super::super) fn facts(&self) -> Facts<'_> {
