@@ -3,10 +3,10 @@
 //!
 //! Three databases and their statements: small reads and transactions, rows of 20 to 60 KB by key, scans of 60,000
 //! rows. Each is measured in several configurations. The model has the queue of a loop device and its mount options,
-//! since that is how an attached drive is mounted, and a first copy of the database is written there before the measured
-//! one, as the client's source is. What a file system writes behind the flush of a sync is in the drive's write buffer
-//! when the next file comes, so that its pages do not start where the flash's write units do: on a drive that nothing was
-//! written to, reads of 32 KiB are up to 18 % faster.
+//! since that is how an attached drive is mounted, and a first copy of the database is written there before the
+//! measured one, as the client's source is. What a file system writes behind the flush of a sync is in the drive's
+//! write buffer when the next file comes, so that its pages do not start where the flash's write units do: on a drive
+//! that nothing was written to, reads of 32 KiB are up to 18 % faster.
 
 use std::fmt::Write;
 use std::fs;

@@ -6,13 +6,13 @@
 //!   cloud_sql_flags    Google Cloud SQL: `gcloud sql instances patch INSTANCE --flags-file=FILE`
 //! ```
 //!
-//! What only a table or a new instance can have is in none of them. Which parameters a service lets its users set changes
-//! with the service: it refuses the others by name.
+//! What only a table or a new instance can have is in none of them. Which parameters a service lets its users set
+//! changes with the service: it refuses the others by name.
 //!
 //! Source: the AWS CLI's reference, "modify-db-parameter-group"; gcloud's reference, "flags-file".
 
 use flashwise_tune::{ServerTuning, SettingProposal};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::comment;
 
@@ -42,34 +42,18 @@ pub fn postgres_conf(t: &ServerTuning) -> String {
     text + if of_server(t).next().is_none() { "# No changes.\n" } else { "" }
 }
 
-/// A parameter of an Amazon RDS parameter group.
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Parameter<'a> {
-    parameter_name: &'a str,
-    parameter_value: &'a str,
-    apply_method: &'static str,
-}
-
 /// Proposed settings as parameters of an Amazon RDS parameter group, in JSON.
-///
-/// # Panics
-/// Never: texts are written to memory.
 pub fn parameter_group(t: &ServerTuning) -> String {
-    fn parameter(proposal: &SettingProposal) -> Parameter<'_> {
-        let SettingProposal { name, base_value, takes_effect, .. } = proposal;
-        Parameter {
-            parameter_name: name,
-            parameter_value: match base_value.to_ascii_lowercase().as_str() {
-                "on" => "1",
-                "off" => "0",
-                _ => base_value,
-            },
-            apply_method: if takes_effect == "restart" { "pending-reboot" } else { "immediate" },
-        }
-    }
-    let parameters: Vec<Parameter<'_>> = of_server(t).map(parameter).collect();
-    serde_json::to_string_pretty(&parameters).expect("texts") + "\n"
+    let parameter = |proposal: &SettingProposal| {
+        let value = match proposal.base_value.to_ascii_lowercase().as_str() {
+            "on" => "1",
+            "off" => "0",
+            _ => &proposal.base_value,
+        };
+        let applied = if proposal.takes_effect == "restart" { "pending-reboot" } else { "immediate" };
+        json!({ "ParameterName": proposal.name, "ParameterValue": value, "ApplyMethod": applied })
+    };
+    format!("{:#}\n", of_server(t).map(parameter).collect::<Value>())
 }
 
 /// Proposed settings as database flags of Google Cloud SQL, in YAML for `--flags-file`.

@@ -1,9 +1,9 @@
 //! The binary log inside InnoDB (from 12.3 on): one log that a commit waits for instead of two.
 //!
-//! With `sync_binlog = 1` and `innodb_flush_log_at_trx_commit = 1` a commit, or a group of them, waits until InnoDB's log
-//! and then the binary log are durable. With `binlog_storage_engine = innodb` the binary log is in pages that InnoDB's
-//! own log makes durable. It is advice and no proposal: the binary logs of before cannot be read any more, and replicas
-//! have to be prepared.
+//! With `sync_binlog = 1` and `innodb_flush_log_at_trx_commit = 1` a commit, or a group of them, waits until InnoDB's
+//! log and then the binary log are durable. With `binlog_storage_engine = innodb` the binary log is in pages that
+//! InnoDB's own log makes durable. It is advice and no proposal: the binary logs of before cannot be read any more, and
+//! replicas have to be prepared.
 //!
 //! Source: MariaDB documentation, "InnoDB-Based Binary Log"; MDEV-34705.
 

@@ -1,7 +1,7 @@
 //! `debug_io_direct` (from 16 on): pages without the kernel's page cache.
 //!
-//! It is never proposed: PostgreSQL's documentation lists it under "Developer Options", "not meant for production". It is
-//! named because it decides what other settings do: read-ahead of the kernel, and who waits for writes.
+//! It is never proposed: PostgreSQL's documentation lists it under "Developer Options", "not meant for production". It
+//! is named because it decides what other settings do: read-ahead of the kernel, and who waits for writes.
 
 use super::super::settings::{Setting, Settings};
 use super::{Facts, Ruling};

@@ -1,7 +1,7 @@
 //! `io_max_concurrency` (from 18 on): the most requests that one process may have in flight.
 //!
-//! It limits `effective_io_concurrency` and `maintenance_io_concurrency`, so it is at least as large as what is right for
-//! them (`io_concurrency.rs`). The server chooses it at its start: 64, or fewer where `shared_buffers` is small.
+//! It limits `effective_io_concurrency` and `maintenance_io_concurrency`, so it is at least as large as what is right
+//! for them (`io_concurrency.rs`). The server chooses it at its start: 64, or fewer where `shared_buffers` is small.
 //!
 //! Source: PostgreSQL documentation, "Asynchronous Behavior": from 1 to 1024.
 

@@ -4,8 +4,8 @@
 //!   io_workers, io_max_workers   reads in flight that are enough for the drive (io_concurrency.rs), at most 32
 //! ```
 //!
-//! With `io_method = worker` a worker has one read in flight, so 3 of them, the default of 18, are the depth of the whole
-//! server, whatever `effective_io_concurrency` is. From 19 on their number follows the demand between two limits.
+//! With `io_method = worker` a worker has one read in flight, so 3 of them, the default of 18, are the depth of the
+//! whole server, whatever `effective_io_concurrency` is. From 19 on their number follows the demand between two limits.
 //!
 //! Source: PostgreSQL documentation, "Asynchronous Behavior"; `src/backend/storage/aio/method_worker.c`, and
 //! `MAX_IO_WORKERS` in `src/include/storage/proc.h`.
