@@ -6,6 +6,7 @@ use std::path::Path;
 
 use flashwise_block::{ByteSize, Progress};
 use flashwise_trace::workload::Workload;
+use serde::{Deserialize, Serialize};
 
 use crate::{Simulation, SimulationError, SimulationOptions, simulate, simulate_array};
 use flashwise_array::{ArrayConfig, SimulatedArray};
@@ -14,7 +15,8 @@ use flashwise_ssd::SsdError;
 use flashwise_ssd::config::{DeviceConfig, is_of_array};
 
 /// A drive or an array, as a file describes it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Machine {
     /// A single drive.
     Drive(Box<DeviceConfig>),
@@ -23,7 +25,7 @@ pub enum Machine {
 }
 
 /// An array and what its members are.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArrayMachine {
     /// The array.
     pub config: ArrayConfig,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use flashwise_sim::sweep::Shard;
 
 /// Options of `sweep`.
 #[derive(Debug, Args)]
@@ -10,6 +11,8 @@ use clap::Args;
 Examples:
   flashwise sweep depths.toml
   flashwise sweep depths.toml --csv depths.csv --jobs 4
+  flashwise sweep depths.toml --shard 3/64           # one job of an array
+  flashwise sweep depths.toml --merge depths.shard-*.results.jsonl
 
 Each finished simulation is a line of the results file. After an interruption,
 the same command runs only the others. A grid, depths.toml:
@@ -36,6 +39,13 @@ pub struct SweepArguments {
     /// Also write all rows to this CSV file
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
+    /// Run only this part of the simulations, such as 3/64, for batch schedulers; the default names of its files have
+    /// .shard-3-of-64 in them
+    #[arg(long, value_name = "N/SHARDS")]
+    pub shard: Option<Shard>,
+    /// Run nothing: put the finished simulations of these results files into the results file and write all rows
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["shard", "jobs"])]
+    pub merge: Vec<PathBuf>,
     /// Simulations to run in parallel; 0 for one per core
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub jobs: usize,

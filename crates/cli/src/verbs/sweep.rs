@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use flashwise_report::{OwnFile, render_sweep, sweep_table};
-use flashwise_sim::sweep::{Grid, Sweep, SweepError, SweepOptions, sweep};
+use flashwise_sim::sweep::{Grid, Sweep, SweepError, SweepOptions, merge, sweep};
 
 use crate::arguments::SweepArguments;
 use crate::failure::{ERROR, Failure, INTERRUPTED};
@@ -14,15 +14,23 @@ use crate::progress::Bar;
 
 /// Runs the simulations of a grid that are not finished, and writes all rows.
 pub fn run(options: &SweepArguments, output: &Output) -> Result<ExitCode, Failure> {
-    let beside =
-        |extension: &str| PathBuf::from(options.grid.file_stem().unwrap_or_default()).with_extension(extension);
+    let shard = options.shard.map_or_else(String::new, |shard| format!("shard-{}-of-{}.", shard.number, shard.of));
+    let beside = |extension: &str| {
+        PathBuf::from(options.grid.file_stem().unwrap_or_default()).with_extension(format!("{shard}{extension}"))
+    };
     let results = options.results.clone().unwrap_or_else(|| beside("results.jsonl"));
     let parquet = options.parquet.clone().unwrap_or_else(|| beside("parquet"));
-    let grid = Grid::read(&options.grid)?;
+    let mut grid = Grid::read(&options.grid)?;
+    if let Some(shard) = options.shard {
+        grid.keep(shard);
+    }
     let parquet_file = Wanted::prepare(&parquet, OwnFile::Sweep)?;
     let csv_file = options.csv.as_deref().map(|path| Wanted::prepare(path, OwnFile::SweepCsv)).transpose()?;
     let how = SweepOptions { jobs: options.jobs };
-    let result = sweep(&grid, &results, how, &mut Bar::new()).map_err(|error| interrupted(error, &results))?;
+    let result = match options.merge.is_empty() {
+        true => sweep(&grid, &results, how, &mut Bar::new()).map_err(|error| interrupted(error, &results))?,
+        false => merge(&grid, &results, &options.merge)?,
+    };
     let table = sweep_table(&result);
     parquet_file.write(table.to_parquet()?)?;
     if let Some(file) = csv_file {

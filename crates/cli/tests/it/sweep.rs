@@ -49,6 +49,36 @@ fn a_sweep_gives_a_document_and_tables_and_a_second_one_runs_nothing() {
 }
 
 #[test]
+fn shards_that_share_nothing_merge_into_what_one_run_gives() {
+    let whole = place("500");
+    whole.run(&["sweep", "grid.toml", "--csv", "rows.csv"]).expect(0);
+    let place = place("500");
+    place.run(&["sweep", "grid.toml", "--shard", "1/3"]).expect(0);
+    place.run(&["sweep", "grid.toml", "--shard", "3/3"]).expect(0);
+    let merge = ["sweep", "grid.toml", "--csv", "rows.csv", "--merge"];
+    let files = ["1", "3"].map(|shard| format!("grid.shard-{shard}-of-3.results.jsonl"));
+    let [one, three] = files.each_ref().map(String::as_str);
+    let error = place.run(&[&merge[..], &[one, three]].concat()).expect(1).stderr;
+    assert!(error.contains("1 of 4 cells are in none of the files"), "{error}");
+    assert!(!place.path("rows.csv").exists(), "there are no rows without all cells");
+    place.run(&["sweep", "grid.toml", "--shard", "2/3", "--results", "two.jsonl"]).expect(0);
+    // The results file is among those of a pattern.
+    let document = place.run(&[&merge[..], &[one, "two.jsonl", "grid.results.jsonl", three, "-o", "json"]].concat());
+    let document = document.expect(0).document();
+    assert_eq!((&document["resumed"], &document["failed"]), (&4.into(), &0.into()));
+    assert_eq!(place.read("rows.csv"), whole.read("rows.csv"));
+    let parquet = |place: &Place| std::fs::read(place.path("grid.parquet")).unwrap();
+    assert_eq!(parquet(&place), parquet(&whole));
+    let error = place.run(&["sweep", "grid.toml", "--merge", "none.jsonl"]).expect(1).stderr;
+    assert!(error.contains("none.jsonl: "), "{error}");
+    assert!(!place.path("none.jsonl").exists());
+    for shard in ["0/3", "4/3", "3", "a/b"] {
+        let error = place.run(&["sweep", "grid.toml", "--shard", shard]).expect(2).stderr;
+        assert!(error.contains("is not NUMBER/SHARDS"), "{error}");
+    }
+}
+
+#[test]
 fn ctrl_c_leaves_what_is_finished_and_the_same_command_goes_on() {
     let place = place("1_000_000_000");
     let child = place.command(&["sweep", "grid.toml", "--jobs", "1"]).spawn().unwrap();

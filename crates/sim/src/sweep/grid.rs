@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use flashwise_block::BlockError;
 use flashwise_block::names::with_suggestion;
 use flashwise_trace::workload::{FlowSource, Workload, WorkloadError};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -60,6 +60,14 @@ pub enum SweepError {
         /// What is wrong and what would be right.
         reason: String,
     },
+    /// Cells that no shard has finished.
+    #[error("{missing} of {cells} cells are in none of the files: finish their shards, then merge again")]
+    Missing {
+        /// How many.
+        missing: usize,
+        /// Cells of the grid.
+        cells: usize,
+    },
     /// The results file is somebody else's.
     #[error("{0}: exists and is not a file of sweep results, so it is not overwritten: choose another path")]
     NotResults(String),
@@ -91,8 +99,8 @@ pub struct Axis {
     pub steps: Vec<Vec<Value>>,
 }
 
-/// One combination of values.
-#[derive(Clone, Debug, PartialEq)]
+/// One combination of values. It can be sent to another process, whose result is the same to the bit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// Its place in the grid, from 0.
     pub index: u64,
@@ -204,13 +212,13 @@ impl BaseDevice {
     /// Sets the value at a key path.
     fn set(&mut self, path: &str, value: Value) -> Result<(), String> {
         match (path.strip_prefix("member."), &mut self.member) {
-            (Some(path), Some(member)) => set(member, path, value),
+            (Some(path), Some(member)) => set_value(member, path, value),
             (None, Some(member)) if path == "member" => {
-                set(&mut self.device, path, value)?;
+                set_value(&mut self.device, path, value)?;
                 *member = member_table(&self.device, &self.folder).map_err(|error| error.to_string())?;
                 Ok(())
             }
-            _ => set(&mut self.device, path, value),
+            _ => set_value(&mut self.device, path, value),
         }
     }
 
@@ -298,8 +306,8 @@ impl CellBuilder<'_> {
         let mut workload = self.workload.clone();
         for (path, value) in &values {
             let is_set = match path.strip_prefix("workload.") {
-                Some(path) => set(&mut workload, path, value.clone()),
-                None if path == "seed" => set(&mut workload, "seed", value.clone()),
+                Some(path) => set_value(&mut workload, path, value.clone()),
+                None if path == "seed" => set_value(&mut workload, "seed", value.clone()),
                 None => device.set(path, value.clone()),
             };
             is_set.map_err(|reason| self.wrong(index, &values, reason))?;
@@ -368,7 +376,10 @@ fn text(table: &Table) -> String {
 }
 
 /// Sets the value at a key path; tables that are missing are made, lists are not.
-fn set(root: &mut Table, path: &str, value: Value) -> Result<(), String> {
+///
+/// # Errors
+/// When the path leads through something that has no such place.
+pub fn set_value(root: &mut Table, path: &str, value: Value) -> Result<(), String> {
     let mut names: Vec<&str> = path.split('.').collect();
     let Some(last) = names.pop() else { return Ok(()) };
     let mut place = root;
@@ -397,11 +408,11 @@ mod unit_tests {
     #[test]
     fn a_path_goes_through_tables_and_lists() {
         let mut root: Table = toml::from_str("a = { b = 1 }\n[[flows]]\nx = 1\n[[flows]]\nx = 2\n").unwrap();
-        set(&mut root, "a.c.d", Value::Integer(3)).unwrap();
-        set(&mut root, "flows.1.x", Value::Integer(9)).unwrap();
+        set_value(&mut root, "a.c.d", Value::Integer(3)).unwrap();
+        set_value(&mut root, "flows.1.x", Value::Integer(9)).unwrap();
         assert_eq!(root["a"]["c"]["d"].as_integer(), Some(3));
         assert_eq!(root["flows"][1]["x"].as_integer(), Some(9));
-        assert!(set(&mut root, "flows.2.x", Value::Integer(9)).unwrap_err().contains("a list of 2"));
-        assert!(set(&mut root, "a.b.c", Value::Integer(9)).unwrap_err().contains("not a table"));
+        assert!(set_value(&mut root, "flows.2.x", Value::Integer(9)).unwrap_err().contains("a list of 2"));
+        assert!(set_value(&mut root, "a.b.c", Value::Integer(9)).unwrap_err().contains("not a table"));
     }
 }

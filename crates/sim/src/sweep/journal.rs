@@ -25,10 +25,10 @@ struct Line {
     rows: Vec<SweepRow>,
 }
 
-/// Finished cells by their keys, in memory and on disk.
-pub(super) struct Journal {
+/// Finished cells by their keys, in memory and, where there is a file, on disk.
+pub struct Journal {
     path: PathBuf,
-    file: ResultsFile,
+    file: Option<ResultsFile>,
     rows: BTreeMap<String, Vec<SweepRow>>,
 }
 
@@ -45,8 +45,25 @@ impl From<io::Error> for Refused {
 }
 
 impl Journal {
+    /// One that is in no file.
+    pub fn in_memory() -> Self {
+        Self { path: PathBuf::new(), file: None, rows: BTreeMap::new() }
+    }
+
+    /// Opens a results file that another run has written.
+    ///
+    /// # Errors
+    /// When it is absent, somebody else's, or another run is adding to it.
+    pub fn open_existing(path: &Path) -> Result<Self, SweepError> {
+        std::fs::metadata(path).map_err(|error| SweepError::file(path, &error))?;
+        Self::open(path)
+    }
+
     /// Opens a results file, or starts one. While it is open no other sweep adds to it.
-    pub(super) fn open(path: &Path) -> Result<Self, SweepError> {
+    ///
+    /// # Errors
+    /// When it is somebody else's, cannot be written, or another run is adding to it.
+    pub fn open(path: &Path) -> Result<Self, SweepError> {
         let (mut rows, mut has_header) = (BTreeMap::new(), false);
         let opened = ResultsFile::open(path, |line| {
             if has_header {
@@ -63,7 +80,7 @@ impl Journal {
         if !has_header && !file.is_empty() {
             return Err(not_results(path));
         }
-        let mut journal = Self { path: path.to_owned(), file, rows };
+        let mut journal = Self { path: path.to_owned(), file: Some(file), rows };
         if !has_header {
             journal.write(&Header { schema: SCHEMA.to_owned(), schema_version: 1 })?;
         }
@@ -71,17 +88,20 @@ impl Journal {
     }
 
     /// Whether a cell is finished.
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub fn has(&self, key: &str) -> bool {
         self.rows.contains_key(key)
     }
 
     /// The rows of a finished cell; of another one, none.
-    pub(super) fn rows(&self, key: &str) -> Vec<SweepRow> {
+    pub fn rows(&self, key: &str) -> Vec<SweepRow> {
         self.rows.get(key).cloned().unwrap_or_default()
     }
 
     /// A cell is finished.
-    pub(super) fn add(&mut self, key: &str, rows: Vec<SweepRow>) -> Result<(), SweepError> {
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn add(&mut self, key: &str, rows: Vec<SweepRow>) -> Result<(), SweepError> {
         let line = Line { key: key.to_owned(), rows };
         self.write(&line)?;
         self.rows.insert(line.key, line.rows);
@@ -89,8 +109,9 @@ impl Journal {
     }
 
     fn write(&mut self, value: &impl Serialize) -> Result<(), SweepError> {
+        let Some(file) = &mut self.file else { return Ok(()) };
         let line = serde_json::to_string(value).map_err(io::Error::from);
-        line.and_then(|line| self.file.add(&line)).map_err(|error| SweepError::file(&self.path, &error))
+        line.and_then(|line| file.add(&line)).map_err(|error| SweepError::file(&self.path, &error))
     }
 }
 

@@ -18,17 +18,19 @@
 mod grid;
 mod journal;
 mod row;
+mod shard;
 mod workers;
 
-pub use grid::{Axis, Cell, Grid, SweepError};
+pub use grid::{Axis, Cell, Grid, SweepError, set_value};
+pub use journal::Journal;
 pub use row::{SWEEP_SCHEMA, SWEEP_SCHEMA_VERSION, Sweep, SweepCell, SweepRow};
+pub use shard::{Shard, merge};
+pub use workers::run_cell;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use flashwise_block::Progress;
-
-use journal::Journal;
 
 /// How a sweep is run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,7 +53,19 @@ pub fn sweep(
     options: SweepOptions,
     progress: &mut dyn Progress,
 ) -> Result<Sweep, SweepError> {
-    let mut journal = Journal::open(results)?;
+    sweep_into(grid, &mut Journal::open(results)?, options, progress)
+}
+
+/// The same with a journal that is open.
+///
+/// # Errors
+/// As [`sweep`].
+pub fn sweep_into(
+    grid: &Grid,
+    journal: &mut Journal,
+    options: SweepOptions,
+    progress: &mut dyn Progress,
+) -> Result<Sweep, SweepError> {
     let pending: Vec<&Cell> = grid.cells.iter().filter(|cell| !journal.has(&cell.key)).collect();
     let resumed = (grid.cells.len() - pending.len()) as u64;
     let mut failed = BTreeMap::new();
@@ -64,6 +78,11 @@ pub fn sweep(
         }
         Ok(())
     })?;
+    Ok(collect(grid, journal, resumed, &failed))
+}
+
+/// The result of a grid whose cells were run by whoever: their rows from the journal, and by index why there are none.
+pub fn collect(grid: &Grid, journal: &Journal, resumed: u64, failed: &BTreeMap<u64, String>) -> Sweep {
     let cell = |cell: &Cell| SweepCell {
         index: cell.index,
         key: cell.key.clone(),
@@ -71,7 +90,7 @@ pub fn sweep(
         rows: journal.rows(&cell.key),
         error: failed.get(&cell.index).cloned(),
     };
-    Ok(Sweep::new(grid.name.clone(), resumed, grid.cells.iter().map(cell).collect()))
+    Sweep::new(grid.name.clone(), resumed, grid.cells.iter().map(cell).collect())
 }
 
 #[cfg(test)]

@@ -126,6 +126,36 @@ fn an_impatient_listener_stops_all_workers_and_what_is_finished_stays() {
 }
 
 #[test]
+fn shards_are_disjoint_and_merge_into_the_whole() {
+    let place = Place::new(GRID);
+    let whole = place.sweep(2, &mut Silent).unwrap();
+    let mut files = Vec::new();
+    for number in 1..=5 {
+        let mut grid = place.grid().unwrap();
+        grid.keep(Shard { number, of: 5 });
+        assert!(grid.cells.len() == 2 || grid.cells.len() == 3, "twelve cells in five shards");
+        files.push(place.path(&format!("shard-{number}.jsonl")));
+        sweep(&grid, files.last().unwrap(), SweepOptions::default(), &mut Silent).unwrap();
+    }
+    let grid = place.grid().unwrap();
+    let missing = merge(&grid, &place.path("some.jsonl"), &files[1..]).unwrap_err();
+    assert_eq!(missing, SweepError::Missing { missing: 3, cells: 12 });
+    assert!(merge(&grid, &place.path("all.jsonl"), &files).unwrap().cells == whole.cells);
+}
+
+#[test]
+fn a_cell_that_was_sent_elsewhere_gives_the_same_rows() {
+    let place = Place::new(GRID);
+    let grid = place.grid().unwrap();
+    let whole = place.sweep(2, &mut Silent).unwrap();
+    for (cell, expected) in grid.cells.iter().zip(&whole.cells) {
+        let sent: Cell = serde_json::from_str(&serde_json::to_string(cell).unwrap()).unwrap();
+        assert!(&sent == cell);
+        assert!(run_cell(&sent, &grid.base, &mut Silent).unwrap() == expected.rows);
+    }
+}
+
+#[test]
 fn a_changed_cell_is_run_again_and_the_others_are_not() {
     let place = Place::new(GRID);
     place.sweep(1, &mut Silent).unwrap();

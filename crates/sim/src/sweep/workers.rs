@@ -22,6 +22,15 @@ const WHOLE: f64 = 1e6;
 /// What came of a cell.
 type Outcome = Result<Vec<SweepRow>, SimulationError>;
 
+/// Runs one cell, wherever it came from; traces are relative to `base`.
+///
+/// # Errors
+/// When the simulation fails, or `progress` wants to stop.
+pub fn run_cell(cell: &Cell, base: &Path, progress: &mut dyn Progress) -> Result<Vec<SweepRow>, SimulationError> {
+    let options = SimulationOptions { precondition: cell.precondition, interval: None };
+    cell.machine.simulate(&cell.workload, base, &options, progress).map(|simulation| rows(&simulation))
+}
+
 /// What all threads see.
 struct Shared<'a> {
     cells: &'a [&'a Cell],
@@ -90,9 +99,7 @@ impl Shared<'_> {
     }
 
     fn simulate(&self, index: usize, cell: &Cell) -> Outcome {
-        let options = SimulationOptions { precondition: cell.precondition, interval: None };
-        let mut listener = Listener { shared: self, index };
-        cell.machine.simulate(&cell.workload, self.base, &options, &mut listener).map(|simulation| rows(&simulation))
+        run_cell(cell, self.base, &mut Listener { shared: self, index })
     }
 
     fn fraction(&self) -> f64 {
