@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET_DIR = $(or $(CARGO_TARGET_DIR),target)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full bench docs install lint fmt
+.PHONY: help run test test-full bench docs install python lint fmt
 
 help: ## List the targets
 	@echo 'flashwise: fit your database to the SSD it runs on'
@@ -58,6 +58,10 @@ docs: ## The book in target/book, the libraries' pages in target/doc; installs m
 install: ## Install the program, where cargo does or in PREFIX
 	@scripts/c-compiler
 	@CARGO='$(CARGO)' PREFIX='$(PREFIX)' scripts/install
+
+python: ## Build the Python package's wheel into target/wheels
+	@scripts/c-compiler
+	@scripts/python-wheel
 
 lint: ## Format and lints only
 	@scripts/lint

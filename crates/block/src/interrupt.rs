@@ -1,8 +1,8 @@
 //! Whether the user wants the program to stop, for work without a [`Progress`](crate::Progress): a statement inside
 //! SQLite, a thread of a pool.
 //!
-//! The program sets the flag (Ctrl-C, SIGTERM), long work checks it. In a library that is not interrupted it is never
-//! set.
+//! The program sets the flag (Ctrl-C, SIGTERM), long work checks it. A program that goes on afterwards, such as an
+//! interpreter, clears it once the work has ended. In a library that is not interrupted it is never set.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,6 +13,11 @@ static REQUESTED: AtomicBool = AtomicBool::new(false);
 /// From now on, work is to stop.
 pub fn request() {
     REQUESTED.store(true, Ordering::Release);
+}
+
+/// Work that starts from now on may run.
+pub fn clear() {
+    REQUESTED.store(false, Ordering::Release);
 }
 
 /// Whether work is to stop.

@@ -13,6 +13,9 @@
 
 use serde::Serialize;
 
+use crate::cost::DriveModel;
+use crate::prefetch::Prefetch;
+
 /// Which dirty pages a batch may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -56,5 +59,42 @@ impl Ace {
         };
         let evict = if self.evict.is_some_and(|evict| evict > 1) { ",E" } else { "" };
         format!("{reach}({}{evict})", self.write_back_batch)
+    }
+}
+
+/// Pages of a batch where neither the user nor a drive says how many.
+const BATCH: usize = 8;
+
+/// Which ways to write back are asked for; each figure that is given asks for ACE.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AceRequest {
+    /// ACE instead of the classic way.
+    pub ace: bool,
+    /// Both ways.
+    pub compare: bool,
+    /// Most pages of a batch; otherwise the drive's k_w, or 8.
+    pub write_back_batch: Option<u32>,
+    /// COW(n) instead of COW-X(n).
+    pub near: bool,
+    /// Pages that are evicted when the victim is dirty.
+    pub evict: Option<u32>,
+}
+
+impl AceRequest {
+    /// The ways to write back, classic first.
+    pub fn write_backs(&self, model: Option<DriveModel>, prefetch: Prefetch) -> Vec<Ace> {
+        let asked = self.write_back_batch.map(|batch| batch as usize);
+        let learned = model.and_then(|model| usize::try_from(model.write_concurrency).ok());
+        let ace = Ace {
+            reach: if self.near { Reach::Positions } else { Reach::Dirty },
+            evict: self.evict.map(|evict| evict as usize),
+            ..Ace::of(asked.or(learned).unwrap_or(BATCH))
+        };
+        let is_ace = self.ace || self.near || asked.or(ace.evict).is_some() || prefetch != Prefetch::None;
+        match (self.compare, is_ace) {
+            (true, _) => vec![Ace::CLASSIC, ace],
+            (false, true) => vec![ace],
+            (false, false) => vec![Ace::CLASSIC],
+        }
     }
 }

@@ -92,6 +92,9 @@ pub enum PoolError {
     /// The policy.
     #[error(transparent)]
     Policy(#[from] PolicyError),
+    /// The user stopped it.
+    #[error("interrupted")]
+    Interrupted,
     /// The worker threads.
     #[error("cannot create threads for the simulations: {0}")]
     Threads(String),

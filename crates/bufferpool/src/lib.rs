@@ -42,7 +42,7 @@ mod sync;
 mod timeline;
 mod trace;
 
-pub use ace::{Ace, Reach};
+pub use ace::{Ace, AceRequest, Reach};
 pub use concurrent::{BufferPool, BufferPoolOptions};
 pub use directory::{Directory, Entry, Found, Page};
 pub use error::PoolError;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use flashwise_block::interrupt;
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use rayon::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
@@ -206,7 +207,7 @@ const CHUNK: usize = 1 << 16;
 /// Runs every cell of a plan; `progress` is told how far all of it is, from 0 to 1, by several threads.
 ///
 /// # Errors
-/// When a size is 0, a policy refuses a parameter, or the drive cannot hold the pages.
+/// When a size is 0, a policy refuses a parameter, the drive cannot hold the pages, or the user interrupts.
 pub fn simulate(
     trace: &mut PageTrace,
     plan: &PoolPlan,
@@ -224,6 +225,7 @@ pub fn simulate(
     let told = |more: u64| {
         let done = done.fetch_add(more, Ordering::Relaxed) + more;
         progress(done as f64 / all as f64);
+        interrupt::check().map_err(|_| PoolError::Interrupted)
     };
     let threads = rayon::ThreadPoolBuilder::new().num_threads(plan.jobs.min(cells.len())).build();
     let threads = threads.map_err(|error| PoolError::Threads(error.to_string()))?;
@@ -305,13 +307,13 @@ fn run(
     plan: &PoolPlan,
     common: &Common,
     cell: &Cell<'_>,
-    told: &(dyn Fn(u64) + Sync),
+    told: &(dyn Fn(u64) -> Result<(), PoolError> + Sync),
 ) -> Result<PoolResult, PoolError> {
     let mut pool = cell.pool(trace, plan, common)?;
     let start = processor_seconds();
     for chunk in trace.accesses().chunks(CHUNK) {
         pool.replay(chunk)?;
-        told(chunk.len() as u64);
+        told(chunk.len() as u64)?;
     }
     let seconds = (processor_seconds() - start).max(f64::MIN_POSITIVE);
     let drive_cost = plan.drive.as_ref().map(|drive| on_drive(drive, trace, plan, common, cell, told)).transpose()?;
@@ -330,7 +332,7 @@ fn on_drive(
     plan: &PoolPlan,
     common: &Common,
     cell: &Cell<'_>,
-    told: &(dyn Fn(u64) + Sync),
+    told: &(dyn Fn(u64) -> Result<(), PoolError> + Sync),
 ) -> Result<DriveCost, PoolError> {
     let failed = |error: flashwise_ssd::SsdError| PoolError::Drive(error.to_string());
     let mut ssd = SimulatedSsd::new(drive.clone(), 1).map_err(failed)?;
@@ -340,7 +342,7 @@ fn on_drive(
     let mut pool = cell.pool(trace, plan, common)?;
     for chunk in trace.accesses().chunks(CHUNK) {
         chunk.iter().try_for_each(|&access| pool.access_on(access, &mut storage))?;
-        told(chunk.len() as u64);
+        told(chunk.len() as u64)?;
     }
     Ok(storage.cost())
 }

@@ -16,12 +16,9 @@ use crate::output::Output;
 /// Bytes that are written at a time.
 const BUFFER: usize = 256 << 10;
 
-/// Default number of requests of a workload given by name.
-pub const NAMED_REQUESTS: u64 = 100_000;
-
 /// A workload by name, or from a file.
 pub fn read_workload(name: &str, requests: Option<u64>) -> Result<Workload, Failure> {
-    if let Some(workload) = Workload::named(name, requests.unwrap_or(NAMED_REQUESTS)) {
+    if let Some(workload) = Workload::named(name, requests.unwrap_or(Workload::NAMED_REQUESTS)) {
         return Ok(workload);
     }
     if !name.ends_with(".toml") {

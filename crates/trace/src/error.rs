@@ -68,6 +68,9 @@ pub enum TraceError {
         /// What was looked for, and what to do.
         reason: String,
     },
+    /// The user stopped it.
+    #[error("interrupted")]
+    Interrupted,
     /// A request cannot be written in this form, or the output fails.
     #[error("{path}: {reason}")]
     Unwritable {

@@ -36,6 +36,7 @@ pub mod workload;
 pub use csv_format::{read_csv, write_csv};
 pub use error::{Place, TraceError};
 pub use format::TraceFormat;
+pub use format::csv::{operation_name, role_name};
 pub use format::detect::Detection;
 pub use generate::{GenerateError, generate};
 pub use input::Compression;

@@ -12,7 +12,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use flashwise_block::{Nanos, Operation};
+use flashwise_block::{Nanos, Operation, interrupt};
 
 use crate::error::{Place, TraceError};
 use crate::format::blktrace_files::CpuFiles;
@@ -187,9 +187,13 @@ impl TraceReader {
     /// The next request in the order of submission, or `None` at the end.
     ///
     /// # Errors
-    /// At a line that is bad, when no more of them may be passed over, and when the trace cannot be read on. It then
-    /// stays at its end.
+    /// At a line that is bad, when no more of them may be passed over, when the trace cannot be read on, and when the
+    /// user interrupts. It then stays at its end.
     pub fn next_record(&mut self) -> Result<Option<TraceRecord>, TraceError> {
+        if interrupt::is_requested() {
+            self.is_ended = true;
+            return Err(TraceError::Interrupted);
+        }
         while !self.is_ended {
             let next = match self.ahead.pop_front() {
                 Some((next, place)) => {

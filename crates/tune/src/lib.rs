@@ -20,6 +20,7 @@
 mod comparison;
 mod error;
 mod host;
+mod learning;
 pub mod mariadb;
 mod plan;
 pub mod postgres;
@@ -37,6 +38,7 @@ pub use comparison::{
 };
 pub use error::TuneError;
 pub use host::{Host, PROGRAM_TIMES, ProgramTime, free_memory};
+pub use learning::LearnRequest;
 pub use plan::{PLAN_SCHEMA, PLAN_SCHEMA_VERSION, TargetPlan};
 pub use servers::{
     AppliedSettings, DataDrive, DirectoryGuard, EvictionBound, EvidenceFigure, LeftAlone, MARIADB_TUNING_SCHEMA,

@@ -1,6 +1,7 @@
 //! Policies by their names, and with their parameters.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::{POLICIES, Parameters, Policy, PolicyError, Shape};
 use crate::pool::{AnyPool, Pool, PoolOptions};
@@ -41,7 +42,7 @@ impl PolicyInfo {
     /// When the parameters cannot be read. Whether the policy has them is found out when a pool is made.
     pub fn with(self, parameters: &str) -> Result<PolicySpec, PolicyError> {
         let name = if parameters.is_empty() { self.name.to_owned() } else { format!("{}:{parameters}", self.name) };
-        Ok(PolicySpec { name, parameters: Parameters::parse(self.name, parameters)?, policy: self })
+        Ok(PolicySpec { name, parameters: Parameters::parse(self.name, parameters)?, policy: Maker::Listed(self) })
     }
 }
 
@@ -75,12 +76,42 @@ pub fn policies() -> &'static [PolicyInfo] {
     POLICIES
 }
 
+/// What makes the pools of a policy.
+#[derive(Clone)]
+enum Maker {
+    Listed(PolicyInfo),
+    Own(Arc<OwnMaker>),
+}
+
+type OwnMaker = dyn Fn(&Shape, &PoolOptions) -> Result<Box<dyn AnyPool>, PolicyError> + Send + Sync;
+
+impl PartialEq for Maker {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Listed(one), Self::Listed(other)) => one == other,
+            (Self::Own(one), Self::Own(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Maker {}
+
+impl fmt::Debug for Maker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Listed(policy) => policy.fmt(f),
+            Self::Own(_) => f.write_str("Own"),
+        }
+    }
+}
+
 /// A policy with its parameters, as it is written: `lru`, or `clock:bit=1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicySpec {
     /// As it is told in results.
     name: String,
-    policy: PolicyInfo,
+    policy: Maker,
     parameters: Parameters,
 }
 
@@ -107,6 +138,40 @@ impl PolicySpec {
         POLICIES.iter().find(|policy| plain(policy.name) == wanted).ok_or_else(unknown)?.with(parameters)
     }
 
+    /// Reads policies as they are written on a command line: separated by commas, or `all`.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_all(text: &str) -> Result<Vec<Self>, PolicyError> {
+        if text == "all" {
+            return POLICIES.iter().map(|policy| Self::parse(policy.name)).collect();
+        }
+        // A comma separates policies, and the parameters of one policy; only parameters contain = without a name.
+        let mut specs: Vec<String> = Vec::new();
+        for part in text.split(',').map(str::trim) {
+            match specs.last_mut() {
+                Some(last) if part.contains('=') && !part.contains(':') => *last = format!("{last},{part}"),
+                _ => specs.push(part.to_owned()),
+            }
+        }
+        specs.iter().map(|spec| Self::parse(spec)).collect()
+    }
+
+    /// A policy that is no type of its own, such as one that another language decides: `make` is called for each pool.
+    pub fn made_by<P: Policy + 'static>(
+        name: impl Into<String>,
+        make: impl Fn(&Shape) -> Result<P, PolicyError> + Send + Sync + 'static,
+    ) -> Self {
+        let name = name.into();
+        let parameters = Parameters::parse(&name, "").unwrap_or_default();
+        let none = parameters.clone();
+        let build = move |shape: &Shape, options: &PoolOptions| -> Result<Box<dyn AnyPool>, PolicyError> {
+            none.check_numbers(shape.frames, "frames", shape.frames as u64, FRAMES_MAX)?;
+            Ok(Box::new(Pool::new(make(shape)?, shape, options)))
+        };
+        Self { name, policy: Maker::Own(Arc::new(build)), parameters }
+    }
+
     /// As it is told in results: the policy's own name, with its parameters.
     pub fn name(&self) -> &str {
         &self.name
@@ -117,13 +182,17 @@ impl PolicySpec {
     /// # Errors
     /// When a parameter is unknown or out of its range, or the pool is larger than what the policy can number.
     pub fn pool(&self, shape: &Shape, options: &PoolOptions) -> Result<Box<dyn AnyPool>, PolicyError> {
-        (self.policy.build)(shape, options, &mut self.parameters.clone())
+        match &self.policy {
+            Maker::Listed(policy) => (policy.build)(shape, options, &mut self.parameters.clone()),
+            Maker::Own(build) => build(shape, options),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Access, Page};
 
     #[test]
     fn a_policy_is_found_by_any_way_to_write_its_name() {
@@ -145,12 +214,40 @@ mod tests {
     }
 
     #[test]
+    fn a_policy_that_a_function_makes_decides_as_its_type_does_in_a_pool_of_its_own() {
+        use crate::policy::lru::Lru;
+        let made = PolicySpec::made_by("made", |shape| Lru::new(shape, &mut Parameters::default()));
+        assert!(made.name() == "made" && made == made.clone() && made != PolicySpec::parse("lru").unwrap());
+        let shape = Shape { frames: 3, pages: 9, blocks: [].into() };
+        let accesses: Vec<_> = (0..60).map(|n| Access::new(Page(n * n % 9), n % 4 == 0)).collect();
+        let counts = |spec: &PolicySpec| {
+            let mut pool = spec.pool(&shape, &PoolOptions::default()).unwrap();
+            pool.replay(&accesses).unwrap();
+            pool.counts().clone()
+        };
+        let expected = counts(&PolicySpec::parse("lru").unwrap());
+        assert_eq!([counts(&made), counts(&made)], [expected.clone(), expected]);
+        let large = Shape { frames: (1 << 28) + 1, ..shape };
+        assert!(made.pool(&large, &PoolOptions::default()).is_err());
+    }
+
+    #[test]
     fn what_a_policy_does_not_know_is_refused() {
         let shape = Shape { frames: 4, pages: 9, blocks: [].into() };
         let pool = |text| PolicySpec::parse(text).unwrap().pool(&shape, &PoolOptions::default()).map(|_| ());
         assert_eq!(pool("clock:bit=1"), Ok(()));
         assert_eq!(pool("lru:bit=1").unwrap_err().to_string(), "lru: unknown parameter 'bit': it has none");
         assert!(pool("clock:bit=2").is_err());
+    }
+
+    #[test]
+    fn commas_stand_between_policies_and_between_parameters() {
+        let names = |text: &str| -> Result<Vec<String>, PolicyError> {
+            Ok(PolicySpec::parse_all(text)?.iter().map(|spec| spec.name().to_owned()).collect())
+        };
+        assert_eq!(names("lru,2q:in=0.5,out=1,arc").unwrap(), ["lru", "2q:in=0.5,out=1", "arc"]);
+        assert_eq!(names("all").unwrap().len(), policies().len());
+        assert!(names("lru,mru").unwrap_err().to_string().starts_with("unknown policy 'mru'"));
     }
 
     #[test]

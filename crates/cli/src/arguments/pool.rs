@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use flashwise_block::ByteSize;
-use flashwise_bufferpool::{PolicySpec, Prefetch, Unit, policies};
+use flashwise_bufferpool::{PolicySpec, Prefetch, Unit};
 
 use super::{TraceReading, positive_size};
 
@@ -17,20 +17,7 @@ impl FromStr for Policies {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text == "all" {
-            let all = policies().iter().map(|policy| PolicySpec::parse(policy.name));
-            return all.collect::<Result<_, _>>().map(Self).map_err(|error| error.to_string());
-        }
-        // A comma separates policies, and the parameters of one policy; only parameters contain = without a name.
-        let mut specs: Vec<String> = Vec::new();
-        for part in text.split(',').map(str::trim) {
-            match specs.last_mut() {
-                Some(last) if part.contains('=') && !part.contains(':') => *last = format!("{last},{part}"),
-                _ => specs.push(part.to_owned()),
-            }
-        }
-        let specs = specs.iter().map(|spec| PolicySpec::parse(spec));
-        specs.collect::<Result<_, _>>().map(Self).map_err(|error| error.to_string())
+        PolicySpec::parse_all(text).map(Self).map_err(|error| error.to_string())
     }
 }
 
@@ -162,20 +149,4 @@ pub struct PoolArguments {
     /// How the trace is read.
     #[command(flatten)]
     pub reading: TraceReading,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn names(text: &str) -> Result<Vec<String>, String> {
-        Ok(text.parse::<Policies>()?.0.iter().map(|spec| spec.name().to_owned()).collect())
-    }
-
-    #[test]
-    fn commas_stand_between_policies_and_between_parameters() {
-        assert_eq!(names("lru,2q:in=0.5,out=1,arc").unwrap(), ["lru", "2q:in=0.5,out=1", "arc"]);
-        assert_eq!(names("all").unwrap().len(), policies().len());
-        assert!(names("lru,mru").unwrap_err().starts_with("unknown policy 'mru'"));
-    }
 }

@@ -2,30 +2,19 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use flashwise_array::FailureConfig;
 use flashwise_block::{ByteSize, Nanos};
 use flashwise_sim::Precondition;
-use flashwise_trace::workload::{Access, Size};
+use flashwise_trace::workload::{Access, Rw, Size};
 
 use super::trace::{ReadFormat, read_format_parser};
 
-/// fio's `rw`.
-#[allow(clippy::enum_variant_names, reason = "the names are fio's")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Rw {
-    /// Sequential reads
-    Read,
-    /// Sequential writes
-    Write,
-    /// Random reads
-    Randread,
-    /// Random writes
-    Randwrite,
-    /// Sequential reads and writes
-    Rw,
-    /// Random reads and writes
-    Randrw,
+/// Parses fio's `rw`.
+fn rw_parser() -> impl TypedValueParser<Value = Rw> {
+    let values = Rw::ALL.map(|rw| PossibleValue::new(rw.name()).help(rw.title()));
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<Rw>())
 }
 
 /// Distribution of the times between requests at a fixed rate.
@@ -105,7 +94,7 @@ pub struct SimulateArguments {
     #[arg(long, requires = "workload")]
     pub fold: bool,
     /// Access pattern
-    #[arg(long, value_enum, conflicts_with = "workload", help_heading = FIO)]
+    #[arg(long, value_parser = rw_parser(), conflicts_with = "workload", help_heading = FIO)]
     pub rw: Option<Rw>,
     /// Request size
     #[arg(long, value_name = "SIZE", default_value = "4k")]

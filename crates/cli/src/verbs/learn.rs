@@ -11,12 +11,12 @@ use flashwise_block::output::OutputFolder;
 use flashwise_learn::drift::{Drift, drift};
 use flashwise_learn::fio::job_files;
 use flashwise_learn::score::{Score, score};
-use flashwise_learn::{Effort, LearnOptions, Learned, QuickLimits, RawSample, Scope, learn_step_by_step};
+use flashwise_learn::{Effort, Learned, RawSample, learn_step_by_step};
 use flashwise_profile::{DeviceProfile, Entry, Parameters, Verdict};
 use flashwise_report::{OwnFile, profile_page, render_drift, render_profile, render_score};
 use flashwise_truth::truth;
-use flashwise_tune::sqlite::{LEARN_REGION, learn_options};
-use flashwise_tune::{Host, ProgramTime, Target, TuneError, free_memory};
+use flashwise_tune::sqlite::LEARN_REGION;
+use flashwise_tune::{Host, LearnRequest, ProgramTime, Target, TuneError, free_memory};
 use serde::Serialize;
 
 use super::read_profile;
@@ -172,30 +172,20 @@ fn learn(
     let mut bar = Bar::new();
     let mut device = target.open_as_file(options.seed, LEARN_REGION)?;
     earlier.map_or(Ok(()), |earlier| check_same_drive(earlier, target, &device.info().name))?;
-    let usual = learn_options(target, options.seed, device.info().clock);
-    let effort = match (options.quick, options.thorough) {
-        (true, _) => Effort::Quick,
-        (_, true) => Effort::Thorough,
-        _ => usual.effort,
-    };
-    let quick = if options.quick { target.quick_limits(device.info().capacity) } else { None };
-    let (quick_write, quick_time) = quick.unzip();
-    let quick_limits = QuickLimits {
-        write: options.max_write.is_none()
-            && quick_write.is_some_and(|quick| target.write_limit().is_none_or(|limit| quick <= limit)),
-        time: options.time_budget.is_none() && quick_time.is_some(),
-    };
-    let learn_options = LearnOptions {
-        scope: Scope::Complete,
-        effort,
-        max_write: options.max_write.or(quick_write).into_iter().chain(target.write_limit()).min(),
-        time_budget: options.time_budget.or(quick_time),
-        quick_limits,
+    let request = LearnRequest {
+        seed: options.seed,
+        effort: match (options.quick, options.thorough) {
+            (true, _) => Some(Effort::Quick),
+            (_, true) => Some(Effort::Thorough),
+            _ => None,
+        },
+        max_write: options.max_write,
+        time_budget: options.time_budget,
         request_sizes: options.request_size.clone(),
         resume: resume.map(Box::new),
         keep_raw: options.raw.is_some(),
-        ..usual
     };
+    let learn_options = request.options(target, device.info());
     let mut unwritten = Ok(());
     let learned = learn_step_by_step(&mut *device, &learn_options, &mut bar, &mut |profile| {
         unwritten = files.checkpoint(profile);

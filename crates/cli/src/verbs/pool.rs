@@ -4,19 +4,16 @@ use std::process::ExitCode;
 
 use flashwise_bufferpool::cost::DriveModel;
 use flashwise_bufferpool::simulate::{PoolPlan, simulate};
-use flashwise_bufferpool::{Ace, PageTrace, PoolError, Reach, TraceOptions};
+use flashwise_bufferpool::{Ace, AceRequest, PageTrace, PoolError, TraceOptions};
 use flashwise_report::{OwnFile, pool_page, render_pool};
 
 use super::{read_device, read_profile};
-use crate::arguments::{PoolArguments, PrefetchName};
+use crate::arguments::PoolArguments;
 use crate::failure::Failure;
 use crate::files::Wanted;
 use crate::output::Output;
 use crate::progress::shared_bar;
 use crate::traces::{format_note, print_note};
-
-/// Default size of a write-back batch if k_w is unknown.
-const BATCH: usize = 8;
 
 /// Simulates pools on a trace.
 pub fn run(options: &PoolArguments, output: &Output) -> Result<ExitCode, Failure> {
@@ -73,19 +70,8 @@ fn frames(options: &PoolArguments, page_bytes: u64) -> Vec<u64> {
 }
 
 fn write_backs(options: &PoolArguments, model: Option<DriveModel>) -> Vec<Ace> {
-    let asked = options.write_back_batch.map(|batch| batch as usize);
-    let learned = model.and_then(|model| usize::try_from(model.write_concurrency).ok());
-    let ace = Ace {
-        reach: if options.near { Reach::Positions } else { Reach::Dirty },
-        evict: options.evict.map(|evict| evict as usize),
-        ..Ace::of(asked.or(learned).unwrap_or(BATCH))
-    };
-    let is_ace = options.ace || options.near || asked.or(ace.evict).is_some() || options.prefetch != PrefetchName::None;
-    match (options.compare, is_ace) {
-        (true, _) => vec![Ace::CLASSIC, ace],
-        (false, true) => vec![ace],
-        (false, false) => vec![Ace::CLASSIC],
-    }
+    let PoolArguments { ace, compare, write_back_batch, near, evict, prefetch, .. } = *options;
+    AceRequest { ace, compare, write_back_batch, near, evict }.write_backs(model, prefetch.into())
 }
 
 impl From<PoolError> for Failure {

@@ -146,13 +146,13 @@ pub(crate) fn role(field: &[u8]) -> Result<FileRole, String> {
     one_of("role", field, &ROLES)
 }
 
-/// The name of an operation.
-pub(crate) fn operation_name(operation: Operation) -> &'static str {
+/// The name of an operation in traces, CSV and Parquet.
+pub fn operation_name(operation: Operation) -> &'static str {
     OPERATIONS.iter().find(|&&(_, other)| other == operation).map_or("", |&(name, _)| name)
 }
 
-/// The name of a role.
-pub(crate) fn role_name(role: FileRole) -> &'static str {
+/// The name of a role in traces, CSV and Parquet.
+pub fn role_name(role: FileRole) -> &'static str {
     ROLES.iter().find(|&&(_, other)| other == role).map_or("", |&(name, _)| name)
 }
 

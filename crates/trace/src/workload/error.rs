@@ -60,6 +60,9 @@ pub enum WorkloadError {
         /// What is wrong, and what would be right.
         reason: String,
     },
+    /// The user stopped it.
+    #[error("interrupted")]
+    Interrupted,
     /// The workload cannot be written as TOML.
     #[error("cannot write workload '{name}': {reason}")]
     Unwritable {
@@ -123,6 +126,7 @@ impl From<TraceError> for WorkloadError {
             TraceError::Unreadable { path, reason }
             | TraceError::Unrecognised { path, reason }
             | TraceError::Unwritable { path, reason } => Self::Unreadable { path, reason },
+            TraceError::Interrupted => Self::Interrupted,
         }
     }
 }

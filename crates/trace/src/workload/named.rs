@@ -52,6 +52,9 @@ const NAMES: [&str; 15] = [
 ];
 
 impl Workload {
+    /// Usual number of requests of a workload by name.
+    pub const NAMED_REQUESTS: u64 = 100_000;
+
     /// Names of [`named`](Self::named).
     pub const NAMES: &'static [&'static str] = &NAMES;
 

@@ -1,0 +1,54 @@
+//! How a target is learned whole, from what a user says of it.
+
+use flashwise_block::{ByteSize, DeviceInfo, Nanos};
+use flashwise_learn::{Effort, LearnOptions, QuickLimits, Scope};
+use flashwise_profile::DeviceProfile;
+
+use crate::Target;
+use crate::sqlite::learn_options;
+
+/// What a user says of a run of learning; the rest follows from the target.
+#[derive(Clone, Debug, Default)]
+pub struct LearnRequest {
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// How many samples; what suits the target's clock if nothing is said.
+    pub effort: Option<Effort>,
+    /// Start nothing that would write more than this.
+    pub max_write: Option<ByteSize>,
+    /// Start no probe after this time on the device's clock.
+    pub time_budget: Option<Nanos>,
+    /// Further sizes of requests for asymmetry and concurrency.
+    pub request_sizes: Vec<ByteSize>,
+    /// A profile to continue from.
+    pub resume: Option<Box<DeviceProfile>>,
+    /// Keep each sample.
+    pub keep_raw: bool,
+}
+
+impl LearnRequest {
+    /// The options for an open target: every figure, within the limits of a quick run and those that the user agreed
+    /// to.
+    pub fn options(self, target: &Target, device: &DeviceInfo) -> LearnOptions {
+        let usual = learn_options(target, self.seed, device.clock);
+        let is_quick = self.effort == Some(Effort::Quick);
+        let quick = if is_quick { target.quick_limits(device.capacity) } else { None };
+        let (quick_write, quick_time) = quick.unzip();
+        let quick_limits = QuickLimits {
+            write: self.max_write.is_none()
+                && quick_write.is_some_and(|quick| target.write_limit().is_none_or(|limit| quick <= limit)),
+            time: self.time_budget.is_none() && quick_time.is_some(),
+        };
+        LearnOptions {
+            scope: Scope::Complete,
+            effort: self.effort.unwrap_or(usual.effort),
+            max_write: self.max_write.or(quick_write).into_iter().chain(target.write_limit()).min(),
+            time_budget: self.time_budget.or(quick_time),
+            quick_limits,
+            request_sizes: self.request_sizes,
+            resume: self.resume,
+            keep_raw: self.keep_raw,
+            ..usual
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The package as Python sees it: `scripts/python-tests` installs it into an environment of its own and runs
+//! `tests/*.py`.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn the_package_passes_its_tests_and_its_types_are_strict() {
+    let built = std::env::current_exe().unwrap();
+    let folder = built.parent().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/python-tests");
+    let status = Command::new(script)
+        .env("FLASHWISE_NATIVE", folder.join("libflashwise_python.so"))
+        .env("FLASHWISE_EXTENSION", folder.join("libflashwise_sqlite.so"))
+        .env("FLASHWISE_PROGRAM", folder.with_file_name("flashwise"))
+        .status()
+        .unwrap();
+    assert!(status.success(), "{status}");
+}

@@ -1,0 +1,94 @@
+"""Long calls: other threads run, progress is passed on, Ctrl-C ends them."""
+
+from __future__ import annotations
+
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import flashwise
+import pytest
+
+
+def long_call() -> flashwise.Simulation:
+    return flashwise.simulate("samsung-960-evo", rw="randread", iodepth=32, requests=1_000_000)
+
+
+def test_other_threads_run_during_a_call() -> None:
+    times: list[float] = []
+    done = threading.Event()
+
+    def tick() -> None:
+        while not done.is_set():
+            times.append(time.monotonic())
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    start = time.monotonic()
+    long_call()
+    end = time.monotonic()
+    done.set()
+    thread.join()
+    assert sum(start < at < end for at in times) > 20
+
+
+def test_a_listener_hears_of_progress_and_may_end_the_call() -> None:
+    heard: list[tuple[str, float]] = []
+    flashwise.simulate(
+        "samsung-960-evo", rw="randread", iodepth=32, requests=2_000_000, progress=lambda *at: heard.append(at)
+    )
+    assert heard and all(0.0 <= fraction <= 1.0 for _, fraction in heard)
+    assert [fraction for _, fraction in heard] == sorted(fraction for _, fraction in heard)
+
+    def stop(stage: str, fraction: float) -> None:
+        raise LookupError(stage)
+
+    with pytest.raises(LookupError):
+        flashwise.simulate("samsung-960-evo", rw="randread", requests=50_000_000, progress=stop)
+    assert flashwise.simulate("samsung-960-evo", rw="read", requests=10).total.requests == 10
+
+
+PROGRAM = """
+import flashwise, os, sys, threading
+
+def endless():
+    os.mkfifo("web.csv")
+    line = "128166372003061629,web,0,Read,4096,8192,1331\\n"
+    def write():
+        while True:
+            try:
+                with open("web.csv", "w") as pipe:
+                    while True:
+                        pipe.write(line * 1000)
+            except BrokenPipeError:
+                pass
+    threading.Thread(target=write, daemon=True).start()
+    return flashwise.trace.open("web.csv").info()
+
+cyclic = [page for _ in range(20) for page in range(20_000)]
+calls = {
+    "simulate": lambda: flashwise.simulate("samsung-960-evo", rw="randread", requests=500_000_000),
+    "pool": lambda: flashwise.pool(cyclic, ["lru"] * 5000, frames=100),
+    "learn": lambda: flashwise.learn("sim:intel-p4510", effort="thorough"),
+    "info": endless,
+}
+print("started", flush=True)
+try:
+    calls[sys.argv[1]]()
+except KeyboardInterrupt:
+    print(flashwise.simulate("samsung-960-evo", rw="read", requests=10).total.requests)
+"""
+
+
+@pytest.mark.parametrize("call", ["simulate", "pool", "learn", "info"])
+def test_ctrl_c_ends_a_call_and_the_next_one_runs(call: str, tmp_path: pathlib.Path) -> None:
+    child = subprocess.Popen([sys.executable, "-c", PROGRAM, call], stdout=subprocess.PIPE, text=True, cwd=tmp_path)
+    assert child.stdout is not None and child.stdout.readline() == "started\n"
+    time.sleep(0.7)
+    child.send_signal(signal.SIGINT)
+    output, _ = child.communicate(timeout=20)
+    assert (output, child.returncode) == ("10\n", 0)
