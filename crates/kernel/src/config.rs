@@ -102,8 +102,6 @@ pub struct KernelConfig {
     pub lazytime: bool,
     /// The clock's tick, 1 / `CONFIG_HZ`: time stamps of files have this resolution.
     pub tick: Nanos,
-    /// Processors. ext4 reserves space for small files for each of them.
-    pub processors: u32,
     /// Limits of the drive's queue.
     pub queue: QueueLimits,
     /// Whether files have bytes. Without, the same requests are made and no byte is stored.
@@ -132,7 +130,6 @@ impl Default for KernelConfig {
             discard: false,
             lazytime: false,
             tick: Nanos::millis(4),
-            processors: 2,
             queue: QueueLimits::default(),
             data: false,
             power_cuts: false,
@@ -164,9 +161,6 @@ impl KernelConfig {
         }
         if self.tick.0 == 0 || self.dirty_writeback.0 == 0 || self.commit_interval.0 == 0 || self.log_interval.0 == 0 {
             return fail("tick, dirty_writeback, commit_interval, log_interval: longer than zero");
-        }
-        if self.processors == 0 || self.processors > 4096 {
-            return fail("processors: 1 to 4096");
         }
         if self.queue.max_request.0 < PAGE || self.queue.max_segments == 0 || self.queue.nr_requests == 0 {
             return fail("queue: requests of at least 4 KiB, one segment, one request at a time");

@@ -126,7 +126,8 @@ impl FileStatus {
 
 /// A kernel with one file system on one drive.
 ///
-/// Every call is one task's. Sizes and offsets are bytes, times those of the drive's clock.
+/// Every call is one task's, which stays on its processor: it sleeps whenever it waits, and Linux wakes it where it
+/// slept (`kernel/sched/fair.c` `select_idle_sibling`). Sizes and offsets are bytes, times those of the drive's clock.
 #[derive(Debug)]
 pub struct Kernel<D> {
     pub(crate) config: KernelConfig,
@@ -149,8 +150,6 @@ pub struct Kernel<D> {
     pub(crate) delayed: u64,
     /// Discards under way.
     pub(crate) discards: u32,
-    /// The processor that the task runs on.
-    pub(crate) processor: usize,
     /// What a power cut would leave.
     pub(crate) durable: Option<Durable>,
     pub(crate) counters: KernelCounters,
@@ -171,7 +170,7 @@ impl<D: BlockDevice> Kernel<D> {
         }
         let capacity = info.capacity.0.min(device.writable().0);
         let layout: Box<dyn Layout> = match config.file_system {
-            FileSystemKind::Ext4 => Box::new(Ext4::new(capacity, config.processors, config.fast_commit)?),
+            FileSystemKind::Ext4 => Box::new(Ext4::new(capacity, config.fast_commit)?),
             FileSystemKind::Xfs => {
                 if info.logical_block.0 > 512 {
                     let text =
@@ -200,7 +199,6 @@ impl<D: BlockDevice> Kernel<D> {
             next_ticket: 0,
             delayed: 0,
             discards: 0,
-            processor: 0,
             durable: config.power_cuts.then(Durable::default),
             counters: KernelCounters::default(),
             config,

@@ -139,8 +139,11 @@ fn is_known(file_system: FileSystemKind, workload: &str, column: &str) -> bool {
         }
         // ext4 sends trims in a worker, whenever that runs.
         (_, "trims") => file_system == FileSystemKind::Ext4,
-        // Where a task wakes decides which run of blocks a small file grows in, and so how many bitmaps are logged.
-        (name, "bytes written") if name.starts_with("append_4k_f") || name.starts_with("sqlite_delete") => {
+        // The group of the space for small files, which depends on what was allocated before and on the processor,
+        // decides how many bitmaps are logged.
+        (name, "bytes written")
+            if ["append_4k_f", "create_fsync_delete", "sqlite_delete"].iter().any(|part| name.starts_with(part)) =>
+        {
             file_system == FileSystemKind::Ext4
         }
         // Commits come with the clock's tick: how many depends on the machine's pace.

@@ -328,8 +328,6 @@ impl<D: BlockDevice> Kernel<D> {
             }
             let waited_for = self.journal.committing.as_ref().map_or(tid, |commit| commit.transaction.tid);
             self.wait_until(|this| this.journal.committed >= waited_for || this.journal.aborted.is_some())?;
-            // Who waits is woken on the processor of the journal's thread.
-            self.processor = (self.processor + 1) % self.config.processors as usize;
         }
         match &self.journal.aborted {
             Some(error) if self.journal.committed < tid => Err(KernelError::ReadOnly(error.clone())),

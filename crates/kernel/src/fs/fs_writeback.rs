@@ -321,7 +321,6 @@ impl<D: BlockDevice> Kernel<D> {
             preallocated: inode.preallocated,
             open_for_write: inode.open_for_write > 0,
             metadata: false,
-            processor: self.processor,
         };
         let mut touched = Touched::default();
         let mut found = self.layout.allocate(&request, &mut touched);
@@ -432,7 +431,6 @@ impl<D: BlockDevice> Kernel<D> {
                     preallocated: None,
                     open_for_write: false,
                     metadata: true,
-                    processor: self.processor,
                 };
                 let found = self.layout.allocate(&request, touched).ok_or(KernelError::NoSpace)?;
                 touched.new_block(found.physical);

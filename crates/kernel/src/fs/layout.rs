@@ -21,8 +21,6 @@ pub(crate) struct AllocationRequest {
     pub(crate) open_for_write: bool,
     /// A block of the file system's own, as of an extent tree.
     pub(crate) metadata: bool,
-    /// The processor that asks.
-    pub(crate) processor: usize,
 }
 
 /// What it gets.

@@ -263,7 +263,6 @@ fn a_configuration_that_makes_no_sense_is_refused_with_its_key() {
     assert!(text(xfs, gib).starts_with("fast_commit: ext4 has"));
     assert!(text(KernelConfig { read_ahead: ByteSize(5), ..base() }, gib).starts_with("read_ahead:"));
     assert!(text(KernelConfig { dirty_ratio: 101, ..base() }, gib).starts_with("dirty_ratio"));
-    assert!(text(KernelConfig { processors: 0, ..base() }, gib).starts_with("processors:"));
     let queue = QueueLimits { max_segments: 0, ..QueueLimits::default() };
     assert!(text(KernelConfig { queue, ..base() }, gib).starts_with("queue:"));
     assert!(text(base(), ByteSize::mib(1)).contains("32 MiB"));

@@ -4,8 +4,7 @@
 //! - `ext4_mb_use_preallocated`: blocks that are set aside for the file, or for small files on this processor, go
 //!   first;
 //! - `ext4_mb_group_or_file`: a file of at most 16 blocks (`s_mb_stream_request`) is served from a group preallocation
-//!   of 512 blocks, one a processor; a task that wakes on another processor goes on in that one's, which breaks a
-//!   growing file into extents;
+//!   of 512 blocks. Linux has one a processor; the task stays on its own;
 //! - `ext4_mb_normalize_request`: for larger files the request is widened to a power of two by the file's size, up to 8
 //!   MiB, and what is left over is set aside for the file;
 //! - `ext4_mb_find_by_goal`: behind the file's last block, if enough is free there;
@@ -29,8 +28,8 @@ const GROUP_PREALLOCATION: u64 = 512;
 #[derive(Debug)]
 pub(crate) struct BlockAllocator {
     pub(crate) free: FreeSpace,
-    /// For small files, by processor: (first block, blocks).
-    locality: Vec<(u64, u64)>,
+    /// For small files: (first block, blocks).
+    locality: (u64, u64),
     /// Set aside for files.
     preallocated: u64,
 }
@@ -63,13 +62,13 @@ fn normalize(request: &AllocationRequest) -> (u64, u64) {
 }
 
 impl BlockAllocator {
-    pub(crate) fn new(group: u64, processors: usize) -> Self {
-        Self { free: FreeSpace::new(group), locality: vec![(0, 0); processors], preallocated: 0 }
+    pub(crate) fn new(group: u64) -> Self {
+        Self { free: FreeSpace::new(group), locality: (0, 0), preallocated: 0 }
     }
 
     /// Free blocks, those that are set aside included.
     pub(crate) fn free_blocks(&self) -> u64 {
-        self.free.total() + self.preallocated + self.locality.iter().map(|(_, blocks)| blocks).sum::<u64>()
+        self.free.total() + self.preallocated + self.locality.1
     }
 
     /// Blocks near a place, for what is made with the file system and for metadata.
@@ -94,11 +93,9 @@ impl BlockAllocator {
     }
 
     fn discard_locality(&mut self) {
-        for (first, blocks) in std::mem::take(&mut self.locality) {
-            if blocks > 0 {
-                self.free.give(first, blocks);
-            }
-            self.locality.push((0, 0));
+        let (first, blocks) = std::mem::take(&mut self.locality);
+        if blocks > 0 {
+            self.free.give(first, blocks);
         }
     }
 
@@ -146,21 +143,20 @@ impl BlockAllocator {
     }
 
     fn use_locality(&mut self, request: &AllocationRequest, goal: u64) -> Option<Allocation> {
-        let processor = request.processor % self.locality.len();
-        if self.locality[processor].1 < request.blocks {
+        if self.locality.1 < request.blocks {
             let order = GROUP_PREALLOCATION.ilog2() as u8;
             let first = self.free.find_power_of_two(order, goal)?;
             if !self.free.take(first, GROUP_PREALLOCATION) {
                 return None;
             }
-            let (old, left) = self.locality[processor];
+            let (old, left) = self.locality;
             if left > 0 {
                 self.free.give(old, left);
             }
-            self.locality[processor] = (first, GROUP_PREALLOCATION);
+            self.locality = (first, GROUP_PREALLOCATION);
         }
-        let (physical, left) = self.locality[processor];
-        self.locality[processor] = (physical + request.blocks, left - request.blocks);
+        let (physical, left) = self.locality;
+        self.locality = (physical + request.blocks, left - request.blocks);
         Some(Allocation { physical, blocks: request.blocks, preallocated: request.preallocated })
     }
 
@@ -202,7 +198,7 @@ mod tests {
     use super::*;
 
     fn allocator() -> BlockAllocator {
-        let mut allocator = BlockAllocator::new(32768, 2);
+        let mut allocator = BlockAllocator::new(32768);
         allocator.free.give(0, 32768 * 3 + 3000);
         allocator
     }
@@ -218,19 +214,18 @@ mod tests {
             preallocated: None,
             open_for_write: true,
             metadata: false,
-            processor: 0,
         }
     }
 
     #[test]
-    fn small_files_share_a_run_a_processor_in_the_smallest_group_that_will_do() {
+    fn small_files_share_a_run_in_the_smallest_group_that_will_do() {
         let mut allocator = allocator();
         let first = allocator.allocate(&request(0, 1, None), 0).unwrap();
         assert_eq!(first.physical, 32768 * 3 + 2048, "the last, partial group has a buddy of that size");
         let second = allocator.allocate(&request(0, 2, None), 0).unwrap();
         assert_eq!(second.physical, first.physical + 1);
-        let other = AllocationRequest { processor: 1, ..request(1, 1, Some(first.physical)) };
-        assert_eq!(allocator.allocate(&other, 0).unwrap().physical, 32768 * 3);
+        let grown = request(1, 1, Some(first.physical));
+        assert_eq!(allocator.allocate(&grown, 0).unwrap().physical, first.physical + 3);
         assert_eq!(allocator.free_blocks(), 32768 * 3 + 3000 - 4);
     }
 
@@ -253,7 +248,7 @@ mod tests {
 
     #[test]
     fn each_block_is_given_once_until_none_is_left() {
-        let mut allocator = BlockAllocator::new(1024, 1);
+        let mut allocator = BlockAllocator::new(1024);
         allocator.free.give(0, 4096);
         let mut seen = std::collections::BTreeSet::new();
         let mut held = None;

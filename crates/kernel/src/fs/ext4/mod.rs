@@ -108,7 +108,7 @@ fn has_super(group: u64) -> bool {
 
 impl Ext4 {
     /// Makes one on a drive of so many bytes.
-    pub(crate) fn new(capacity: u64, processors: u32, fast_commit: bool) -> Result<Self> {
+    pub(crate) fn new(capacity: u64, fast_commit: bool) -> Result<Self> {
         let mut blocks = (capacity / PAGE).min(u64::from(u32::MAX));
         let mut groups = blocks.div_ceil(GROUP);
         // A last group that could not hold its own metadata is left out.
@@ -121,7 +121,7 @@ impl Ext4 {
             let text = format!("a file system needs a drive of at least 32 MiB; this one has {capacity} bytes");
             return Err(KernelError::Config(text));
         }
-        let mut allocator = BlockAllocator::new(GROUP, processors as usize);
+        let mut allocator = BlockAllocator::new(GROUP);
         allocator.free.give(0, blocks);
         let mut this = Self {
             blocks,
@@ -396,7 +396,7 @@ mod tests {
     /// The places were read from a captured file system on a drive of this size.
     #[test]
     fn metadata_of_a_500_gb_drive_is_where_mke2fs_puts_it() {
-        let ext4 = Ext4::new(500_107_862_016, 1, false).unwrap();
+        let ext4 = Ext4::new(500_107_862_016, false).unwrap();
         assert_eq!(ext4.groups, 3727);
         assert_eq!(ext4.journal, (60_850_176, 262_144));
         assert_eq!(ext4.flex_metadata(2577), 84_410_368);
@@ -410,17 +410,17 @@ mod tests {
     /// `dumpe2fs -h`: 266240 blocks in total, 4096 of them for fast commits; 8320 and 128 on a drive of 1 GiB.
     #[test]
     fn fast_commits_have_a_64th_of_the_journal_behind_it() {
-        let ext4 = Ext4::new(500_107_862_016, 1, true).unwrap();
+        let ext4 = Ext4::new(500_107_862_016, true).unwrap();
         assert_eq!(ext4.journal, (60_850_176, 262_144));
         assert_eq!(ext4.fast_commit_area(), Some(((60_850_176 + 262_145) * PAGE, 4095)));
-        let small = Ext4::new(1 << 30, 1, true).unwrap();
+        let small = Ext4::new(1 << 30, true).unwrap();
         assert_eq!(small.fast_commits, Some((small.journal.0 + 8193, 127)));
-        assert_eq!(Ext4::new(1 << 30, 1, false).unwrap().fast_commit_area(), None);
+        assert_eq!(Ext4::new(1 << 30, false).unwrap().fast_commit_area(), None);
     }
 
     #[test]
     fn a_new_file_touches_six_blocks_and_a_block_for_it_two_more() {
-        let mut ext4 = Ext4::new(500_107_862_016, 1, false).unwrap();
+        let mut ext4 = Ext4::new(500_107_862_016, false).unwrap();
         let mut touched = Touched::default();
         let ino = ext4.create("a", &mut touched).unwrap();
         // Directory, its inode and the new one (one block), inode bitmap, descriptor.
@@ -431,13 +431,13 @@ mod tests {
 
     #[test]
     fn a_drive_that_is_too_small_is_refused() {
-        assert!(matches!(Ext4::new(1 << 20, 1, false), Err(KernelError::Config(_))));
-        assert!(Ext4::new(40 << 20, 1, false).is_ok());
+        assert!(matches!(Ext4::new(1 << 20, false), Err(KernelError::Config(_))));
+        assert!(Ext4::new(40 << 20, false).is_ok());
     }
 
     #[test]
     fn the_journal_goes_round_and_asks_for_a_checkpoint_before_it_is_full() {
-        let mut ext4 = Ext4::new(64 << 20, 1, false).unwrap();
+        let mut ext4 = Ext4::new(64 << 20, false).unwrap();
         let mut transaction = Transaction::new(1, flashwise_block::Nanos(0));
         let mut touched = Touched::default();
         (0..300).for_each(|block| touched.block(block));

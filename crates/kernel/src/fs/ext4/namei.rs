@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn leaves_are_split_when_they_are_full() {
-        let mut allocator = BlockAllocator::new(32768, 1);
+        let mut allocator = BlockAllocator::new(32768);
         allocator.free.give(0, 32768);
         let mut directory = Directory::new(5);
         let mut blocks = 0;
