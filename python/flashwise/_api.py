@@ -36,12 +36,15 @@ class Policy(Protocol):
 
     def admit(self, page: int, is_write: bool, /) -> object:
         """A page that missed has got a frame."""
+        ...
 
     def touch(self, page: int, is_write: bool, /) -> object:
         """A page in a frame is accessed."""
+        ...
 
     def victim(self, /) -> int:
         """The page to evict: one that has a frame. It has none afterwards."""
+        ...
 
 
 def _workload(workload: WorkloadLike | None, fio: dict[str, Any]) -> dict[str, Any]:

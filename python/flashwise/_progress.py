@@ -35,13 +35,17 @@ def shown(progress: bool | Listener | None) -> Iterator[Listener | None]:
         return
     started = time.monotonic()
     bar: Any = None
+    last: tuple[str, float] | None = None
 
     def advance(stage: str, fraction: float) -> None:
-        nonlocal bar
+        nonlocal bar, last
+        if (stage, fraction) == last:
+            return
         if bar is None:
             if not progress and time.monotonic() - started < DELAY_S:
                 return
             bar = tqdm(total=1.0, leave=False, bar_format="{l_bar}{bar}| {elapsed}<{remaining}")
+        last = (stage, fraction)
         bar.set_description_str(stage, refresh=False)
         bar.n = min(max(fraction, 0.0), 1.0)
         bar.refresh()

@@ -8,7 +8,7 @@ use assert_cmd::cargo::cargo_bin;
 use support::{Ended, Place};
 
 /// All of them: what is new here belongs into a test below.
-const EXAMPLES: [&str; 13] = [
+const EXAMPLES: [&str; 14] = [
     "README.md",
     "caching.toml",
     "compressing.toml",
@@ -16,6 +16,8 @@ const EXAMPLES: [&str; 13] = [
     "fit-a-database.sh",
     "mix.toml",
     "my-drive.toml",
+    // Run by the Python package's tests.
+    "notebooks",
     "own-policy",
     "queries.sql",
     "raid.toml",
