@@ -80,6 +80,9 @@ pub enum PoolError {
         /// The trace.
         trace: String,
     },
+    /// Of several files, none is a trace.
+    #[error("no file is a trace{}", .0.as_ref().map_or_else(String::new, |first| format!("; {first}")))]
+    NoTraces(Option<String>),
     /// A pool without frames.
     #[error("a pool needs at least one frame")]
     NoFrames,

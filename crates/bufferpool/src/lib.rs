@@ -12,7 +12,8 @@
 //!   [`policies`] lists them.
 //! - [`ace`]: an adapter for any policy that writes dirty pages in batches. [`mod@prefetch`]: pages that are read
 //!   together with a miss.
-//! - [`pool`]: the pool itself, without bytes. [`simulate`]: many pools on one trace, on all cores.
+//! - [`pool`]: the pool itself, without bytes. [`simulate`]: many pools on one trace, on all cores; [`traces`]: on many
+//!   traces.
 //! - [`cost`]: the cost of a run by the parametric I/O model; [`drive`]: its time on a simulated drive.
 //!
 //! - [`concurrent`]: a [`BufferPool`] with data, on a file or any block device, that uses the same decision code.
@@ -41,6 +42,7 @@ mod summary;
 mod sync;
 mod timeline;
 mod trace;
+pub mod traces;
 
 pub use ace::{Ace, AceRequest, Reach};
 pub use concurrent::{BufferPool, BufferPoolOptions};

@@ -91,7 +91,7 @@ pub struct PoolResult {
 
 impl PoolResult {
     /// Bytes that the write-backs programmed on flash; `None` without a drive whose write amplification is known.
-    fn flash_bytes(&self, page_bytes: u64) -> Option<f64> {
+    pub(crate) fn flash_bytes(&self, page_bytes: u64) -> Option<f64> {
         let amplification = match self.pages_written {
             0 => 1.0,
             _ => self.drive_cost.as_ref()?.write_amplification?,

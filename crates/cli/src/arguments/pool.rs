@@ -72,7 +72,8 @@ const COST: &str = "Cost";
 /// Options of `pool`.
 #[derive(Debug, Args)]
 #[command(override_usage = "flashwise pool [OPTIONS] --frames <N,…> <TRACE>\n       \
-                            flashwise pool [OPTIONS] --pool-size <SIZE,…> <TRACE>")]
+                            flashwise pool [OPTIONS] --pool-size <SIZE,…> <TRACE>\n       \
+                            flashwise pool [OPTIONS] --pool-share <SHARE,…> --traces <DIR>")]
 #[command(after_help = "\
 Examples:
   flashwise pool tpcc.pages --policy lru,clock-sweep,arc --frames 500,5000
@@ -80,24 +81,33 @@ Examples:
     --write-back-batch 8 --alpha 3 --kr 80 --kw 8
   flashwise pool tpcc.pages --policy cflru:window=0.3,2q --frames 5000 --ace \\
     --drive sim:samsung-960-evo
+  flashwise pool --traces traces --policy all --pool-share 1%,10%
 
 Policies: lru fifo nru second-chance clock clock-sweep lfu 2q arc cflru cflru-c
 cflru-e dl-cflru-e lru-wsr ccf-lru s3-fifo sieve w-tinylfu lru-k. Their rules
 and parameters are in docs/guide/pool.md. `flashwise trace tpcc` makes a trace.")]
 pub struct PoolArguments {
     /// A trace, in any format listed by `flashwise trace --help`; - for standard input
-    pub trace: PathBuf,
+    #[arg(required_unless_present = "traces")]
+    pub trace: Option<PathBuf>,
+    /// All traces of this directory instead of one, and what they have in common
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["trace", "html"])]
+    pub traces: Option<PathBuf>,
     /// Policies, separated by commas, or all; parameters after a colon, such as clock:bit=1
     #[arg(long, value_name = "NAME,…", default_value = "lru")]
     pub policy: Vec<Policies>,
     /// Sizes of the pool in frames (pages), separated by commas
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
-    #[arg(required_unless_present = "pool_size")]
+    #[arg(required_unless_present_any = ["pool_size", "pool_share"])]
     pub frames: Vec<u64>,
     /// Sizes of the pool in bytes, separated by commas, such as 64M
     #[arg(long, alias = "size", value_name = "SIZE,…", value_delimiter = ',', value_parser = positive_size)]
     #[arg(conflicts_with = "frames")]
     pub pool_size: Vec<ByteSize>,
+    /// Sizes of the pool as shares of the trace's pages, separated by commas, such as 1%,10%
+    #[arg(long, value_name = "SHARE,…", value_delimiter = ',', value_parser = share)]
+    #[arg(conflicts_with_all = ["frames", "pool_size"])]
+    pub pool_share: Vec<f64>,
     /// Write dirty pages back in batches; without, one victim at a time
     #[arg(long, help_heading = ACE, conflicts_with = "compare")]
     pub ace: bool,
@@ -149,4 +159,11 @@ pub struct PoolArguments {
     /// How the trace is read.
     #[command(flatten)]
     pub reading: TraceReading,
+}
+
+/// `1%` as 0.01.
+fn share(text: &str) -> Result<f64, String> {
+    let percent = text.strip_suffix('%').and_then(|percent| percent.trim().parse::<f64>().ok());
+    let percent = percent.filter(|&percent| percent > 0.0 && percent <= 100.0);
+    percent.map(|percent| percent / 100.0).ok_or_else(|| format!("'{text}' is not a share above 0% and up to 100%"))
 }

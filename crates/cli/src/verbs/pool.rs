@@ -1,17 +1,20 @@
 //! `flashwise pool`.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use flashwise_bufferpool::cost::DriveModel;
 use flashwise_bufferpool::simulate::{PoolPlan, simulate};
+use flashwise_bufferpool::traces::{PoolSize, simulate_traces};
 use flashwise_bufferpool::{Ace, AceRequest, PageTrace, PoolError, TraceOptions};
-use flashwise_report::{OwnFile, pool_page, render_pool};
+use flashwise_report::{OwnFile, pool_page, render_pool, render_pool_traces};
+use flashwise_ssd::DeviceConfig;
 
 use super::{read_device, read_profile};
 use crate::arguments::PoolArguments;
 use crate::failure::Failure;
 use crate::files::Wanted;
-use crate::output::Output;
+use crate::output::{Output, note};
 use crate::progress::shared_bar;
 use crate::traces::{format_note, print_note};
 
@@ -21,19 +24,17 @@ pub fn run(options: &PoolArguments, output: &Output) -> Result<ExitCode, Failure
         TraceOptions { reading: options.reading.clone().into(), unit: options.unit.into(), accesses: options.accesses };
     let model = model(options)?;
     let drive = options.drive.as_deref().map(read_device).transpose()?;
+    let (plan, sizes) = (plan(options, model, drive), sizes(options));
+    if let Some(directory) = &options.traces {
+        return on_traces(directory, &reading, &plan, &sizes, output);
+    }
+    let Some(trace) = &options.trace else { return Err(Failure::usage("a trace is missing")) };
     let page = options.html.as_deref().map(|path| Wanted::prepare(path, OwnFile::Page)).transpose()?;
     let bar = shared_bar();
     bar.show("reading the trace", 0.0);
-    let (mut trace, reader) = PageTrace::open(&options.trace, &reading)?;
-    let plan = PoolPlan {
-        policies: options.policy.iter().flat_map(|policies| policies.0.clone()).collect(),
-        frames: frames(options, trace.page_bytes()),
-        write_backs: write_backs(options, model),
-        prefetch: options.prefetch.into(),
-        model,
-        drive,
-        jobs: options.jobs,
-    };
+    let (mut trace, reader) = PageTrace::open(trace, &reading)?;
+    let (pages, page_bytes) = (trace.pages() as u64, trace.page_bytes());
+    let plan = PoolPlan { frames: sizes.iter().map(|size| size.frames(pages, page_bytes)).collect(), ..plan };
     let report = simulate(&mut trace, &plan, &|fraction| bar.show("simulating pools", fraction))?;
     drop(bar);
     print_note(format_note(&reader, options.reading.format()));
@@ -43,6 +44,56 @@ pub fn run(options: &PoolArguments, output: &Output) -> Result<ExitCode, Failure
     }
     output.print(&report, |style| render_pool(&report, style))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Simulates pools on every trace of a directory.
+fn on_traces(
+    directory: &Path,
+    reading: &TraceOptions,
+    plan: &PoolPlan,
+    sizes: &[PoolSize],
+    output: &Output,
+) -> Result<ExitCode, Failure> {
+    let files = files_of(directory)?;
+    let bar = shared_bar();
+    let report = simulate_traces(&files, reading, plan, sizes, &|name, fraction| bar.show(name, fraction))?;
+    drop(bar);
+    for unread in &report.unread {
+        note(&format!("{} is left out: {}", unread.trace, unread.reason));
+    }
+    output.print(&report, |style| render_pool_traces(&report, style))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The regular files of a directory by name, without hidden ones.
+fn files_of(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let failed = |error: std::io::Error| Failure::file(directory, &error);
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        if !is_hidden && entry.path().is_file() {
+            files.push(entry.path());
+        }
+    }
+    files.sort();
+    match files.is_empty() {
+        true => Err(Failure::usage(format!("{}: no file is in it", directory.display()))),
+        false => Ok(files),
+    }
+}
+
+/// A plan without sizes.
+fn plan(options: &PoolArguments, model: Option<DriveModel>, drive: Option<DeviceConfig>) -> PoolPlan {
+    PoolPlan {
+        policies: options.policy.iter().flat_map(|policies| policies.0.clone()).collect(),
+        frames: Vec::new(),
+        write_backs: write_backs(options, model),
+        prefetch: options.prefetch.into(),
+        model,
+        drive,
+        jobs: options.jobs,
+    }
 }
 
 fn model(options: &PoolArguments) -> Result<Option<DriveModel>, Failure> {
@@ -64,9 +115,10 @@ fn model(options: &PoolArguments) -> Result<Option<DriveModel>, Failure> {
     model.map(Some).ok_or_else(missing)
 }
 
-fn frames(options: &PoolArguments, page_bytes: u64) -> Vec<u64> {
-    let of_size = options.pool_size.iter().map(|size| (size.0 / page_bytes).max(1));
-    options.frames.iter().copied().chain(of_size).collect()
+fn sizes(options: &PoolArguments) -> Vec<PoolSize> {
+    let frames = options.frames.iter().map(|&frames| PoolSize::Frames(frames));
+    let bytes = options.pool_size.iter().map(|size| PoolSize::Bytes(size.0));
+    frames.chain(bytes).chain(options.pool_share.iter().map(|&share| PoolSize::Share(share))).collect()
 }
 
 fn write_backs(options: &PoolArguments, model: Option<DriveModel>) -> Vec<Ace> {

@@ -138,3 +138,42 @@ fn the_page_has_a_line_a_policy_over_the_sizes_and_bars_where_there_is_one_size(
     assert!(!bars.contains("<polyline") && bars.contains("<rect"), "one size has no line");
     assert_eq!(place.run(&["pool", "round.pages", "--frames", "9", "--html", "round.pages"]).expect(5).stdout, "");
 }
+
+#[test]
+fn many_traces_have_one_summary_and_a_file_that_is_none_is_left_out() {
+    let place = with_trace();
+    std::fs::create_dir(place.path("traces")).unwrap();
+    let skewed = |modulus: u64| {
+        (0..3_000_u64).fold(String::new(), |text, access| text + &format!("R {}\n", access * access % modulus % 60))
+    };
+    for (name, modulus) in [("a.pages", 97), ("b.pages", 89), ("c.pages", 83)] {
+        place.write(&format!("traces/{name}"), &skewed(modulus));
+    }
+    place.write("traces/readme.txt", "no trace");
+    let arguments = ["pool", "--traces", "traces", "--policy", "lru,arc", "--pool-share", "10%,50%"];
+    let ended = place.run(&arguments).expect(0);
+    assert!(ended.stderr.contains("readme.txt is left out: "), "{}", ended.stderr);
+    insta::assert_snapshot!("pool_traces", ended.stdout);
+    let document = place.run(&[&arguments[..], &["-o", "json"]].concat()).expect(0).document();
+    assert_eq!((&document["schema"], &document["baseline"]), (&"flashwise.pool-traces".into(), &"lru".into()));
+    assert_eq!(document["traces"].as_array().unwrap().len(), 3);
+    let summary = document["summary"].as_array().unwrap();
+    let alone: Vec<u64> = ["a", "b", "c"]
+        .iter()
+        .map(|name| {
+            let file = format!("traces/{name}.pages");
+            let one = ["pool", &file, "--policy", "lru", "--pool-share", "10%", "-o", "json"];
+            place.run(&one).expect(0).document()["results"][0]["misses"].as_u64().unwrap()
+        })
+        .collect();
+    let together: Vec<u64> = document["traces"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|trace| trace["results"][0]["misses"].as_u64().unwrap())
+        .collect();
+    assert_eq!(alone, together, "each trace is run as it would be alone");
+    assert!(summary.iter().all(|summary| summary["traces"] == 3 && summary["misses"]["mean"].as_f64().unwrap() > 0.0));
+    place.fails(2, &["pool", "--traces", "traces", "--policy", "lru"]);
+    place.fails(2, &["pool", "round.pages", "--traces", "traces", "--frames", "5"]);
+}
