@@ -373,11 +373,15 @@ fn a_full_area_makes_a_full_commit_and_starts_over() {
     let config = KernelConfig { fast_commit: true, ..KernelConfig::default() };
     let mut kernel = Kernel::new(TestDrive::new(ByteSize::gib(1)), config).unwrap();
     let file = kernel.open("a", OpenOptions::read_write().create(true)).unwrap();
-    for page in 0..1 + 127 + 1 + 20 {
-        kernel.pwrite(file, ByteSize::kib(4 * page), ByteSize::kib(4)).unwrap();
-        kernel.fsync(file).unwrap();
+    let mut page = 0;
+    for (syncs, commits, fast_commits) in [(1 + 127, 1, 127), (1, 2, 127), (20, 2, 147)] {
+        for _ in 0..syncs {
+            kernel.pwrite(file, ByteSize::kib(4 * page), ByteSize::kib(4)).unwrap();
+            kernel.fsync(file).unwrap();
+            page += 1;
+        }
+        assert_eq!((kernel.counters().commits, kernel.counters().fast_commits), (commits, fast_commits));
     }
-    assert_eq!((kernel.counters().commits, kernel.counters().fast_commits), (2, 127 + 20));
     kernel.check_invariants().unwrap();
 }
 
@@ -402,4 +406,27 @@ fn a_direct_write_with_o_dsync_is_one_request_behind_a_fast_commit() {
     seen(&kernel);
     kernel.pwrite(direct, ByteSize::kib(4), ByteSize::kib(4)).unwrap();
     assert_eq!(kinds(&kernel), "w");
+    // A change that none has yet.
+    kernel.fallocate(file, ByteSize::kib(8), ByteSize::kib(4), Allocate::Grow).unwrap();
+    kernel.pwrite(direct, ByteSize::kib(4), ByteSize::kib(4)).unwrap();
+    assert_eq!(kinds(&kernel), "wfw");
+}
+
+/// `__ext4_iget`: ext4 cannot know whether the transaction that runs changed it.
+#[test]
+fn a_file_that_is_read_into_memory_again_is_committed_with_the_transaction_that_runs() {
+    for (caches_are_dropped, requests) in [(false, "wf"), (true, "wfw")] {
+        let (mut kernel, file) = with_fast_commits();
+        kernel.close(file).unwrap();
+        kernel.sync().unwrap();
+        if caches_are_dropped {
+            kernel.drop_caches().unwrap();
+        }
+        kernel.open("other", OpenOptions::read_write().create(true)).unwrap();
+        let file = kernel.open("a", OpenOptions::read_write()).unwrap();
+        seen(&kernel);
+        kernel.pwrite(file, ByteSize(0), ByteSize::kib(4)).unwrap();
+        kernel.fdatasync(file).unwrap();
+        assert_eq!(kinds(&kernel), requests);
+    }
 }
