@@ -52,7 +52,8 @@ impl Sweeping {
     fn new(py: Python<'_>, grid: PathBuf, results: Option<PathBuf>) -> PyResult<Self> {
         running::run(py, None, move |_| {
             let mut grid = Grid::read(&grid)?;
-            grid.base = std::path::absolute(&grid.base)
+            // The folder of a grid in the current one has no name.
+            grid.base = std::path::absolute(PathBuf::from(".").join(&grid.base))
                 .map_err(|error| Failure::file(&grid.base.display().to_string(), &error))?;
             let journal = results.map_or_else(|| Ok(Journal::in_memory()), |path| Journal::open(&path))?;
             let resumed = grid.cells.iter().filter(|cell| journal.has(&cell.key)).count() as u64;

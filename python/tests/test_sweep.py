@@ -104,6 +104,11 @@ def test_a_grid_is_a_mapping_too(grid: str) -> None:
     assert [cell.rows for cell in flashwise.sweep(own).cells] == [cell.rows for cell in flashwise.sweep(grid).cells]
 
 
+def test_a_grid_in_the_current_folder_is_found_by_its_name(grid: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(pathlib.Path(grid).parent)
+    assert flashwise.sweep("grid.toml").failed == 0
+
+
 def die(cells: list[tuple[int, str]]) -> Any:
     os._exit(1)
 
