@@ -101,6 +101,10 @@ pub(crate) trait Medium: Send {
     fn drop_caches(&mut self) -> Result<(), Failure> {
         Ok(())
     }
+    /// Another file is written, synced and dropped from memory, as on a file system that is in use.
+    fn write_earlier_file(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
     /// The machine's memory is lost, with unwritten data; the directory is unchanged.
     #[cfg(test)]
     fn power_cut(&mut self) {}

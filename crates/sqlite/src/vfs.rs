@@ -454,6 +454,19 @@ impl Vfs {
         }
     }
 
+    /// Writes another file first, as on a file system that is in use: what a file system writes behind the flush of a
+    /// sync is in the drive's write buffer when the next file comes, whose pages then do not start where the flash's
+    /// write units do. Only in a file system on a drive; elsewhere nothing happens.
+    ///
+    /// # Errors
+    /// When the drive fails.
+    pub fn write_earlier_file(&self) -> Result<(), SqliteError> {
+        match &self.shared.place {
+            Place::Drive(drive) => Ok(lock(drive)?.medium.write_earlier_file()?),
+            Place::Directory(_) => Ok(()),
+        }
+    }
+
     /// Copies a plain SQLite file to this VFS's files, in its layout, in writes of 2 MiB. `name` must be new.
     ///
     /// # Errors

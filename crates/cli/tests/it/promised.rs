@@ -205,3 +205,41 @@ fn what_is_promised_on_a_simulated_machine_is_what_python_sees_on_the_attached_d
     }
     assert!(wrong.is_empty(), "{wrong:?}");
 }
+
+/// What 200 reads of 32 KiB take on the drive's clock, in a database that was copied to a new drive, or behind a file.
+fn reads_of_32_kib(behind_a_file: bool) -> Nanos {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = folder.path().join("plain.db");
+    let db = Connection::open(&plain).unwrap();
+    db.execute_batch("PRAGMA page_size = 32768; CREATE TABLE t (k INTEGER PRIMARY KEY, v BLOB)").unwrap();
+    db.execute_batch(
+        "WITH RECURSIVE n(k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM n WHERE k < 400)
+         INSERT INTO t SELECT k, zeroblob(32000) FROM n",
+    )
+    .unwrap();
+    drop(db);
+    let device = Box::new(SimulatedSsd::new(DeviceConfig::preset(DRIVE).unwrap(), 1).unwrap());
+    let place = FileSystem { device, kernel: KernelConfig::default(), measures_program: false };
+    let name = format!("earlier-{behind_a_file}");
+    let vfs = Vfs::register(&name, Backend::FileSystem(Box::new(place)), VfsOptions::PLAIN).unwrap();
+    if behind_a_file {
+        vfs.write_earlier_file().unwrap();
+    }
+    vfs.import_file(&plain, "a.db").unwrap();
+    vfs.drop_caches().unwrap();
+    let db = Connection::open_with_flags_and_vfs("a.db", OpenFlags::default(), vfs.name()).unwrap();
+    let mut read = db.prepare("SELECT length(v) FROM t WHERE k = ?1").unwrap();
+    let began = vfs.now();
+    for n in 0..200 {
+        let bytes: i64 = read.query_row([1 + n * 173 % 400], |row| row.get(0)).unwrap();
+        assert_eq!(bytes, 32_000);
+    }
+    vfs.now().since(began)
+}
+
+#[test]
+fn behind_another_file_a_database_does_not_start_where_a_write_unit_does() {
+    let [new, used] = [false, true].map(reads_of_32_kib);
+    let ratio = used.0 as f64 / new.0 as f64;
+    assert!((1.05..1.3).contains(&ratio), "{new} on a new drive, {used} behind a file");
+}

@@ -464,8 +464,9 @@ pub(crate) fn plain_error(path: &Path, error: &rusqlite::Error) -> TuneError {
     TuneError::Sql { context: path.display().to_string(), message }
 }
 
-/// Brings a copy of the database with pages of a size to the drive.
+/// Brings a copy of the database with pages of a size to the drive, where another file is already.
 pub(crate) fn load(session: &Session, page: ByteSize, workload: &UserWorkload) -> Result<(), TuneError> {
+    session.vfs().write_earlier_file()?;
     session.import(&workload.copies.of(workload.source(), page)?.path)
 }
 
