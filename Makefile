@@ -31,6 +31,7 @@ test-full: ## All of test, optimised and with eight times the random cases; benc
 	@scripts/test-tools
 	@scripts/sqlite-suite all
 	@scripts/postgres-suite
+	@scripts/postgres-versions
 	@scripts/extension-hosts
 	@scripts/lint
 	@scripts/book
