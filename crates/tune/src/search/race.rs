@@ -35,6 +35,12 @@ impl Part {
     pub(crate) fn is_measured(&self) -> bool {
         self.gains[0].ratio.is_finite()
     }
+
+    /// Whether it makes one objective worse and none better.
+    fn costs(&self) -> bool {
+        let is_worse = self.gains.iter().any(|gain| gain.ratio < 1.0 / WORTH_IT);
+        is_worse && self.gains.iter().all(|gain| gain.ratio < 1.0)
+    }
 }
 
 impl<B: Bench> Search<'_, B> {
@@ -133,7 +139,8 @@ impl<B: Bench> Search<'_, B> {
         (winner.clone(), front.map(|&n| self.tried[n].clone()).collect())
     }
 
-    /// Leaves out the changes of the winner that do not bring their price, one after the other, the costliest first.
+    /// Leaves out the changes of the winner that do not bring their price, one after the other: those that cost first,
+    /// then the costliest to their user.
     pub(super) fn prune(&mut self, winner: B::Configuration) -> Result<(B::Configuration, Vec<Part>), TuneError> {
         let (mut best, mut dropped) = (winner, Vec::<Part>::new());
         let mut earlier = Vec::<Part>::new();
@@ -153,7 +160,9 @@ impl<B: Bench> Search<'_, B> {
                 _ => part,
             };
             let parts: Vec<Part> = changes.iter().map(|change| known(measured.part(change, &best))).collect();
-            match parts.iter().position(|part| !part.is_kept) {
+            // A change that costs hides what the others bring.
+            let costs = parts.iter().position(|part| !part.is_kept && part.costs());
+            match costs.or_else(|| parts.iter().position(|part| !part.is_kept)) {
                 Some(n) => {
                     best = changes[n].without.clone();
                     dropped.push(parts[n].clone());
