@@ -162,7 +162,7 @@ fn remove(directory: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::net::UnixListener;
+    use std::os::unix::net::{UnixListener, UnixStream};
 
     use super::*;
 
@@ -189,6 +189,10 @@ mod tests {
         std::fs::write(dead.join("lock"), "").unwrap();
         let at = |name: &str| base.path().join(name);
         drop(UnixListener::bind(at("dead.sock")).unwrap());
+        // A program that another test starts has a copy of the descriptor until it executes.
+        while UnixStream::connect(at("dead.sock")).is_ok() {
+            std::thread::sleep(LOCK_POLL);
+        }
         let _listening = UnixListener::bind(at("alive.sock")).unwrap();
         std::fs::write(at("file"), "mine").unwrap();
         let sockets = ["dead.sock", "alive.sock", "file", "none"].map(|name| at(name).display().to_string());
