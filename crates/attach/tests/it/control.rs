@@ -4,7 +4,7 @@ use crate::support;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use flashwise_attach::control::{self, Command, control_path};
@@ -120,7 +120,7 @@ fn a_control_socket_left_by_a_process_that_is_gone_is_replaced_and_nothing_else_
         let mut server = Server::new(engine(Pace::Free, None)).unwrap();
         server.control(&at(name)).map(|()| server).map_err(|error| error.to_string())
     };
-    drop(UnixListener::bind(at("stale")).unwrap());
+    support::leave_socket(&at("stale"));
     let server = serve("stale").unwrap();
     assert!(serve("stale").unwrap_err().contains("another server listens here"));
     drop(server);

@@ -3,7 +3,7 @@
 use crate::support;
 use std::collections::HashMap;
 use std::io::{Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use flashwise_attach::{Capture, Pace};
@@ -201,7 +201,7 @@ fn the_end_of_the_server_completes_what_is_under_way() {
 fn a_socket_left_by_a_server_that_is_gone_is_replaced_and_nothing_else_is() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("ssd.sock");
-    drop(UnixListener::bind(&path).unwrap());
+    support::leave_socket(&path);
     assert!(path.exists(), "left behind");
     let server = bound(&path, engine(Pace::Free, None)).unwrap();
     let error = bound(&path, engine(Pace::Free, None)).unwrap_err().to_string();

@@ -4,7 +4,7 @@
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -200,5 +200,13 @@ impl Client {
         let mut bytes = vec![0; length as usize];
         self.stream.read_exact(&mut bytes).unwrap();
         bytes
+    }
+}
+
+/// A socket whose listener is gone. A program that another test starts has a copy of its descriptor until it executes.
+pub fn leave_socket(path: &Path) {
+    drop(UnixListener::bind(path).unwrap());
+    while UnixStream::connect(path).is_ok() {
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
