@@ -65,7 +65,7 @@ pub(crate) fn policy_of(object: &Bound<'_, PyAny>, fault: &Fault) -> PyResult<Po
 }
 
 impl PythonPolicy {
-    fn tell(&self, method: &str, page: Page, is_write: bool) {
+    fn call(&self, method: &str, page: Page, is_write: bool) {
         if self.fault.is_set() {
             return;
         }
@@ -97,7 +97,7 @@ impl Policy for PythonPolicy {
     }
 
     fn hit(&mut self, entry: Entry, is_write: bool, pages: &Directory) {
-        self.tell("touch", pages.page(entry), is_write);
+        self.call("touch", pages.page(entry), is_write);
     }
 
     fn victim(&mut self, pages: &Directory) -> Option<Entry> {
@@ -119,7 +119,7 @@ impl Policy for PythonPolicy {
     }
 
     fn load(&mut self, entry: Entry, is_write: bool, pages: &mut Directory) {
-        self.tell("admit", pages.page(entry), is_write);
+        self.call("admit", pages.page(entry), is_write);
     }
 
     /// Never called: nothing is prefetched with the classic way to write back.

@@ -6,6 +6,7 @@ use flashwise_audit::{AuditOptions, audit_trace};
 use flashwise_block::{ByteSize, Nanos};
 use flashwise_bufferpool::cost::DriveModel;
 use flashwise_bufferpool::simulate::{PoolPlan, simulate as simulate_pools};
+use flashwise_bufferpool::traces::PoolSize;
 use flashwise_bufferpool::{AceRequest, PageTrace, PolicySpec, Prefetch, TraceOptions, Unit};
 use flashwise_learn::score::score;
 use flashwise_learn::{Effort, learn as learn_device};
@@ -173,7 +174,8 @@ pub(crate) fn pool(
                 None => policies.extend(own.next()),
             }
         }
-        let of_size = request.pool_sizes.iter().map(|size| (size.0.0 / trace.page_bytes()).max(1));
+        let (pages, page_bytes) = (trace.pages() as u64, trace.page_bytes());
+        let of_size = request.pool_sizes.iter().map(|size| PoolSize::Bytes(size.0.0).frames(pages, page_bytes));
         let plan = PoolPlan {
             policies,
             frames: request.frames.iter().copied().chain(of_size).collect(),

@@ -204,7 +204,7 @@ pub struct PoolReport {
 /// Accesses between two reports of progress.
 const CHUNK: usize = 1 << 16;
 
-/// Runs every cell of a plan; `progress` is told how far all of it is, from 0 to 1, by several threads.
+/// Runs every cell of a plan; `progress` is called with how far all of it is, from 0 to 1, by several threads.
 ///
 /// # Errors
 /// When a size is 0, a policy refuses a parameter, the drive cannot hold the pages, or the user interrupts.

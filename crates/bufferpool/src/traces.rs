@@ -146,8 +146,8 @@ pub struct PoolTracesReport {
     pub unread: Vec<UnreadTrace>,
 }
 
-/// Runs a plan, whose own sizes do not count, on each of some files; `progress` is told the file's name and how far all
-/// of it is, from 0 to 1, by several threads.
+/// Runs a plan, whose own sizes do not count, on each of some files; `progress` is called with the file's name and
+/// how far all of it is, from 0 to 1, by several threads.
 ///
 /// # Errors
 /// When no file can be read as a trace, a policy refuses a parameter, the drive cannot hold a trace's pages, or the
@@ -162,10 +162,10 @@ pub fn simulate_traces(
     let (mut traces, mut unread) = (Vec::new(), Vec::new());
     for (number, file) in files.iter().enumerate() {
         let name = file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        let told = |part: f64| progress(&name, (number as f64 + part) / files.len() as f64);
-        told(0.0);
+        let advance = |part: f64| progress(&name, (number as f64 + part) / files.len() as f64);
+        advance(0.0);
         match PageTrace::open(file, options) {
-            Ok((trace, _)) => traces.push(on_trace(trace, name.clone(), plan, sizes, &told)?),
+            Ok((trace, _)) => traces.push(on_trace(trace, name.clone(), plan, sizes, &advance)?),
             Err(error @ (PoolError::Interrupted | PoolError::Trace(TraceError::Interrupted))) => return Err(error),
             Err(error) => unread.push(UnreadTrace { trace: name, reason: without_path(&error, file) }),
         }
@@ -190,10 +190,10 @@ fn on_trace(
     name: String,
     plan: &PoolPlan,
     sizes: &[PoolSize],
-    told: &(dyn Fn(f64) + Sync),
+    progress: &(dyn Fn(f64) + Sync),
 ) -> Result<TraceResults, PoolError> {
     let frames = sizes.iter().map(|size| size.frames(trace.pages() as u64, trace.page_bytes())).collect();
-    let report = simulate(&mut trace, &PoolPlan { frames, ..plan.clone() }, told)?;
+    let report = simulate(&mut trace, &PoolPlan { frames, ..plan.clone() }, progress)?;
     let (accesses, writes, pages, page_bytes) = (report.accesses, report.writes, report.pages, report.page_bytes);
     Ok(TraceResults { trace: name, accesses, writes, pages, page_bytes, results: report.results })
 }

@@ -12,7 +12,7 @@ fn the_package_passes_its_tests_and_its_types_are_strict() {
 }
 
 #[test]
-#[ignore = "installs pandas, polars, Jupyter and pyright: make test-full"]
+#[ignore = "make test-full runs it: it installs pandas, polars, Jupyter and pyright"]
 fn notebooks_run_and_a_second_type_checker_agrees() {
     python_tests(&["full"]);
 }

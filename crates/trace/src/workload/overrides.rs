@@ -23,10 +23,10 @@ pub struct Overrides {
 }
 
 impl Workload {
-    /// A workload of one trace, and the reader that told its format; `name` is the file's own.
+    /// A workload of one trace, and the reader that detected its format; `name` is the file's own.
     ///
     /// # Errors
-    /// When the trace cannot be opened, or its format cannot be told.
+    /// When the trace cannot be opened, or its format is not recognised.
     pub fn of_trace(path: &Path, reading: &ReadOptions) -> Result<(Self, TraceReader), TraceError> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let reader = TraceReader::open(path, reading)?;

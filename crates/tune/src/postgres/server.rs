@@ -9,6 +9,7 @@ use postgres::{Client, Config, NoTls};
 
 use super::defaults::{check_version, names};
 use super::eviction::BackendTime;
+use super::rules::debug_io_direct::is_direct;
 use super::settings::{Effect, PAGE, Setting, Settings};
 use crate::TuneError;
 
@@ -125,14 +126,18 @@ fn read(client: &mut Client, place: &str) -> Result<ServerFacts, TuneError> {
         let message = format!("{place}: pages of {page} bytes; only pages of {PAGE} bytes are supported");
         return Err(TuneError::Options(message));
     }
+    let settings = read_settings(client).map_err(fail)?;
     Ok(ServerFacts {
         // Debian and others append the package's version.
         program: format!("PostgreSQL {}", name.split(' ').next().unwrap_or_default()),
         place: place.to_owned(),
-        settings: read_settings(client).map_err(fail)?,
+        backend_time: match version {
+            14.. => Some(read_backend_time(client, is_direct(&settings)).map_err(fail)?),
+            _ => None,
+        },
+        settings,
         version,
         activity: read_activity(client, version).map_err(fail)?,
-        backend_time: (version >= 14).then(|| read_backend_time(client)).transpose().map_err(fail)?,
         tables: read_tables(client, version).map_err(fail)?,
     })
 }
@@ -173,13 +178,12 @@ fn read_activity(client: &mut Client, version: u32) -> Result<Activity, postgres
 }
 
 const BACKEND_TIME: &str = "SELECT coalesce(sum(active_time), 0), coalesce(sum(blk_write_time), 0),
-    current_setting('track_io_timing')::bool, coalesce(current_setting('debug_io_direct', true), '') LIKE '%data%'
-    FROM pg_stat_database";
+    current_setting('track_io_timing')::bool FROM pg_stat_database";
 
-fn read_backend_time(client: &mut Client) -> Result<BackendTime, postgres::Error> {
+fn read_backend_time(client: &mut Client, is_direct: bool) -> Result<BackendTime, postgres::Error> {
     let row = client.query_one(BACKEND_TIME, &[])?;
     let (active_ms, write_ms, is_timed): (f64, f64, bool) = (row.get(0), row.get(1), row.get(2));
-    Ok(BackendTime { active_ms, write_ms: is_timed.then_some(write_ms), is_direct: row.get(3) })
+    Ok(BackendTime { active_ms, write_ms: is_timed.then_some(write_ms), is_direct })
 }
 
 fn read_tables(client: &mut Client, version: u32) -> Result<Vec<Table>, postgres::Error> {

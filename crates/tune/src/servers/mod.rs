@@ -34,7 +34,7 @@ pub use guard::DirectoryGuard;
 pub(crate) use place::{PrivatePlace, folders_in_path};
 pub(crate) use process::forget_below;
 pub(crate) use rounds::{Rounds, Side, Terms, check_rounds, check_space, compare};
-pub(crate) use ruling::{Change, Ruling, UNKNOWN};
+pub(crate) use ruling::{Change, Ruling};
 pub(crate) use tune::{Judged, Judgement, Statements};
 pub(crate) use user::User;
 pub(crate) use verdict::{WORTH_IT, verdict};

@@ -4,7 +4,7 @@ use super::EvidenceFigure;
 use crate::Gain;
 
 /// A profile does not show how much of a database's time a setting affects.
-pub(crate) const UNKNOWN: &str = "unknown; --measure measures it";
+const UNKNOWN: &str = "unknown; --measure measures it";
 
 /// The decision of a rule about a setting.
 #[derive(Clone, Debug)]
@@ -24,4 +24,11 @@ pub(crate) struct Change {
     pub(crate) evidence: Vec<EvidenceFigure>,
     pub(crate) expected: Option<Gain>,
     pub(crate) expected_gain: String,
+}
+
+impl Change {
+    /// A change whose gain only a measurement can show.
+    pub(crate) fn unmeasured(value: impl ToString, reason: String, evidence: Vec<EvidenceFigure>) -> Self {
+        Self { value: value.to_string(), reason, evidence, expected: None, expected_gain: UNKNOWN.to_owned() }
+    }
 }

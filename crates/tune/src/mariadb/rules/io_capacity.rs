@@ -14,8 +14,8 @@
 
 use super::super::settings::Variable;
 use super::{Facts, Ruling, random_writes};
+use crate::servers::Change;
 use crate::servers::figures::{Measure, why_not};
-use crate::servers::{Change, UNKNOWN};
 
 const LEAST: f64 = 100.0;
 
@@ -50,16 +50,14 @@ fn share(facts: &Facts<'_>, now: &Variable, share: f64, words: &str) -> Result<R
     if wanted.contains(present) || present == value {
         return Ok(Ruling::Fits(reason));
     }
-    Ok(Ruling::Change(Change {
-        value: format!("{value:.0}"),
+    Ok(Ruling::Change(Change::unmeasured(
+        format!("{value:.0}"),
         reason,
-        evidence: vec![
+        vec![
             fresh.evidence(format!("saturated writes of {bytes} bytes"), "1/s"),
             cost.evidence("collection_cost", "times"),
         ],
-        expected: None,
-        expected_gain: UNKNOWN.to_owned(),
-    }))
+    )))
 }
 
 fn two_digits(value: f64) -> f64 {

@@ -13,8 +13,8 @@ use flashwise_profile::Figure;
 
 use super::super::settings::Variable;
 use super::{Facts, Ruling};
+use crate::servers::Change;
 use crate::servers::figures::{certain, reach};
-use crate::servers::{Change, UNKNOWN};
 
 /// Requests of a thread with native AIO.
 const OF_A_THREAD: f64 = 256.0;
@@ -53,13 +53,11 @@ fn judge(
     if present >= threads(k.low) {
         return Ok(Ruling::Fits(reason));
     }
-    Ok(Ruling::Change(Change {
-        value: threads(k.value).to_string(),
+    Ok(Ruling::Change(Change::unmeasured(
+        threads(k.value).to_string(),
         reason,
-        evidence: vec![k.evidence(key, &format!("{what} in flight"))],
-        expected: None,
-        expected_gain: UNKNOWN.to_owned(),
-    }))
+        vec![k.evidence(key, &format!("{what} in flight"))],
+    )))
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@
 
 use super::super::settings::Variable;
 use super::{Facts, Ruling};
+use crate::servers::Change;
 use crate::servers::figures::certain;
-use crate::servers::{Change, UNKNOWN};
 
 const POSSIBLE: std::ops::RangeInclusive<f64> = 512.0..=16_384.0;
 
@@ -30,13 +30,11 @@ pub(super) fn judge(facts: &Facts<'_>, now: &Variable) -> Result<Ruling, String>
     match (is_possible, present >= page.value) {
         (false, _) => Err(format!("{reason}, a size that the server does not accept")),
         (true, true) => Ok(Ruling::Fits(format!("{reason}, and no log write ends within one"))),
-        (true, false) => Ok(Ruling::Change(Change {
-            value: page.value.to_string(),
-            reason: format!("{reason}; a log write that ends within one makes the drive read the rest first"),
-            evidence: vec![page.evidence("page_bytes", "bytes")],
-            expected: None,
-            expected_gain: UNKNOWN.to_owned(),
-        })),
+        (true, false) => Ok(Ruling::Change(Change::unmeasured(
+            page.value.to_string(),
+            format!("{reason}; a log write that ends within one makes the drive read the rest first"),
+            vec![page.evidence("page_bytes", "bytes")],
+        ))),
     }
 }
 

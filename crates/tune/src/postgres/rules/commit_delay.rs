@@ -12,7 +12,7 @@
 //! is `pg_test_fsync`, and the profile's `flush_ns` is the same time without a file system, a lower bound.
 
 use super::super::settings::Setting;
-use super::{Change, Facts, Ruling, UNKNOWN};
+use super::{Change, Facts, Ruling};
 use crate::servers::figures::certain;
 
 /// The most that may be set, µs.
@@ -34,13 +34,7 @@ pub(super) fn judge(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> 
     if half.contains(present) || wanted == present {
         return Ok(Ruling::Fits(reason));
     }
-    Ok(Ruling::Change(Change {
-        value: format!("{wanted}"),
-        reason,
-        evidence: vec![flush.evidence("flush_ns", "µs")],
-        expected: None,
-        expected_gain: UNKNOWN.to_owned(),
-    }))
+    Ok(Ruling::Change(Change::unmeasured(format!("{wanted}"), reason, vec![flush.evidence("flush_ns", "µs")])))
 }
 
 #[cfg(test)]

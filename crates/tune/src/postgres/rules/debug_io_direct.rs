@@ -7,7 +7,7 @@ use super::super::settings::{Setting, Settings};
 use super::{Facts, Ruling};
 
 /// Whether reads and writes of data files bypass the page cache.
-pub(super) fn is_direct(settings: &Settings) -> bool {
+pub(in super::super) fn is_direct(settings: &Settings) -> bool {
     let value = settings.get("debug_io_direct").map_or("", |setting| setting.value.as_str());
     value.split(',').any(|files| files.trim() == "data")
 }

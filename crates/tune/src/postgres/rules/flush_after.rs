@@ -15,7 +15,7 @@
 //! `shared_buffers`.
 
 use super::super::settings::{PAGE, Setting};
-use super::{Change, Facts, Ruling, UNKNOWN};
+use super::{Change, Facts, Ruling};
 use crate::servers::figures::{Measure, certain};
 
 /// 2 MiB, in pages.
@@ -60,13 +60,11 @@ fn proposal(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
     if wanted == present {
         return Ok(Ruling::Fits(reason));
     }
-    Ok(Ruling::Change(Change {
-        value: wanted.to_string(),
+    Ok(Ruling::Change(Change::unmeasured(
+        wanted.to_string(),
         reason,
-        evidence: vec![k.evidence("write_concurrency_8k", "writes in flight"), unit.evidence(key, "bytes")],
-        expected: None,
-        expected_gain: UNKNOWN.to_owned(),
-    }))
+        vec![k.evidence("write_concurrency_8k", "writes in flight"), unit.evidence(key, "bytes")],
+    )))
 }
 
 /// Pages to write before a flush; `None` where a unit is longer than may be set.

@@ -14,7 +14,7 @@ use flashwise_block::{ByteSize, Operation};
 
 use super::super::settings::{PAGE, Setting};
 use super::io_workers::Workers;
-use super::{Change, Facts, Ruling, UNKNOWN};
+use super::{Change, Facts, Ruling};
 use crate::servers::WORTH_IT;
 use crate::servers::figures::{Measure, iops};
 
@@ -45,13 +45,11 @@ pub(super) fn judge(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> 
     if ratio.low < WORTH_IT {
         return Ok(Ruling::Fits(reason));
     }
-    Ok(Ruling::Change(Change {
-        value: (MEASURED / PAGE).to_string(),
+    Ok(Ruling::Change(Change::unmeasured(
+        (MEASURED / PAGE).to_string(),
         reason,
-        evidence: vec![long.evidence("reads of 128 KiB", "MB/s"), short.evidence("reads of 8 KiB", "MB/s")],
-        expected: None,
-        expected_gain: UNKNOWN.to_owned(),
-    }))
+        vec![long.evidence("reads of 128 KiB", "MB/s"), short.evidence("reads of 8 KiB", "MB/s")],
+    )))
 }
 
 /// For the limit of the limit.
@@ -59,13 +57,11 @@ pub(super) fn most(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
     let limited = facts.settings.get("io_combine_limit").ok_or("this server has no io_combine_limit")?;
     match bytes_of(now)? >= bytes_of(limited)? {
         true => Ok(Ruling::Fits(format!("it does not shorten io_combine_limit = {}", limited.shown()))),
-        false => Ok(Ruling::Change(Change {
-            value: limited.value.clone(),
-            reason: format!("io_combine_limit = {} is cut to {}", limited.shown(), now.shown()),
-            evidence: Vec::new(),
-            expected: None,
-            expected_gain: UNKNOWN.to_owned(),
-        })),
+        false => Ok(Ruling::Change(Change::unmeasured(
+            limited.value.clone(),
+            format!("io_combine_limit = {} is cut to {}", limited.shown(), now.shown()),
+            Vec::new(),
+        ))),
     }
 }
 

@@ -17,7 +17,7 @@ use flashwise_block::Operation;
 
 use super::super::settings::{PAGE, Setting};
 use super::io_workers::Workers;
-use super::{Change, Facts, Ruling, UNKNOWN};
+use super::{Change, Facts, Ruling};
 use crate::Gain;
 use crate::servers::figures::{DEEP_ENOUGH, Measure, certain, depth_reaching, iops, reach, share_at};
 
@@ -71,13 +71,11 @@ fn for_sessions(facts: &Facts<'_>, now: &Setting, sessions: u32) -> Result<Rulin
     if is_enough(facts, present, k) {
         return Ok(Ruling::Fits(reason));
     }
-    Ok(Ruling::Change(Change {
-        value: format!("{wanted}"),
+    Ok(Ruling::Change(Change::unmeasured(
+        format!("{wanted}"),
         reason,
-        evidence: vec![k.evidence("read_concurrency_8k", "reads in flight")],
-        expected: None,
-        expected_gain: UNKNOWN.to_owned(),
-    }))
+        vec![k.evidence("read_concurrency_8k", "reads in flight")],
+    )))
 }
 
 /// The gain in throughput of one session with that many reads ahead.

@@ -7,7 +7,7 @@
 
 use super::super::settings::Setting;
 use super::io_concurrency::enough;
-use super::{Change, Facts, Ruling, UNKNOWN};
+use super::{Change, Facts, Ruling};
 
 const MOST: f64 = 1024.0;
 
@@ -18,13 +18,11 @@ pub(super) fn judge(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> 
     if present >= wanted || present < 0.0 {
         return Ok(Ruling::Fits(format!("{wanted} reads in flight are enough for the drive")));
     }
-    Ok(Ruling::Change(Change {
-        value: format!("{wanted}"),
-        reason: format!("{wanted} reads in flight are enough for the drive, and a process may have {present}"),
-        evidence: vec![k.evidence("read_concurrency_8k", "reads in flight")],
-        expected: None,
-        expected_gain: UNKNOWN.to_owned(),
-    }))
+    Ok(Ruling::Change(Change::unmeasured(
+        format!("{wanted}"),
+        format!("{wanted} reads in flight are enough for the drive, and a process may have {present}"),
+        vec![k.evidence("read_concurrency_8k", "reads in flight")],
+    )))
 }
 
 #[cfg(test)]

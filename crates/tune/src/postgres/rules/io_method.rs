@@ -11,7 +11,7 @@
 //! Source: PostgreSQL documentation, "Asynchronous Behavior"; `src/backend/storage/aio/read_stream.c` for the hints.
 
 use super::super::settings::Setting;
-use super::{Change, Facts, Ruling, UNKNOWN, debug_io_direct};
+use super::{Change, Facts, Ruling, debug_io_direct};
 use crate::servers::figures::certain;
 
 pub(super) fn judge(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
@@ -30,13 +30,11 @@ pub(super) fn judge(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> 
     if k.low <= 1.0 {
         return Ok(Ruling::Fits(reason));
     }
-    Ok(Ruling::Change(Change {
-        value: "worker".to_owned(),
-        reason: format!("{reason}, and without the page cache a session has one read in flight"),
-        evidence: vec![k.evidence("read_concurrency_8k", "reads in flight")],
-        expected: None,
-        expected_gain: UNKNOWN.to_owned(),
-    }))
+    Ok(Ruling::Change(Change::unmeasured(
+        "worker".to_owned(),
+        format!("{reason}, and without the page cache a session has one read in flight"),
+        vec![k.evidence("read_concurrency_8k", "reads in flight")],
+    )))
 }
 
 #[cfg(test)]

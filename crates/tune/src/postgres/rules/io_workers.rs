@@ -14,7 +14,7 @@ use flashwise_block::Operation;
 
 use super::super::settings::{PAGE, Setting, Settings};
 use super::io_concurrency::{at_most, enough, gain, is_enough};
-use super::{Change, Facts, Ruling, UNKNOWN};
+use super::{Change, Facts, Ruling};
 use crate::servers::figures::reach;
 
 /// The most that a server accepts.
@@ -55,15 +55,12 @@ pub(super) fn judge(facts: &Facts<'_>, _: &Setting) -> Result<Ruling, String> {
         return Ok(Ruling::Fits(reason));
     }
     let ahead = facts.settings.number("effective_io_concurrency").unwrap_or(wanted);
-    let expected = gain(facts, workers.now.min(ahead).max(1.0), wanted);
-    let expected_gain = expected.as_ref().map(|gain| at_most(gain, ", together with effective_io_concurrency"));
-    Ok(Ruling::Change(Change {
-        value: format!("{wanted}"),
-        reason,
-        evidence: vec![k.evidence("read_concurrency_8k", "reads in flight")],
-        expected,
-        expected_gain: expected_gain.unwrap_or_else(|| UNKNOWN.to_owned()),
-    }))
+    let mut change = Change::unmeasured(wanted, reason, vec![k.evidence("read_concurrency_8k", "reads in flight")]);
+    if let Some(gain) = gain(facts, workers.now.min(ahead).max(1.0), wanted) {
+        change.expected_gain = at_most(&gain, ", together with effective_io_concurrency");
+        change.expected = Some(gain);
+    }
+    Ok(Ruling::Change(change))
 }
 
 /// For the smallest number of workers.

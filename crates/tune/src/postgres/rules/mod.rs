@@ -11,7 +11,7 @@
 
 mod background_writer;
 mod commit_delay;
-mod debug_io_direct;
+pub(super) mod debug_io_direct;
 pub(super) mod fill_factor;
 mod flush_after;
 mod full_page_writes;
@@ -27,7 +27,7 @@ use flashwise_profile::DeviceProfile;
 
 use super::server::Activity;
 use super::settings::{Setting, Settings};
-use crate::servers::{Change, Ruling, UNKNOWN};
+use crate::servers::{Change, Ruling};
 
 /// The input of the rules.
 pub(super) struct Facts<'a> {

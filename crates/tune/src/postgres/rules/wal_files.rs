@@ -9,7 +9,7 @@
 use flashwise_profile::Verdict;
 
 use super::super::settings::Setting;
-use super::{Change, Facts, Ruling, UNKNOWN};
+use super::{Change, Facts, Ruling};
 use crate::servers::figures::{Measure, why_not};
 
 pub(super) fn zeros(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
@@ -30,16 +30,14 @@ fn off_where_compressed(facts: &Facts<'_>, now: &Setting, why: &str) -> Result<R
     }
     let Some(value) = figure.known() else { return Err(why_not(figure, "gain by compression")) };
     let gain = Measure { value, low: figure.low.unwrap_or(value), high: figure.high.unwrap_or(value) };
-    Ok(Ruling::Change(Change {
-        value: "off".to_owned(),
-        reason: format!(
+    Ok(Ruling::Change(Change::unmeasured(
+        "off".to_owned(),
+        format!(
             "the drive compresses (zeros are written {:.2} times as fast, {:.2} to {:.2}); {why}",
             gain.value, gain.low, gain.high
         ),
-        evidence: vec![gain.evidence("compression_gain", "ratio")],
-        expected: None,
-        expected_gain: UNKNOWN.to_owned(),
-    }))
+        vec![gain.evidence("compression_gain", "ratio")],
+    )))
 }
 
 #[cfg(test)]
