@@ -1123,6 +1123,55 @@ class Parameters(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Limits(Record):
+    """The limits of a volume. One that was not probed is inconclusive and has no value."""
+
+    read_iops_limit: Figure
+    """Reads of 4 KiB a second in the long run; absent where no limit binds before the drive does."""
+    write_iops_limit: Figure
+    """Writes of 4 KiB a second in the long run; absent where no limit binds before the drive does."""
+    read_bandwidth_limit: Figure
+    """Bytes read a second in the long run, in large requests; absent where no limit binds before the drive does."""
+    write_bandwidth_limit: Figure
+    """Bytes written a second in the long run, in large requests; absent where no limit binds before the drive does."""
+    read_iops_burst: Figure
+    """Reads of 4 KiB a second while burst credits last; absent where the long-run rate is also the first one."""
+    write_iops_burst: Figure
+    """Writes of 4 KiB a second while burst credits last; absent where the long-run rate is also the first one."""
+    read_bandwidth_burst: Figure
+    """Bytes read a second while burst credits last; absent where the long-run rate is also the first one."""
+    write_bandwidth_burst: Figure
+    """Bytes written a second while burst credits last; absent where the long-run rate is also the first one."""
+    burst_operations: Figure
+    """Size of a full bucket of I/O credits: requests beyond those that the long-run rate grants."""
+    burst_operations_refill: Figure
+    """I/O credits that an idle volume gains a second."""
+    burst_bytes: Figure
+    """Size of a full bucket of byte credits: bytes beyond those that the long-run rate grants."""
+    burst_bytes_refill: Figure
+    """Byte credits that an idle volume gains a second."""
+    shared_budget: Figure
+    """Whether reads and writes draw from one budget."""
+    shared_iops_limit: Figure
+    """Reads of 4 KiB a second that the shared budget is worth in the long run, `shared_write_cost` for each write."""
+    shared_write_cost: Figure
+    """What a write of 4 KiB takes from the shared budget, in reads of 4 KiB."""
+    shared_write_cost_per_mib: Figure
+    """What a written MiB takes from the shared budget, in reads of 4 KiB; absent where writes are charged by
+    request."""
+    shared_bandwidth_limit: Figure
+    """Bytes a second that reads and writes share in the long run, in large requests."""
+    throttle_hold_ns: Figure
+    """How long a request beyond the limit is held; absent where it waits only for its turn."""
+    request_unit_bytes: Figure
+    """Size from which on a request is charged as several; absent where any request is charged as one."""
+    network_latency_ns: Figure
+    """Part of the latency that every request has in common, whatever its size and direction: the way to the drive."""
+    limit_of_instance: Figure
+    """Whether the limit is the instance's, over all of its volumes, and not the volume's."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class AtSize(Record):
     """Asymmetry and concurrency of one request size; those of 4 and 8 KiB are in `Parameters`."""
 
@@ -1143,7 +1192,7 @@ class Evidence(Record):
     """How one figure came about, so that anyone can repeat it."""
 
     figure: str
-    """Key of the figure in `Parameters`."""
+    """Key of the figure in `Parameters` or `Limits`."""
     recipe: str
     """What was done to the drive."""
     reason: str
@@ -1173,6 +1222,8 @@ class Profile(Result):
     """How it was learned, so that it can be repeated."""
     parameters: Parameters
     """The figures."""
+    limits: Limits | None = None
+    """The limits of what stands in front of the drive, if they were probed."""
     at_sizes: tuple[AtSize, ...] = ()
     """Asymmetry and concurrency at further request sizes, if requested."""
     evidence: tuple[Evidence, ...] = ()

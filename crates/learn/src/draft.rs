@@ -3,25 +3,36 @@
 //! Probes write into it as they go, so that a checkpoint has what was found and a spent budget loses nothing. They do
 //! not read from it: what one probe needs of another it takes as typed evidence ([`crate::evidence`]).
 
-use flashwise_profile::{AtSize, Curves, Evidence, Figure, Parameters, ProbeCurve};
+use flashwise_profile::{AtSize, Curves, Entry, Evidence, Figure, Limits, Parameters, ProbeCurve};
 
 use crate::stats::holm;
 
 /// Family-wise probability that any of the features reported as present is chance: the usual one in twenty.
 const ANY_CHANCE_PROBABILITY: f64 = 0.05;
 
-/// One figure of the profile: its name in evidence and its place among the parameters.
+/// The figures of a profile in the making.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Figures {
+    pub(crate) parameters: Parameters,
+    pub(crate) limits: Limits,
+}
+
+/// One figure of the profile: its name in evidence and its place among the figures.
 #[derive(Clone, Copy)]
 pub(crate) struct Key<T> {
     pub(crate) name: &'static str,
-    pub(crate) figure: fn(&mut Parameters) -> &mut Figure<T>,
-    pub(crate) recorded: fn(&Parameters) -> Figure<T>,
+    pub(crate) figure: fn(&mut Figures) -> &mut Figure<T>,
+    pub(crate) recorded: fn(&Figures) -> Figure<T>,
 }
 
 /// The [`Key`] of a field of [`Parameters`].
 macro_rules! key {
     ($name:ident) => {
-        $crate::draft::Key { name: stringify!($name), figure: |p| &mut p.$name, recorded: |p| p.$name }
+        $crate::draft::Key {
+            name: stringify!($name),
+            figure: |f| &mut f.parameters.$name,
+            recorded: |f| f.parameters.$name,
+        }
     };
 }
 pub(crate) use key;
@@ -29,7 +40,7 @@ pub(crate) use key;
 /// A profile in the making.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProfileDraft {
-    pub(crate) parameters: Parameters,
+    pub(crate) figures: Figures,
     pub(crate) at_sizes: Vec<AtSize>,
     pub(crate) evidence: Vec<Evidence>,
     pub(crate) curves: Curves,
@@ -47,6 +58,13 @@ pub(crate) struct Because<'a> {
     pub(crate) curve: Option<&'a str>,
 }
 
+impl Figures {
+    /// Every figure, in the order in which they are shown.
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        self.parameters.entries().into_iter().chain(self.limits.entries()).collect()
+    }
+}
+
 impl ProfileDraft {
     /// Sets a figure and notes how it came about; what was noted about it before is replaced.
     pub(crate) fn settle<T>(&mut self, key: Key<T>, figure: Figure<T>, because: Because<'_>) {
@@ -56,12 +74,12 @@ impl ProfileDraft {
 
     /// Sets a figure whose evidence stays as it was noted.
     pub(crate) fn set<T>(&mut self, key: Key<T>, figure: Figure<T>) {
-        *(key.figure)(&mut self.parameters) = figure;
+        *(key.figure)(&mut self.figures) = figure;
     }
 
     /// A figure as it stands; for [`crate::evidence::Evidence::recorded`], and for figures that one probe sets twice.
     pub(crate) fn recorded<T>(&self, key: Key<T>) -> Figure<T> {
-        (key.recorded)(&self.parameters)
+        (key.recorded)(&self.figures)
     }
 
     /// Notes how the figure `key` came about; what was noted about it before is replaced.
@@ -116,7 +134,8 @@ impl ProfileDraft {
         let doubtful: Vec<&str> =
             self.chances.iter().zip(stands).filter_map(|((key, _), stands)| (!stands).then_some(*key)).collect();
         for key in doubtful {
-            self.parameters.doubt(key);
+            self.figures.parameters.doubt(key);
+            self.figures.limits.doubt(key);
             self.add_to_reason(key, "not certain after correction for the number of tests");
         }
     }

@@ -9,7 +9,7 @@
 //!
 //! A figure for which the drive has no defined truth is left out.
 
-use flashwise_profile::{DeviceProfile, Entry, Figure, HotLocation, Parameters, Quantity, Verdict};
+use flashwise_profile::{DeviceProfile, Entry, Figure, HotLocation, Limits, Parameters, Quantity, Verdict};
 use serde::Serialize;
 
 /// Distance from the truth that is still right for graded figures, as a share of it.
@@ -68,7 +68,16 @@ pub struct Score {
 
 /// Holds a profile against the truth, whose figures are certain, absent, or (not defined) inconclusive.
 pub fn score(profile: &DeviceProfile, truth: &Parameters) -> Score {
-    let pairs = std::iter::zip(profile.parameters.entries(), truth.entries());
+    of_entries(profile.parameters.entries(), truth.entries())
+}
+
+/// The same of the limits of a volume.
+pub fn score_limits(profile: &DeviceProfile, truth: &Limits) -> Score {
+    of_entries(profile.limits.entries(), truth.entries())
+}
+
+fn of_entries(learned: Vec<Entry>, truth: Vec<Entry>) -> Score {
+    let pairs = std::iter::zip(learned, truth);
     let defined = pairs.filter(|(_, truth)| truth.figure.verdict != Verdict::Inconclusive);
     let figures: Vec<FigureScore> = defined.map(|(learned, truth)| score_figure(&learned, &truth.figure)).collect();
     let count = |which: &dyn Fn(&FigureScore) -> bool| figures.iter().filter(|figure| which(figure)).count();
@@ -131,7 +140,11 @@ fn agrees(truth: Quantity, value: Quantity, figure: &Figure<Quantity>) -> bool {
 
 pub(crate) fn number(quantity: Quantity) -> Option<f64> {
     match quantity {
-        Quantity::Bytes(n) | Quantity::Count(n) | Quantity::Nanos(n) | Quantity::BytesPerSecond(n) => Some(n as f64),
+        Quantity::Bytes(n)
+        | Quantity::Count(n)
+        | Quantity::Nanos(n)
+        | Quantity::BytesPerSecond(n)
+        | Quantity::PerSecond(n) => Some(n as f64),
         Quantity::Ratio(x) | Quantity::Share(x) => Some(x),
         Quantity::AddressBits(_) | Quantity::Flag(_) | Quantity::Location(_) => None,
     }
@@ -143,6 +156,7 @@ pub(crate) fn json(quantity: Quantity) -> serde_json::Value {
         | Quantity::Count(n)
         | Quantity::Nanos(n)
         | Quantity::BytesPerSecond(n)
+        | Quantity::PerSecond(n)
         | Quantity::AddressBits(n) => n.into(),
         Quantity::Ratio(x) | Quantity::Share(x) => x.into(),
         Quantity::Flag(flag) => flag.into(),

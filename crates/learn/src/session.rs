@@ -9,11 +9,9 @@
 use std::ops::ControlFlow;
 
 use flashwise_block::{ByteSize, Clock, Nanos, Progress};
-use flashwise_profile::{
-    DeviceIdentity, DeviceProfile, Entry, Evidence as Noted, Recipe, SCHEMA, SCHEMA_VERSION, Verdict,
-};
+use flashwise_profile::{DeviceIdentity, DeviceProfile, Entry, Evidence as Noted, Recipe, SCHEMA, SCHEMA_VERSION};
 
-use crate::draft::ProfileDraft;
+use crate::draft::{Figures, ProfileDraft};
 use crate::evidence::Evidence;
 use crate::prober::{Prober, RawSample};
 use crate::probes::collection;
@@ -97,7 +95,7 @@ impl<'s, 'd> Session<'s, 'd> {
             let say = |device: &DeviceIdentity| format!("{} of {}", device.name, ByteSize(device.capacity_bytes));
             return Err(LearnError::OtherDrive { theirs: say(theirs), ours: say(ours) });
         }
-        self.draft.parameters = earlier.parameters.clone();
+        self.draft.figures = Figures { parameters: earlier.parameters.clone(), limits: earlier.limits.clone() };
         self.draft.at_sizes.clone_from(&earlier.at_sizes);
         self.draft.evidence.clone_from(&earlier.evidence);
         self.draft.curves = earlier.curves.clone();
@@ -194,7 +192,8 @@ impl<'s, 'd> Session<'s, 'd> {
             return Ok(Outcome::Ran(evidence));
         }
         // What was never written may lie nowhere, and reading it shows nothing.
-        self.draft.parameters.remove_absent(step.figures);
+        self.draft.figures.parameters.remove_absent(step.figures);
+        self.draft.figures.limits.remove_absent(step.figures);
         Ok(Outcome::Ran(evidence.of_reads_alone()))
     }
 
@@ -224,8 +223,7 @@ impl<'s, 'd> Session<'s, 'd> {
 
     /// The end of the last step, or of what could be done.
     pub(crate) fn finish(mut self) -> Learned {
-        let is_reported = |entry: &Entry| entry.figure.value.is_some() || entry.figure.verdict == Verdict::Absent;
-        if !self.draft.parameters.entries().iter().any(is_reported) {
+        if !self.draft.figures.entries().iter().any(Entry::has_result) {
             // A budget that allows nothing is worth an error. Probes after the one that it stopped may have written
             // too.
             let written = self.prober.written();
@@ -245,7 +243,7 @@ impl<'s, 'd> Session<'s, 'd> {
     fn profile(&self) -> DeviceProfile {
         let (written, read, time) = self.before;
         let order = |evidence: &Noted| {
-            let entries = self.draft.parameters.entries();
+            let entries = self.draft.figures.entries();
             entries.iter().position(|entry| entry.key == evidence.figure)
         };
         let mut evidence = self.draft.evidence.clone();
@@ -263,7 +261,8 @@ impl<'s, 'd> Session<'s, 'd> {
                 device_time_ns: time + self.prober.now().since(self.started).0,
                 probes: self.done.clone(),
             },
-            parameters: self.draft.parameters.clone(),
+            parameters: self.draft.figures.parameters.clone(),
+            limits: self.draft.figures.limits.clone(),
             at_sizes: self.draft.at_sizes.clone(),
             evidence,
             curves: self.draft.curves.clone(),

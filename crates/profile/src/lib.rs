@@ -7,11 +7,13 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]
 
 mod figure;
+mod limits;
 mod parameters;
 mod published;
 mod toml_format;
 
 pub use figure::{Figure, Verdict};
+pub use limits::Limits;
 pub use parameters::{Entry, HotLocation, Parameters, Quantity};
 pub use published::{
     PublishedAsymmetry, PublishedConcurrency, PublishedDrive, PublishedHotLocation, PublishedThroughput,
@@ -43,6 +45,9 @@ pub struct DeviceProfile {
     pub recipe: Recipe,
     /// The figures.
     pub parameters: Parameters,
+    /// The limits of what stands in front of the drive, if they were probed.
+    #[serde(default, skip_serializing_if = "Limits::is_unknown")]
+    pub limits: Limits,
     /// Asymmetry and concurrency at further request sizes, if requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at_sizes: Vec<AtSize>,
@@ -109,7 +114,7 @@ pub struct Recipe {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evidence {
-    /// Key of the figure in [`Parameters`].
+    /// Key of the figure in [`Parameters`] or [`Limits`].
     pub figure: String,
     /// What was done to the drive.
     pub recipe: String,

@@ -1,6 +1,7 @@
 //! The figures of a drive: one field each, and a list of all for code that shows, scores or counts them.
 //!
-//! Adding a figure is one line in [`parameters!`]; reports, scores and exit codes follow from the list.
+//! Adding a figure is one line in [`figures!`]; reports, scores and exit codes follow from the list. [`Parameters`] are
+//! of the drive; [`Limits`](crate::Limits), in `limits.rs`, are of what stands in front of it.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,8 @@ pub enum Quantity {
     Nanos(u64),
     /// A speed.
     BytesPerSecond(u64),
+    /// Things a second.
+    PerSecond(u64),
     /// A factor.
     Ratio(f64),
     /// A part of a whole; 1 is all of it.
@@ -51,7 +54,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    fn new<T: Copy>(
+    pub(crate) fn new<T: Copy>(
         key: &'static str,
         title: &'static str,
         figure: &Figure<T>,
@@ -59,27 +62,38 @@ impl Entry {
     ) -> Self {
         Self { key, title, figure: figure.map(quantity) }
     }
+
+    /// Whether a probe found a value, or that there is none.
+    pub fn has_result(&self) -> bool {
+        self.figure.value.is_some() || self.figure.verdict == Verdict::Absent
+    }
 }
 
-macro_rules! parameters {
-    ($($(#[$doc:meta])* $key:ident: $kind:ty, $quantity:ident, $title:literal;)*) => {
-        /// The figures of a drive. One that was not probed is inconclusive and has no value.
-        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// A struct with one field a figure, and the list of them.
+macro_rules! figures {
+    (
+        $(#[$about:meta])* pub struct $name:ident;
+        $($(#[$doc:meta])* $key:ident: $kind:ty, $quantity:ident, $title:literal;)*
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, Default, PartialEq, ::serde::Serialize, ::serde::Deserialize)]
         #[serde(deny_unknown_fields, default)]
-        pub struct Parameters {
-            $($(#[$doc])* pub $key: Figure<$kind>,)*
+        pub struct $name {
+            $($(#[$doc])* pub $key: $crate::Figure<$kind>,)*
         }
 
-        impl Parameters {
+        impl $name {
             /// Every figure, in the order in which they are shown.
-            pub fn entries(&self) -> Vec<Entry> {
-                vec![$(Entry::new(stringify!($key), $title, &self.$key, Quantity::$quantity),)*]
+            pub fn entries(&self) -> Vec<$crate::Entry> {
+                vec![$($crate::Entry::new(
+                    stringify!($key), $title, &self.$key, $crate::Quantity::$quantity,
+                ),)*]
             }
 
             /// Makes those of the figures that are absent unknown.
             pub fn remove_absent(&mut self, keys: &[&str]) {
-                $(if keys.contains(&stringify!($key)) && self.$key.verdict == Verdict::Absent {
-                    self.$key = Figure::unknown();
+                $(if keys.contains(&stringify!($key)) && self.$key.verdict == $crate::Verdict::Absent {
+                    self.$key = $crate::Figure::unknown();
                 })*
             }
 
@@ -93,8 +107,11 @@ macro_rules! parameters {
         }
     };
 }
+pub(crate) use figures;
 
-parameters! {
+figures! {
+    /// The figures of a drive. One that was not probed is inconclusive and has no value.
+    pub struct Parameters;
     /// Desirable write length: writes of a whole multiple of it waste nothing.
     write_unit_bytes: u64, Bytes, "write unit";
     /// The length from which on what is written reads back fastest: the unit in which the drive lays data out; absent
@@ -181,12 +198,22 @@ parameters! {
 }
 
 impl DeviceProfile {
+    /// Every figure: those of the drive, then the limits.
+    pub fn entries(&self) -> Vec<Entry> {
+        self.parameters.entries().into_iter().chain(self.limits.entries()).collect()
+    }
+
     /// The figures that were probed: they have a value, are absent, or have evidence.
     pub fn probed_entries(&self) -> impl Iterator<Item = Entry> {
-        self.parameters.entries().into_iter().filter(|entry| {
-            let told = entry.figure.value.is_some() || entry.figure.verdict == Verdict::Absent;
-            told || self.evidence.iter().any(|evidence| evidence.figure == entry.key)
-        })
+        self.entries()
+            .into_iter()
+            .filter(|entry| entry.has_result() || self.evidence.iter().any(|evidence| evidence.figure == entry.key))
+    }
+
+    /// Makes a certain figure of either list a best guess; others and unknown keys are unchanged.
+    pub fn doubt(&mut self, key: &str) {
+        self.parameters.doubt(key);
+        self.limits.doubt(key);
     }
 
     /// Whether each of these is certain or absent; figures that were skipped to spare the drive do not count.

@@ -63,6 +63,7 @@ fn samsung_profile() -> DeviceProfile {
         flashwise_version: "0.1.0".to_owned(),
         device: device("sim:samsung-960-evo", "Samsung 960 EVO (simulated)", 512 * GIB),
         recipe: recipe(),
+        limits: Default::default(),
         at_sizes: vec![AtSize {
             request_bytes: 16 * KIB,
             asymmetry: Figure::certain(1.35, 1.29, 1.41),
@@ -120,6 +121,7 @@ fn optane_profile() -> DeviceProfile {
     let samsung = samsung_profile();
     DeviceProfile {
         device: device("sim:intel-optane-905p", "Intel Optane 905P (simulated)", 480 * GIB),
+        limits: Default::default(),
         at_sizes: Vec::new(),
         parameters: Parameters {
             write_unit_bytes: exactly(KIB),

@@ -132,9 +132,11 @@ impl LearnedCell {
     pub fn new(entry: &Entry) -> Self {
         let figure = &entry.figure;
         let number = |quantity: Option<Quantity>| match quantity? {
-            Quantity::Bytes(n) | Quantity::Count(n) | Quantity::Nanos(n) | Quantity::BytesPerSecond(n) => {
-                Some(n as f64)
-            }
+            Quantity::Bytes(n)
+            | Quantity::Count(n)
+            | Quantity::Nanos(n)
+            | Quantity::BytesPerSecond(n)
+            | Quantity::PerSecond(n) => Some(n as f64),
             Quantity::Ratio(x) | Quantity::Share(x) => Some(x),
             Quantity::AddressBits(_) | Quantity::Flag(_) | Quantity::Location(_) => None,
         };

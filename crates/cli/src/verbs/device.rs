@@ -125,7 +125,11 @@ fn truth_lines(device: &DeviceConfig, found: &Truth) -> String {
 
 fn plain(value: Quantity) -> String {
     match value {
-        Quantity::Bytes(n) | Quantity::Count(n) | Quantity::Nanos(n) | Quantity::BytesPerSecond(n) => n.to_string(),
+        Quantity::Bytes(n)
+        | Quantity::Count(n)
+        | Quantity::Nanos(n)
+        | Quantity::BytesPerSecond(n)
+        | Quantity::PerSecond(n) => n.to_string(),
         Quantity::Ratio(ratio) | Quantity::Share(ratio) => format!("{ratio:.4}"),
         Quantity::AddressBits(mask) => format!("{mask:#x}"),
         Quantity::Flag(flag) => flag.to_string(),

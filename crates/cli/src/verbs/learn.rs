@@ -12,7 +12,7 @@ use flashwise_learn::drift::{Drift, drift};
 use flashwise_learn::fio::job_files;
 use flashwise_learn::score::{Score, score};
 use flashwise_learn::{Effort, Learned, RawSample, learn_step_by_step};
-use flashwise_profile::{DeviceProfile, Entry, Parameters, Verdict};
+use flashwise_profile::{DeviceProfile, Entry, Parameters};
 use flashwise_report::{OwnFile, profile_page, render_drift, render_profile, render_score};
 use flashwise_truth::truth;
 use flashwise_tune::sqlite::LEARN_REGION;
@@ -231,8 +231,7 @@ impl<'a> Files<'a> {
 
 /// Whether a profile may replace an earlier one: one that ended before its first probe did has no result.
 fn says_something(profile: &DeviceProfile) -> bool {
-    let is_told = |entry: &Entry| entry.figure.value.is_some() || entry.figure.verdict == Verdict::Absent;
-    !profile.recipe.probes.is_empty() || profile.parameters.entries().iter().any(is_told)
+    !profile.recipe.probes.is_empty() || profile.entries().iter().any(Entry::has_result)
 }
 
 /// One CSV file per probe: the varied and the measured value, in the order of measurement.

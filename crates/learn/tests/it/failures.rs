@@ -212,7 +212,11 @@ fn contradict(one: &Figure<Quantity>, other: &Figure<Quantity>) -> bool {
 
 fn number(quantity: Quantity) -> Option<f64> {
     match quantity {
-        Quantity::Bytes(n) | Quantity::Count(n) | Quantity::Nanos(n) | Quantity::BytesPerSecond(n) => Some(n as f64),
+        Quantity::Bytes(n)
+        | Quantity::Count(n)
+        | Quantity::Nanos(n)
+        | Quantity::BytesPerSecond(n)
+        | Quantity::PerSecond(n) => Some(n as f64),
         Quantity::Ratio(x) | Quantity::Share(x) => Some(x),
         Quantity::AddressBits(_) | Quantity::Flag(_) | Quantity::Location(_) => None,
     }

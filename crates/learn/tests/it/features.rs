@@ -74,7 +74,11 @@ fn assert_none_of(profile: &DeviceProfile, absent: &[&str]) {
 
 fn number(quantity: Quantity) -> f64 {
     match quantity {
-        Quantity::Bytes(n) | Quantity::Count(n) | Quantity::Nanos(n) | Quantity::BytesPerSecond(n) => n as f64,
+        Quantity::Bytes(n)
+        | Quantity::Count(n)
+        | Quantity::Nanos(n)
+        | Quantity::BytesPerSecond(n)
+        | Quantity::PerSecond(n) => n as f64,
         Quantity::Ratio(x) => x,
         other => panic!("{other:?} is no number"),
     }

@@ -7,8 +7,8 @@
 pub(crate) struct Group {
     /// Heading of the group.
     pub(crate) title: &'static str,
-    /// Key of each in the profile's `parameters`, and its name below the title; 20 letters, or a table of truth and
-    /// learned figures does not fit into 80 columns.
+    /// Key of each in the profile's `parameters` or `limits`, and its name below the title; 20 letters, or a table of
+    /// truth and learned figures does not fit into 80 columns.
     members: &'static [(&'static str, &'static str)],
 }
 
@@ -19,7 +19,7 @@ pub(crate) const ASYMMETRY: &str = "Asymmetry and concurrency";
 pub(crate) const OTHER_SIZES: Group = Group { title: "Other request sizes", members: &[] };
 
 /// Every figure of a profile is in one of these.
-pub(crate) const GROUPS: [Group; 6] = [
+pub(crate) const GROUPS: [Group; 8] = [
     Group {
         title: "Layout",
         members: &[
@@ -85,6 +85,37 @@ pub(crate) const GROUPS: [Group; 6] = [
         title: "Data reduction",
         members: &[("compression_gain", "compression gain"), ("deduplication_gain", "deduplication gain")],
     },
+    Group {
+        title: "Limits",
+        members: &[
+            ("read_iops_limit", "read IOPS"),
+            ("write_iops_limit", "write IOPS"),
+            ("read_bandwidth_limit", "read bandwidth"),
+            ("write_bandwidth_limit", "write bandwidth"),
+            ("shared_budget", "shared budget"),
+            ("shared_iops_limit", "shared IOPS"),
+            ("shared_bandwidth_limit", "shared bandwidth"),
+            ("shared_write_cost", "cost, 4-KiB write"),
+            ("shared_write_cost_per_mib", "cost, written MiB"),
+            ("request_unit_bytes", "request unit"),
+            ("throttle_hold_ns", "hold"),
+            ("network_latency_ns", "network latency"),
+            ("limit_of_instance", "of the instance"),
+        ],
+    },
+    Group {
+        title: "Bursts",
+        members: &[
+            ("read_iops_burst", "read IOPS"),
+            ("write_iops_burst", "write IOPS"),
+            ("read_bandwidth_burst", "read bandwidth"),
+            ("write_bandwidth_burst", "write bandwidth"),
+            ("burst_operations", "I/O credits"),
+            ("burst_operations_refill", "I/O credit refill"),
+            ("burst_bytes", "byte credits"),
+            ("burst_bytes_refill", "byte credit refill"),
+        ],
+    },
 ];
 
 impl Group {
@@ -106,19 +137,23 @@ pub(crate) fn short_name(key: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use flashwise_profile::Parameters;
+    use flashwise_profile::{Entry, Limits, Parameters};
 
     use super::*;
 
+    fn figures() -> Vec<Entry> {
+        [Parameters::default().entries(), Limits::default().entries()].concat()
+    }
+
     #[test]
     fn every_figure_is_in_one_group_and_has_a_short_name() {
-        for entry in Parameters::default().entries() {
+        for entry in figures() {
             let names: Vec<_> = GROUPS.iter().filter_map(|group| group.name_of(entry.key)).collect();
             assert_eq!(names.len(), 1, "{}: put it into one of the groups", entry.key);
             assert!(names[0].chars().count() <= 20, "{}", names[0]);
         }
         let members: usize = GROUPS.iter().map(|group| group.members.len()).sum();
-        assert_eq!(members, Parameters::default().entries().len(), "a group names a figure that does not exist");
+        assert_eq!(members, figures().len(), "a group names a figure that does not exist");
     }
 
     #[test]

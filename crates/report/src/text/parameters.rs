@@ -124,6 +124,7 @@ pub(crate) fn quantity(value: Quantity) -> String {
         Quantity::Count(n) => grouped(n),
         Quantity::Nanos(n) => time(n),
         Quantity::BytesPerSecond(n) => format!("{}/s", bytes(n)),
+        Quantity::PerSecond(n) => format!("{}/s", grouped(n)),
         Quantity::Ratio(x) => two_decimals(x),
         Quantity::Share(x) => percentage(x),
         Quantity::AddressBits(mask) => address_bits(mask),

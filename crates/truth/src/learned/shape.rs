@@ -235,6 +235,7 @@ pub(super) mod tests {
             device,
             recipe,
             parameters,
+            limits: Default::default(),
             at_sizes: Vec::new(),
             evidence: Vec::new(),
             curves: Curves {

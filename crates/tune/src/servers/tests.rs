@@ -53,6 +53,7 @@ pub(crate) fn profile() -> DeviceProfile {
             compression_gain: Figure::absent(),
             ..Parameters::default()
         },
+        limits: Default::default(),
         at_sizes: Vec::new(),
         evidence: Vec::new(),
         curves: Default::default(),

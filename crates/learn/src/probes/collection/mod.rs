@@ -209,7 +209,7 @@ mod tests {
             };
             let onset = Onset::recorded(&draft);
             superblock::probe(&mut prober, (fresh.for_superblock(), onset), wears, &mut draft, &mut Silent).unwrap();
-            (prober.counters().host_bytes_written, draft.parameters.sustained_write_bytes_per_s)
+            (prober.counters().host_bytes_written, draft.figures.parameters.sustained_write_bytes_per_s)
         };
         let (whole, certain) = passes(capacity * 2);
         assert!(whole > ByteSize(capacity.bytes() / 10 * 29), "{whole} of three times {capacity}");

@@ -189,7 +189,7 @@ impl SlcCache {
         draft.set(key!(slc_cache_bytes), doubts.judge(self.bytes));
         draft.append_to_reason("slc_cache_bytes", &doubts.reason(""));
         for key in HIDDEN_FIGURES {
-            draft.parameters.doubt(key);
+            draft.figures.parameters.doubt(key);
             draft.add_to_reason(key, "an SLC cache moves the data written");
         }
     }
@@ -562,7 +562,7 @@ mod tests {
             let mut draft = ProfileDraft::default();
             let onset = Onset { bytes: Figure::certain(room, room, room), share: Figure::unknown() };
             filled_once(&windows).doubt_what_it_hides(onset, &mut draft);
-            draft.parameters.slc_cache_bytes.verdict
+            draft.figures.parameters.slc_cache_bytes.verdict
         };
         assert_eq!(ends((0, 4), 200 << 20), Verdict::Inconclusive);
         assert_eq!(ends((4, 4), 200 << 20), Verdict::Certain, "it erased before as well");
