@@ -254,7 +254,7 @@ impl<D: BlockDevice> BlockDevice for FaultyDevice<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Clock, DeviceCounters, DeviceInfo, execute};
+    use crate::{Clock, DeviceCounters, DeviceInfo, POLL_INTERVAL, execute};
 
     /// A drive that takes 10 us for each request, one after the other.
     struct Simple {
@@ -378,6 +378,21 @@ mod tests {
         assert_eq!((drive.now(), drive.outstanding()), (Nanos::micros(25), 1));
         let mut gone = self::drive().with_nth(1, Fault::Disconnect);
         assert!(gone.submit(read(1)).is_err() && gone.poll().is_err());
+    }
+
+    #[test]
+    fn a_deadline_ends_a_wait_and_a_completion_before_it_too() {
+        let mut drive = drive();
+        assert!(drive.wait_until(Nanos::micros(7)).unwrap().is_none());
+        drive.submit(read(1)).unwrap();
+        assert!(drive.wait_until(Nanos::micros(12)).unwrap().is_none());
+        let done = drive.wait_until(Nanos::millis(1)).unwrap().map(|done| (done.tag, done.completed_at));
+        assert_eq!(done, Some((1, Nanos::micros(17))));
+        assert!(
+            drive.now() < Nanos::micros(17) + POLL_INTERVAL,
+            "it waits no longer than one interval: {}",
+            drive.now()
+        );
     }
 
     #[test]

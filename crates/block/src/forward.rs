@@ -48,6 +48,14 @@ macro_rules! forward {
             self.$drive.poll()
         }
     };
+    (@ $drive:tt wait_until) => {
+        fn wait_until(
+            &mut self,
+            deadline: $crate::Nanos,
+        ) -> Result<Option<$crate::Completion>, $crate::BlockError> {
+            self.$drive.wait_until(deadline)
+        }
+    };
     (@ $drive:tt outstanding) => {
         fn outstanding(&self) -> usize {
             self.$drive.outstanding()

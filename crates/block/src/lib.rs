@@ -23,6 +23,7 @@ mod extents;
 mod faulty;
 mod file;
 mod forward;
+mod governor;
 pub mod input;
 pub mod interrupt;
 mod latency;
@@ -42,13 +43,14 @@ mod units;
 
 pub use buffer::IoBuffer;
 pub use conditions::DiskConditions;
-pub use device::{BlockDevice, Clock, DeviceCounters, DeviceInfo, FlashCounters, execute};
+pub use device::{BlockDevice, Clock, DeviceCounters, DeviceInfo, FlashCounters, POLL_INTERVAL, execute};
 pub use error::BlockError;
 pub use extents::{Alignment, Extent, ExtentMap, PlacementUnknown};
 pub use faulty::{Fault, FaultyDevice};
 pub use file::{
     DirectFile, FileDevice, FileTitle, RegisteredFile, ScratchFile, file_extents, is_on_ext_or_xfs, start_write_back,
 };
+pub use governor::{Budget, Cost, Governor, RateLimits, TokenBuckets};
 pub use latency::{LatencySummary, Percentiles};
 pub use locked::LockedFile;
 pub use partitions::{Partition, PartitionTable, TableKind, partition_table, read_partitions};

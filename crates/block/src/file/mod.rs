@@ -506,6 +506,30 @@ impl BlockDevice for FileDevice {
         }
     }
 
+    fn poll(&mut self) -> Result<Option<Completion>, BlockError> {
+        self.wait_until(Nanos(0))
+    }
+
+    fn wait_until(&mut self, deadline: Nanos) -> Result<Option<Completion>, BlockError> {
+        let until = self.opened + Duration::from_nanos(deadline.0);
+        loop {
+            let is_over = Instant::now() >= until;
+            let is_idle = self.in_flight() + self.host_queue.len() == 0;
+            let must_block = !is_over && !is_idle && self.ready.is_empty();
+            let turned = self.turn(if must_block { Patience::Until(until) } else { Patience::Now });
+            if let Some(completion) = self.ready.pop_front() {
+                return Ok(Some(completion));
+            }
+            turned?;
+            if is_over {
+                return Ok(None);
+            }
+            if is_idle {
+                std::thread::sleep(until.saturating_duration_since(Instant::now()));
+            }
+        }
+    }
+
     fn outstanding(&self) -> usize {
         self.host_queue.len() + self.in_flight() + self.ready.len()
     }

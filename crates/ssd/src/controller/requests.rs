@@ -446,6 +446,16 @@ impl BlockDevice for SimulatedSsd {
         Ok(self.next_answered(now_ns).and_then(|request| self.host.completion_of(request)))
     }
 
+    fn wait_until(&mut self, deadline: Nanos) -> Result<Option<Completion>, BlockError> {
+        if self.host.outstanding > 0
+            && let Some(request) = self.next_answered(deadline.0)
+        {
+            return Ok(self.host.completion_of(request));
+        }
+        self.pause(deadline.since(self.now()))?;
+        Ok(None)
+    }
+
     fn outstanding(&self) -> usize {
         self.host.outstanding as usize
     }
