@@ -1,0 +1,362 @@
+//! The volume: how a request goes from limit to limit to the medium and back.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use flashwise_block::{
+    BlockDevice, BlockError, ByteSize, Clock, Completion, DeviceCounters, DeviceInfo, Nanos, Operation, Request,
+};
+use flashwise_ssd::host::LOST;
+use flashwise_ssd::{SimulatedSsd, SsdError};
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+
+use crate::config::{Volume, VolumeConfig};
+use crate::limit::{Admission, Limit, LimitActivity};
+use crate::medium::{Done, Medium};
+use crate::network::Delay;
+
+/// A simulated volume in virtual time.
+///
+/// Time moves only in [`wait`](BlockDevice::wait) and [`pause`](BlockDevice::pause).
+pub struct SimulatedVolume {
+    volume: Volume,
+    info: DeviceInfo,
+    now_ns: u64,
+    /// The volume's limits, and behind them the instance's.
+    limits: Vec<Limit>,
+    medium: Medium,
+    read_delay: Delay,
+    write_delay: Delay,
+    random: Pcg64Mcg,
+    /// Requests in the volume, by their place.
+    active: Vec<Option<Active>>,
+    free: Vec<usize>,
+    in_volume: u32,
+    /// What happens to which request, and when; of events at one time, the one first that was scheduled first.
+    events: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    next_number: u64,
+    /// Requests in the host's queue.
+    waiting: VecDeque<(u64, Request)>,
+    completed: VecDeque<Completion>,
+    outstanding: usize,
+    counters: DeviceCounters,
+}
+
+/// A request in the volume.
+struct Active {
+    /// Absent while the medium has it.
+    request: Option<Request>,
+    tag: u64,
+    operation: Operation,
+    length: ByteSize,
+    submitted_ns: u64,
+    started_ns: u64,
+    step: Step,
+}
+
+/// Where a request is.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Before a limit.
+    Limit(usize),
+    /// Before, or waiting at, a limit's bucket, with what it takes, and since when.
+    Bucket { limit: usize, bucket: usize, cost: i128, since_ns: u64 },
+    /// Let through by a bucket at the time of its event.
+    Passed { limit: usize, bucket: usize, cost: i128, since_ns: u64 },
+    /// In the medium.
+    Medium,
+    /// On its way back.
+    Return,
+}
+
+impl SimulatedVolume {
+    /// A new volume; `seed` drives what is random in the network and in a drive.
+    ///
+    /// # Errors
+    /// When the configuration describes no possible volume.
+    pub fn new(volume: Volume, seed: u64) -> Result<Self, SsdError> {
+        volume.check(&volume.config.name)?;
+        let config = &volume.config;
+        let own = config.limits.iter().map(|limit| Limit::new(limit, None));
+        let shared = config.instance.limits.iter().map(|limit| Limit::new(limit, Some(&config.instance)));
+        let info = DeviceInfo {
+            name: config.name.clone(),
+            capacity: volume.capacity(),
+            logical_block: ByteSize(config.logical_block_bytes),
+            max_transfer: ByteSize(config.max_transfer_bytes),
+            queue_depth: config.queue_depth,
+            clock: Clock::Virtual,
+        };
+        Ok(Self {
+            info,
+            now_ns: 0,
+            limits: own.chain(shared).collect(),
+            medium: Medium::new(&volume, seed)?,
+            read_delay: Delay::new(&config.network.read),
+            write_delay: Delay::new(&config.network.write),
+            random: Pcg64Mcg::seed_from_u64(seed),
+            active: Vec::new(),
+            free: Vec::new(),
+            in_volume: 0,
+            events: BinaryHeap::new(),
+            next_number: 0,
+            waiting: VecDeque::new(),
+            completed: VecDeque::new(),
+            outstanding: 0,
+            counters: DeviceCounters::default(),
+            volume,
+        })
+    }
+
+    /// What the volume is made of.
+    pub fn config(&self) -> &VolumeConfig {
+        &self.volume.config
+    }
+
+    /// The drive behind the volume; `None` where its medium is none.
+    pub fn drive(&self) -> Option<&SimulatedSsd> {
+        match &self.medium {
+            Medium::Drive(drive) => Some(drive.get()),
+            _ => None,
+        }
+    }
+
+    /// The drive behind the volume, to be brought into a state before the first request.
+    pub fn drive_mut(&mut self) -> Option<&mut SimulatedSsd> {
+        match &mut self.medium {
+            Medium::Drive(drive) => Some(drive.get_mut()),
+            _ => None,
+        }
+    }
+
+    /// Brings the volume's clock to that of its drive, after the drive was used alone.
+    pub fn follow_drive(&mut self) {
+        let drive_ns = self.drive().map_or(0, |drive| drive.now().0);
+        self.now_ns = self.now_ns.max(drive_ns);
+    }
+
+    /// What each limit did, the volume's first.
+    pub fn limit_activity(&self) -> Vec<LimitActivity> {
+        self.limits.iter().map(|limit| limit.activity.clone()).collect()
+    }
+
+    /// Tokens in the bucket of each limit, the volume's first; negative in debt.
+    pub fn tokens(&self) -> Vec<f64> {
+        self.limits.iter().map(|limit| limit.level(self.now_ns)).collect()
+    }
+
+    /// Whether no request is outstanding.
+    pub fn is_idle(&self) -> bool {
+        self.outstanding == 0
+    }
+
+    /// The next completion, at the latest at a time, to which the clock moves otherwise.
+    ///
+    /// # Errors
+    /// When the volume is lost.
+    pub fn wait_until(&mut self, deadline: Nanos) -> Result<Option<Completion>, BlockError> {
+        while self.completed.is_empty() {
+            if !self.step(deadline.0)? {
+                self.now_ns = self.now_ns.max(deadline.0);
+                return Ok(None);
+            }
+        }
+        Ok(self.take_completion())
+    }
+
+    fn take_completion(&mut self) -> Option<Completion> {
+        let done = self.completed.pop_front();
+        self.outstanding -= usize::from(done.is_some());
+        done
+    }
+
+    /// Lets the next thing happen, if it does until a time; gives whether it did.
+    fn step(&mut self, limit_ns: u64) -> Result<bool, BlockError> {
+        let event = self.events.peek().map_or(u64::MAX, |Reverse((at_ns, ..))| *at_ns);
+        if let Some(at_ns) = self.medium.next_time()
+            && at_ns <= limit_ns.min(event)
+        {
+            if let Some(done) = self.medium.advance(limit_ns.min(event))? {
+                self.now_ns = self.now_ns.max(done.at_ns);
+                self.left_medium(done);
+            }
+            return Ok(true);
+        }
+        if event > limit_ns {
+            return Ok(false);
+        }
+        let Some(Reverse((at_ns, _, place))) = self.events.pop() else { return Ok(false) };
+        debug_assert!(at_ns >= self.now_ns);
+        self.now_ns = at_ns;
+        self.go_on(place)?;
+        Ok(true)
+    }
+
+    fn schedule(&mut self, at_ns: u64, place: usize) {
+        self.events.push(Reverse((at_ns, self.next_number, place)));
+        self.next_number += 1;
+    }
+
+    /// Takes a request out of the host's queue.
+    fn enter(&mut self, submitted_ns: u64, request: Request) -> Result<(), BlockError> {
+        let Request { tag, operation, length, .. } = request;
+        let started_ns = self.now_ns;
+        let request = Some(request);
+        let active = Active { request, tag, operation, length, submitted_ns, started_ns, step: Step::Limit(0) };
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.active.push(None);
+            self.active.len() - 1
+        });
+        self.active[place] = Some(active);
+        self.in_volume += 1;
+        self.go_on(place)
+    }
+
+    /// Leads a request on as far as it comes now.
+    fn go_on(&mut self, place: usize) -> Result<(), BlockError> {
+        let Some(mut active) = self.active[place].take() else { return Ok(()) };
+        let now_ns = self.now_ns;
+        loop {
+            active.step = match active.step {
+                Step::Limit(limit) if limit == self.limits.len() => {
+                    active.started_ns = now_ns;
+                    active.step = Step::Medium;
+                    let request = active.request.take();
+                    self.active[place] = Some(active);
+                    let Some(request) = request else { return Err(LOST) };
+                    return self.medium.submit(request.tagged(place as u64), now_ns);
+                }
+                Step::Limit(limit) => match &active.request {
+                    Some(request) if self.limits[limit].covers(active.operation) => {
+                        let cost = self.limits[limit].charge(active.operation, request.offset.0, request.length.0);
+                        Step::Bucket { limit, bucket: 0, cost, since_ns: now_ns }
+                    }
+                    _ => Step::Limit(limit + 1),
+                },
+                Step::Bucket { limit, bucket, .. } if bucket == self.limits[limit].buckets() => Step::Limit(limit + 1),
+                Step::Bucket { limit, bucket, cost, since_ns } => {
+                    let at_ns = match self.limits[limit].admit(bucket, now_ns, cost) {
+                        Admission::Now => {
+                            active.step = Step::Passed { limit, bucket, cost, since_ns };
+                            continue;
+                        }
+                        Admission::At(at_ns) => {
+                            active.step = Step::Passed { limit, bucket, cost, since_ns };
+                            at_ns
+                        }
+                        Admission::Again(at_ns) => at_ns,
+                    };
+                    self.active[place] = Some(active);
+                    self.schedule(at_ns, place);
+                    return Ok(());
+                }
+                Step::Passed { limit, bucket, cost, since_ns } => {
+                    if bucket + 1 == self.limits[limit].buckets() {
+                        self.limits[limit].passed(since_ns, now_ns);
+                    }
+                    Step::Bucket { limit, bucket: bucket + 1, cost, since_ns }
+                }
+                Step::Medium | Step::Return => {
+                    self.complete(active, Ok(()));
+                    self.free.push(place);
+                    return self.fill();
+                }
+            };
+        }
+    }
+
+    /// The medium has done a request.
+    fn left_medium(&mut self, done: Done) {
+        let place = done.tag as usize;
+        let Some(mut active) = self.active[place].take() else { return };
+        let delay = if active.operation == Operation::Read { &self.read_delay } else { &self.write_delay };
+        let delay_ns = delay.draw(&mut self.random);
+        let (operation, length) = (active.operation, active.length);
+        active.step = Step::Return;
+        // The request comes back in pieces: its buffer from the medium, the rest was kept.
+        let mut request = Request::read(ByteSize(0), length);
+        (request.operation, request.buffer) = (operation, done.buffer);
+        active.request = Some(request);
+        if let Err(error) = done.result {
+            self.complete(active, Err(error));
+            self.free.push(place);
+            return;
+        }
+        self.active[place] = Some(active);
+        self.schedule(self.now_ns + delay_ns, place);
+    }
+
+    fn complete(&mut self, active: Active, result: Result<(), BlockError>) {
+        let Active { request, tag, operation, length, submitted_ns, started_ns, .. } = active;
+        if result.is_ok() {
+            self.counters.count(operation, length);
+        }
+        let (submitted_at, started_at, completed_at) = (Nanos(submitted_ns), Nanos(started_ns), Nanos(self.now_ns));
+        let buffer = request.and_then(|request| request.buffer);
+        self.completed.push_back(Completion { tag, operation, submitted_at, started_at, completed_at, result, buffer });
+        self.in_volume -= 1;
+    }
+
+    /// Takes requests out of the host's queue as far as the volume takes more.
+    fn fill(&mut self) -> Result<(), BlockError> {
+        while self.in_volume < self.info.queue_depth {
+            let Some((submitted_ns, request)) = self.waiting.pop_front() else { break };
+            self.enter(submitted_ns, request)?;
+        }
+        Ok(())
+    }
+}
+
+impl BlockDevice for SimulatedVolume {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(self.now_ns)
+    }
+
+    fn submit(&mut self, request: Request) -> Result<(), BlockError> {
+        self.info.check(&request)?;
+        // What happens at this time happened before the request came.
+        while self.step(self.now_ns)? {}
+        self.outstanding += 1;
+        self.waiting.push_back((self.now_ns, request));
+        self.fill()
+    }
+
+    fn wait(&mut self) -> Result<Option<Completion>, BlockError> {
+        if self.outstanding == 0 {
+            return Ok(None);
+        }
+        while self.completed.is_empty() {
+            if !self.step(u64::MAX)? {
+                return Err(LOST);
+            }
+        }
+        Ok(self.take_completion())
+    }
+
+    fn poll(&mut self) -> Result<Option<Completion>, BlockError> {
+        while self.completed.is_empty() && self.step(self.now_ns)? {}
+        Ok(self.take_completion())
+    }
+
+    fn outstanding(&self) -> usize {
+        self.outstanding
+    }
+
+    fn pause(&mut self, duration: Nanos) -> Result<(), BlockError> {
+        let end_ns = self.now_ns.saturating_add(duration.0);
+        while self.step(end_ns)? {}
+        self.now_ns = end_ns;
+        self.medium.catch_up(end_ns)?;
+        while self.step(end_ns)? {}
+        Ok(())
+    }
+
+    fn counters(&self) -> DeviceCounters {
+        DeviceCounters { flash: self.medium.flash_counters(), ..self.counters }
+    }
+}

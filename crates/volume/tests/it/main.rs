@@ -1,0 +1,6 @@
+//! Tests of simulated volumes from outside.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod naive;
+mod volume;
