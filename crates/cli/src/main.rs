@@ -13,6 +13,7 @@ mod progress;
 mod start;
 mod traces;
 mod verbs;
+mod version;
 
 use std::process::ExitCode;
 

@@ -162,3 +162,9 @@ pub use vfs::{Backend, ProgramClock, Vfs};
 pub fn sqlite_version() -> &'static str {
     ffi::sqlite_version()
 }
+
+/// Whether the SQLite that is linked in was built to use `atomic-batch` (`SQLITE_ENABLE_BATCH_ATOMIC_WRITE`). Otherwise
+/// it journals as ever, whatever a VFS offers.
+pub fn takes_atomic_batches() -> bool {
+    ffi::takes_atomic_batches()
+}

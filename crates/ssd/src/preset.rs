@@ -20,7 +20,7 @@ pub struct Preset {
 
 macro_rules! preset {
     ($name:literal, $summary:literal) => {
-        Preset { name: $name, summary: $summary, toml: include_str!(concat!("../../../devices/", $name, ".toml")) }
+        Preset { name: $name, summary: $summary, toml: include_str!(concat!("../devices/", $name, ".toml")) }
     };
 }
 

@@ -55,7 +55,7 @@ pub use trace::{ReplayArguments, TpccArguments, TraceAction, TraceReading};
 /// settings, and measures before and after. Without a drive of yours it uses a simulated one. It never writes to
 /// existing files; to block devices it writes only with --destructive and --confirm-device.
 #[derive(Debug, Parser)]
-#[command(name = "flashwise", version, max_term_width = 80, arg_required_else_help = true)]
+#[command(name = "flashwise", version, long_version = crate::version::LONG.as_str(), max_term_width = 80, arg_required_else_help = true)]
 #[command(after_help = "\
 Examples:
   flashwise fit sqlite

@@ -80,7 +80,9 @@ fn names_of(verb: &str, argument: &str) -> Option<Vec<&'static str>> {
 /// Writes a page for each verb; their names, sorted.
 fn man_pages(directory: &Path) -> std::io::Result<Vec<String>> {
     create_directories(directory)?;
-    let mut command = Arguments::command().disable_help_subcommand(true);
+    // A page names the version that it describes, and not how the program was built.
+    let short = clap::builder::Resettable::Reset;
+    let mut command = Arguments::command().long_version(short).disable_help_subcommand(true);
     command.build();
     let mut files = Vec::new();
     write_man_pages(&command, directory, &mut files)?;

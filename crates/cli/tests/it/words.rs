@@ -227,8 +227,9 @@ fn json_is_recognised_in_every_spelling_even_where_the_rest_does_not_parse() {
 #[test]
 fn help_and_version_are_no_failures() {
     let place = Place::new();
-    let version = place.run(&["--version"]).expect(0);
-    assert_eq!(version.stdout, format!("flashwise {}\n", env!("CARGO_PKG_VERSION")));
+    let short = place.run(&["-V"]).expect(0);
+    assert_eq!(short.stdout, format!("flashwise {}\n", env!("CARGO_PKG_VERSION")));
+    assert!(place.run(&["--version"]).expect(0).stdout.starts_with(&short.stdout));
     let help = place.run(&["help", "learn"]).expect(0);
     assert!(help.stdout.contains("Usage: flashwise learn"), "{}", help.stdout);
 }

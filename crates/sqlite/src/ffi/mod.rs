@@ -16,4 +16,4 @@ pub(crate) use fork::{OwnFile, unlock_all};
 pub(crate) use marks::MarksPage;
 pub(crate) use parent::{FileName, LONGEST, ParentFile, ParentVfs};
 pub(crate) use region::Region;
-pub(crate) use shim::{Registration, sqlite_version, thread_cpu_ns};
+pub(crate) use shim::{Registration, sqlite_version, takes_atomic_batches, thread_cpu_ns};

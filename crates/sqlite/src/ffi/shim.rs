@@ -93,6 +93,12 @@ pub(crate) fn sqlite_version() -> &'static str {
     sqlite::SQLITE_VERSION.to_str().unwrap_or("unknown")
 }
 
+/// Whether the SQLite that is linked in was built with batches.
+pub(crate) fn takes_atomic_batches() -> bool {
+    // SAFETY: reads a table of constants; the name is a C string.
+    unsafe { sqlite::sqlite3_compileoption_used(c"ENABLE_BATCH_ATOMIC_WRITE".as_ptr()) != 0 }
+}
+
 fn vfs_object(name: &'static CStr, link: &'static Link, parent: ParentVfs) -> sqlite3_vfs {
     sqlite3_vfs {
         iVersion: parent.get().iVersion.min(3),

@@ -25,7 +25,7 @@ impl Drive {
     }
 
     pub(super) fn config(self) -> Result<DeviceConfig, StudyError> {
-        let example = include_str!("../../../../examples/compressing.toml");
+        let example = include_str!("../compressing.toml");
         let mut config = DeviceConfig::from_toml(example, "examples/compressing.toml")?;
         // What is offered and 28 % beside it, where the example has space for half of it.
         config.flash.blocks_per_plane *= 2;

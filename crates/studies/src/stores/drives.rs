@@ -9,7 +9,7 @@ use flashwise_ssd::{DeviceConfig, SimulatedSsd, SpaceUse};
 use crate::StudyError;
 
 /// The drive that compresses.
-const COMPRESSING: &str = include_str!("../../../../examples/compressing.toml");
+const COMPRESSING: &str = include_str!("../compressing.toml");
 /// Its write buffer here, bytes: the example's holds more than a phase of a small run writes.
 const WRITE_BUFFER: u64 = 3 << 20;
 /// Capacity without compression, bytes: less than its flash has.
