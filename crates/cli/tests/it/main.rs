@@ -31,6 +31,7 @@ mod learner;
 mod loops;
 mod mounted;
 mod outputs;
+mod packaging;
 mod pool;
 mod private_server;
 mod promised;
