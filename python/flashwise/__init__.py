@@ -12,12 +12,12 @@ times are nanoseconds or texts such as ``"10ms"``.
 from __future__ import annotations
 
 from . import device, results, sqlite, trace
-from ._api import Policy, audit, learn, load_profile, policies, pool, simulate, workloads
+from ._api import Policy, audit, learn, load_profile, policies, pool, simulate, studies, study, workloads
 from ._errors import Error, RefusedError, UsageError
 from ._native import __version__
 from ._sweep import sweep
 from .device import Device
-from .results import Audit, Pool, Profile, Simulation, Sweep
+from .results import Audit, Pool, Profile, Simulation, Study, Sweep
 from .trace import Trace
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Profile",
     "RefusedError",
     "Simulation",
+    "Study",
     "Sweep",
     "Trace",
     "UsageError",
@@ -42,6 +43,8 @@ __all__ = [
     "results",
     "simulate",
     "sqlite",
+    "studies",
+    "study",
     "sweep",
     "trace",
     "workloads",

@@ -14,7 +14,7 @@ from ._errors import UsageError
 from ._inputs import Bytes, StrPath, Time, given, profile_text, several, to_toml
 from ._progress import Listener, shown
 from .device import Device
-from .results import Audit, Pool, Profile, Simulation
+from .results import Audit, Pool, Profile, Simulation, Study
 from .trace import Trace
 
 DeviceLike = Union[Device, Mapping[str, Any], StrPath]
@@ -340,6 +340,56 @@ def learn(
 def load_profile(path: StrPath) -> Profile:
     """Reads a profile: a file of :meth:`Profile.save` or of ``flashwise learn --profile``."""
     return Profile._from(_native.profile(os.fspath(path)))
+
+
+def study(
+    name: str,
+    *,
+    quick: bool = False,
+    seed: int = 1,
+    file_system: Literal["ext4", "xfs", "none"] = "ext4",
+    program: StrPath | None = None,
+    resume: StrPath | None = None,
+    progress: bool | Listener | None = None,
+) -> Study:
+    """Runs a published study: each claim of a paper beside what is measured here.
+
+    >>> import flashwise
+    >>> flashwise.study("gc-organisation", quick=True).claims[0].verdict  # doctest: +SKIP
+    'reproduced'
+
+    Args:
+        name: a name of :func:`studies`.
+        quick: the short form: the same questions, fewer points and repetitions.
+        seed: seed of all random choices.
+        file_system: where a study that runs SQLite on a simulated drive has its databases; ``"none"`` is the bare drive.
+        program: the program ``flashwise``, for the studies that attach drives and run a server on them.
+        resume: a file in which the study ``stores`` keeps finished runs, and whose runs it does not repeat.
+        progress: as in :func:`simulate`.
+
+    Returns:
+        The result: claims, tables and charts. As a table it has a row for each claim.
+
+    Raises:
+        UsageError: if there is no study of that name.
+        Error: if the study needs something that is missing.
+        KeyboardInterrupt: at Ctrl-C.
+    """
+    request = {
+        "name": name,
+        "quick": quick,
+        "seed": seed,
+        "file_system": file_system,
+        "program": None if program is None else os.fspath(program),
+        "resume": None if resume is None else os.fspath(resume),
+    }
+    with shown(progress) as listener:
+        return Study._from(_native.study(json.dumps(request), listener))
+
+
+def studies() -> dict[str, str]:
+    """Studies, for :func:`study`, each with its title."""
+    return dict(_native.studies())
 
 
 def workloads() -> list[str]:

@@ -34,12 +34,22 @@ def _value(hint: Any, value: Any) -> Any:
         return None
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):
-        return _value(next(part for part in typing.get_args(hint) if part is not type(None)), value)
+        return _value(_part(typing.get_args(hint), value), value)
     if origin is tuple:
         return tuple(_value(typing.get_args(hint)[0], item) for item in value)
     if isinstance(hint, type) and issubclass(hint, Record):
         return hint._of(value)
     return value
+
+
+def _part(hints: tuple[Any, ...], value: Any) -> Any:
+    """Which of several types a value is of: the first class that has all its keys, the first type otherwise."""
+    hints = tuple(hint for hint in hints if hint is not type(None))
+    if isinstance(value, Mapping):
+        for hint in hints:
+            if isinstance(hint, type) and issubclass(hint, Record) and value.keys() <= {name for _, name, _ in _fields(hint)}:
+                return hint
+    return hints[0]
 
 
 def _plain(value: Any) -> Any:

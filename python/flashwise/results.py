@@ -1284,3 +1284,137 @@ class Score(Record):
     """Of those, right."""
     false_features: int
     """Features that the drive does not have and that were reported as certain."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured(Record):
+    """A mean over runs with its 95 % interval."""
+
+    value: float
+    """The mean."""
+    low: float
+    """Lower end of the interval."""
+    high: float
+    """Upper end of the interval."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedCell(Record):
+    """A figure that was learned of a drive."""
+
+    verdict: str
+    """`"certain"`, `"inconclusive"` or `"absent"`."""
+    value: float | None
+    """The value, in bytes if it is a size; `None` if absent or not a number."""
+    low: float | None
+    """Lower end of its interval."""
+    high: float | None
+    """Upper end of its interval."""
+    words: str
+    """As printed: "≈" marks a best guess, "–" absent, "?" inconclusive."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyClaim(Record):
+    """A claim and the measurement that tests it."""
+
+    claim: str
+    """The published claim."""
+    measured: str
+    """The measured result."""
+    verdict: str
+    """`"reproduced"`, `"partly"` or `"not-reproduced"`."""
+    because: str
+    """Why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyTable(Record):
+    """A table of a study."""
+
+    caption: str
+    """Its caption, with the unit."""
+    columns: tuple[str, ...]
+    """Names of the columns."""
+    rows: tuple[tuple[str | Measured | LearnedCell, ...], ...]
+    """The rows: words, means, or learned figures."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyPoint(Record):
+    """A point of a line."""
+
+    x: float
+    """Where."""
+    y: Measured
+    """What is measured there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudySeries(Record):
+    """A line of a chart."""
+
+    name: str
+    """Its name."""
+    points: tuple[StudyPoint, ...]
+    """Its points."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyChart(Record):
+    """A line chart."""
+
+    title: str
+    """Its title."""
+    x_label: str
+    """Name and unit of the horizontal axis, which is logarithmic."""
+    x_is_bytes: bool
+    """Whether the horizontal axis shows bytes."""
+    y_label: str
+    """Name and unit of the vertical axis, which starts at zero."""
+    series: tuple[StudySeries, ...]
+    """The lines."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudySection(Record):
+    """One question of a study and its answer."""
+
+    title: str
+    """The question."""
+    text: tuple[str, ...]
+    """What was varied, and what follows."""
+    tables: tuple[StudyTable, ...]
+    """The numbers."""
+    charts: tuple[StudyChart, ...]
+    """The same as charts."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Study(Tabular, Result):
+    """A published study that was run: its claims beside what was measured."""
+
+    _rows: ClassVar[str] = "claims"
+
+    schema: str
+    """`flashwise.study`."""
+    schema_version: int
+    """1."""
+    flashwise_version: str
+    """Version of flashwise that ran it."""
+    name: str
+    """Its name."""
+    title: str
+    """One line."""
+    source: str
+    """Authors, title, place and year of the text."""
+    quick: bool
+    """Whether it is the short form."""
+    seed: int
+    """Seed of all random choices."""
+    claims: tuple[StudyClaim, ...]
+    """The claims of the text."""
+    sections: tuple[StudySection, ...]
+    """The measurements, each with its question and its answer."""
+    limits: tuple[str, ...]
+    """Limits of the study."""

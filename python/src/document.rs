@@ -4,11 +4,12 @@ use flashwise_bufferpool::simulate::PoolReport;
 use flashwise_learn::score::Score;
 use flashwise_profile::DeviceProfile;
 use flashwise_report::audit::AuditDocument;
+use flashwise_report::study::StudyDocument;
 use flashwise_report::trace::TraceInfo;
 use flashwise_report::{
     Column, Style, Table, Values, audit_page, pool_page, profile_page, render_audit, render_pool, render_profile,
-    render_score, render_simulation, render_sweep, render_trace_info, simulation_page, sweep_table, time_series_table,
-    to_json_line,
+    render_score, render_simulation, render_study, render_sweep, render_trace_info, simulation_page, study_page,
+    sweep_table, time_series_table, to_json_line,
 };
 use flashwise_sim::Simulation;
 use flashwise_sim::sweep::Sweep;
@@ -29,6 +30,7 @@ pub(crate) enum Content {
     Pool(Box<PoolReport>),
     Audit(Box<AuditDocument>),
     Profile(Box<DeviceProfile>, Option<Box<Score>>),
+    Study(Box<StudyDocument>),
     Trace(Box<TraceInfo>),
     /// One that came from another process: its JSON, its text and its page.
     Stored(String, String, Option<String>),
@@ -55,6 +57,7 @@ impl Document {
             Content::Audit(document) => to_json_line(document)?,
             Content::Profile(profile, None) => to_json_line(profile)?,
             Content::Profile(profile, Some(score)) => to_json_line(&Scored { profile, score })?,
+            Content::Study(document) => to_json_line(document)?,
             Content::Trace(info) => to_json_line(info)?,
             Content::Stored(json, ..) => json.clone(),
         })
@@ -71,6 +74,7 @@ impl Document {
             Content::Profile(profile, Some(score)) => {
                 render_profile(profile, style).and("\n").and(render_score(score, style))
             }
+            Content::Study(document) => render_study(document, style),
             Content::Trace(info) => render_trace_info(info, style),
             Content::Stored(_, text, _) => return text.clone(),
         }
@@ -83,6 +87,7 @@ impl Document {
             Content::Pool(report) => Some(pool_page(report)),
             Content::Audit(document) => Some(audit_page(document)),
             Content::Profile(profile, _) => Some(profile_page(profile)),
+            Content::Study(document) => Some(study_page(document)),
             Content::Sweep(_) | Content::Trace(_) => None,
             Content::Stored(.., page) => page.clone(),
         }
@@ -141,6 +146,7 @@ pub(crate) fn restore(json: String, text: String, page: Option<String>) -> Docum
     let content = match schema {
         "flashwise.simulation" => serde_json::from_str(&json).ok().map(Content::Simulation),
         "flashwise.sweep" => serde_json::from_str(&json).ok().map(Content::Sweep),
+        "flashwise.study" => serde_json::from_str(&json).ok().map(Content::Study),
         "flashwise.profile" => serde_json::from_str(&json).ok().map(|profile| Content::Profile(profile, None)),
         _ => None,
     };

@@ -7,6 +7,7 @@ use flashwise_report::ReportError;
 use flashwise_sim::SimulationError;
 use flashwise_sim::sweep::SweepError;
 use flashwise_ssd::SsdError;
+use flashwise_studies::StudyError;
 use flashwise_trace::TraceError;
 use flashwise_trace::workload::WorkloadError;
 use flashwise_tune::TuneError;
@@ -134,6 +135,12 @@ impl From<PoolError> for Failure {
             PoolError::Policy(_) | PoolError::NoFrames => Self::usage(error),
             error => Self::error(error),
         }
+    }
+}
+
+impl From<StudyError> for Failure {
+    fn from(error: StudyError) -> Self {
+        if matches!(error, StudyError::Unknown { .. }) { Self::usage(error) } else { Self::error(error) }
     }
 }
 

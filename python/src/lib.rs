@@ -21,6 +21,7 @@ mod input;
 mod policy;
 mod running;
 mod runs;
+mod studies;
 mod sweeps;
 mod trace;
 
@@ -46,6 +47,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(runs::audit, module)?)?;
     module.add_function(wrap_pyfunction!(runs::learn, module)?)?;
     module.add_function(wrap_pyfunction!(runs::profile, module)?)?;
+    module.add_function(wrap_pyfunction!(studies::studies, module)?)?;
+    module.add_function(wrap_pyfunction!(studies::study, module)?)?;
     module.add_class::<sweeps::Sweeping>()?;
     module.add_function(wrap_pyfunction!(sweeps::run_sent, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace_format, module)?)?;

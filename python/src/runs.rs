@@ -25,7 +25,7 @@ use crate::input::{Amount, Limits, Text, TraceInput, WorkloadInput, with_failure
 use crate::policy::{Fault, policy_of};
 use crate::running;
 
-fn parsed<'a, T: Deserialize<'a>>(py: Python<'_>, request: &'a str) -> PyResult<T> {
+pub(crate) fn parsed<'a, T: Deserialize<'a>>(py: Python<'_>, request: &'a str) -> PyResult<T> {
     serde_json::from_str(request).map_err(|error| Failure::from(error).raise(py))
 }
 

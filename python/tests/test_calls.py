@@ -76,6 +76,9 @@ calls = {
     "pool": lambda: flashwise.pool(cyclic, ["lru"] * 5000, frames=100, progress=False),
     "learn": lambda: flashwise.learn("sim:intel-p4510", effort="thorough", progress=False),
     "info": endless,
+    "death-time": lambda: flashwise.study("death-time", progress=False),
+    "dedup-raid": lambda: flashwise.study("dedup-raid", progress=False),
+    "stores": lambda: flashwise.study("stores", progress=False),
 }
 print("started", flush=True)
 try:
@@ -85,7 +88,7 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize("call", ["simulate", "pool", "learn", "info"])
+@pytest.mark.parametrize("call", ["simulate", "pool", "learn", "info", "death-time", "dedup-raid", "stores"])
 def test_ctrl_c_ends_a_call_and_the_next_one_runs(call: str, tmp_path: pathlib.Path) -> None:
     child = subprocess.Popen([sys.executable, "-c", PROGRAM, call], stdout=subprocess.PIPE, text=True, cwd=tmp_path)
     assert child.stdout is not None and child.stdout.readline() == "started\n"

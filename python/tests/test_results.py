@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import flashwise
+import pyarrow as pa
 import pytest
 from conftest import Program
 from flashwise._base import Record, Result
@@ -74,6 +75,17 @@ def test_a_result_travels_to_another_process_whole(profile: flashwise.Profile, r
         assert copy.to_html() == result.to_html()
 
 
+def test_a_study_has_a_type_for_each_part_of_its_document() -> None:
+    study = flashwise.study("gc-organisation", quick=True)
+    assert missing(study, study.to_dict()) == [] and study.to_dict()["schema"] == "flashwise.study"
+    cell = study.sections[0].tables[0].rows[0][1]
+    assert isinstance(cell, flashwise.results.Measured) and cell.low <= cell.value <= cell.high
+    assert study.name in flashwise.studies() and study.claims[0].verdict in ("reproduced", "partly", "not-reproduced")
+    copy = pickle.loads(pickle.dumps(study))
+    assert copy == study and repr(copy) == repr(study) and copy.to_html() == study.to_html()
+    assert pa.table(study).column("claim").to_pylist() == [claim.claim for claim in study.claims]
+
+
 def test_notebooks_show_the_page_in_a_frame_of_its_own(profile: flashwise.Profile, requests: str) -> None:
     for result in (run(), flashwise.pool(requests, frames=[4, 8]), flashwise.audit(requests, profile), profile):
         shown = result._repr_html_()
@@ -89,6 +101,7 @@ def test_notebooks_show_the_page_in_a_frame_of_its_own(profile: flashwise.Profil
         (["simulate", "none.toml", "ycsb-a"], lambda: flashwise.simulate("none.toml", "ycsb-a")),
         (["simulate", "micron-m500", "none.csv"], lambda: flashwise.simulate("micron-m500", "none.csv")),
         (["simulate", "micron-m500", "--rw", "read"], lambda: flashwise.simulate("micron-m500", rw="read")),
+        (["study", "gc"], lambda: flashwise.study("gc")),
         (["learn", "/no/such/place"], lambda: flashwise.learn("/no/such/place")),
         (["learn", "/proc/version"], lambda: flashwise.learn("/proc/version")),
     ],

@@ -1,6 +1,6 @@
 //! How long work reports its progress, and learns that it should stop.
 
-use crate::BlockError;
+use crate::{BlockError, interrupt};
 
 /// A listener to long work.
 ///
@@ -13,12 +13,12 @@ pub trait Progress {
     fn advance(&mut self, stage: &str, fraction: f64) -> Result<(), BlockError>;
 }
 
-/// A listener that does not care.
+/// A listener that shows nothing. The work still ends when the user interrupts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 
 impl Progress for Silent {
     fn advance(&mut self, _stage: &str, _fraction: f64) -> Result<(), BlockError> {
-        Ok(())
+        interrupt::check()
     }
 }

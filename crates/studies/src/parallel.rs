@@ -3,9 +3,11 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use flashwise_block::interrupt;
+
 use crate::{Progress, StudyError};
 
-/// Runs `work` on each input; after a failure none is started.
+/// Runs `work` on each input; after a failure or an interrupt none is started.
 pub(crate) fn map<I: Sync, O: Send>(
     what: &str,
     inputs: &[I],
@@ -23,7 +25,7 @@ pub(crate) fn map<I: Sync, O: Send>(
                 while !has_failed.load(Ordering::Relaxed) {
                     let n = next.fetch_add(1, Ordering::Relaxed);
                     let Some((input, result)) = inputs.get(n).zip(results.get(n)) else { return };
-                    let output = work(input);
+                    let output = interrupt::check().map_err(StudyError::from).and_then(|()| work(input));
                     if output.is_err() {
                         has_failed.store(true, Ordering::Relaxed);
                     }

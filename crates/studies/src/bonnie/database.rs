@@ -6,7 +6,7 @@
 //! What is measured is cut into *batches* of equally many accesses, one behind the other, so that one run tells how
 //! sure its rate is. Drives collect garbage in bursts: a batch has to be longer than these.
 
-use flashwise_block::{BlockDevice, BlockError, ByteSize, Request};
+use flashwise_block::{BlockDevice, BlockError, ByteSize, Request, interrupt};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
@@ -50,6 +50,7 @@ pub(crate) fn database(
             device.submit(if reads { Request::read(at, length) } else { Request::write(at, length) })?;
             submitted += 1;
         }
+        interrupt::check()?;
         let done = device.wait()?.ok_or(BlockError::Protocol("the device lost a request"))?;
         done.result?;
         answered += 1;

@@ -26,7 +26,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flashwise_block::{BlockDevice, BlockError, ByteSize, Nanos, Request};
+use flashwise_block::{BlockDevice, BlockError, ByteSize, Nanos, Request, interrupt};
 
 use super::cache::BlockCache;
 
@@ -303,6 +303,7 @@ impl<'a> FileSystem<'a> {
     }
 
     fn wait(&mut self) -> Result<(), BlockError> {
+        interrupt::check()?;
         self.device.wait()?.ok_or(BlockError::Protocol("the device lost a request"))?.result
     }
 }

@@ -7,7 +7,7 @@
 //! processor time during which the drive continues. Writing ends with a flush, whose time counts, as Bonnie++'s `fsync`
 //! does.
 
-use flashwise_block::{BlockDevice, BlockError, ByteSize, Nanos, Request};
+use flashwise_block::{BlockDevice, BlockError, ByteSize, Nanos, Request, interrupt};
 
 /// What is done to the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +93,7 @@ struct Way {
 
 impl Way {
     fn wait(&mut self, device: &mut dyn BlockDevice) -> Result<(), BlockError> {
+        interrupt::check()?;
         let done = device.wait()?.ok_or(BlockError::Protocol("the device lost a request"))?;
         done.result?;
         match done.operation {

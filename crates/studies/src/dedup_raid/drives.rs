@@ -2,7 +2,7 @@
 //! text makes of eight of them.
 
 use flashwise_array::{ArrayConfig, Level, SimulatedArray};
-use flashwise_block::{BlockDevice, ByteSize, Request};
+use flashwise_block::{BlockDevice, ByteSize, Request, interrupt};
 use flashwise_ssd::config::{CompressionConfig, DeduplicationConfig, ReductionConfig};
 use flashwise_ssd::{ContentModel, DeviceConfig, SimulatedSsd};
 use rand::{RngExt, SeedableRng};
@@ -172,6 +172,7 @@ fn write_first(drive: &mut SimulatedSsd, content: ContentModel, state: State, se
     let (capacity, step, page) =
         (drive.info().capacity.bytes(), drive.info().max_transfer.bytes(), drive.config().ftl.logical_page_bytes);
     let mut write = |offset: u64, length: u64| -> Result<(), StudyError> {
+        interrupt::check()?;
         drive.submit(Request::write(ByteSize(offset), ByteSize(length)))?;
         if drive.outstanding() > IN_FLIGHT {
             drive.wait()?;

@@ -39,6 +39,9 @@ pub enum DeathTimeError {
     /// Too long a trace.
     #[error("{0} writes: the model supports up to 2^32 - 2")]
     Writes(usize),
+    /// The user wants the work to stop.
+    #[error("interrupted")]
+    Interrupted,
     /// An algorithm broke the model.
     #[error("the algorithm violated the model: {0}")]
     Broken(String),

@@ -1,6 +1,11 @@
 //! Plays writes to an algorithm and counts what it costs.
 
+use flashwise_block::interrupt;
+
 use super::{Counts, DeathTimeError, Drive, Shape};
+
+/// Writes between two checks for an interrupt: some milliseconds.
+const WRITES_BETWEEN_CHECKS: u32 = 1 << 14;
 
 /// An algorithm: where a written page goes, which block is emptied, where its pages go.
 ///
@@ -28,7 +33,8 @@ pub struct Run {
 /// Plays `pages` to an algorithm on an empty drive; measured is what comes from write `from` on.
 ///
 /// # Errors
-/// When there are 2³² − 1 writes or more, a page is not on the drive, or the algorithm has not written each page once.
+/// When there are 2³² − 1 writes or more, a page is not on the drive, the algorithm has not written each page once, or
+/// the user interrupts.
 pub fn run(shape: Shape, algorithm: &mut impl Algorithm, pages: &[u32], from: usize) -> Result<Run, DeathTimeError> {
     run_part(shape, algorithm, pages, from..pages.len())
 }
@@ -51,6 +57,9 @@ pub fn run_part(
     let mut drive = Drive::new(shape, algorithm.lists());
     let (mut before, mut after) = (Counts::default(), None);
     for (time, &page) in (0..writes).zip(pages) {
+        if time.is_multiple_of(WRITES_BETWEEN_CHECKS) && interrupt::is_requested() {
+            return Err(DeathTimeError::Interrupted);
+        }
         if time as usize == measured.start {
             before = drive.counts();
         }

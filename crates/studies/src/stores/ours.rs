@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flashwise_block::{BlockDevice, ByteSize, DeviceCounters, IoBuffer, Request, execute};
+use flashwise_block::{BlockDevice, ByteSize, DeviceCounters, IoBuffer, Request, execute, interrupt};
 use flashwise_store::workload::{Commits, KEY_BYTES, Workload};
 use flashwise_store::{Batch, Durability, Engine, Keyspace, LogForm, Store, StoreOptions};
 
@@ -45,6 +45,7 @@ fn phase(
 ) -> Result<Phase, StudyError> {
     let (before, mut user, mut count) = (counters(), 0, 0);
     for changes in commits {
+        interrupt::check()?;
         user += user_bytes(&changes);
         count += 1;
         let mut batch = Batch::new();

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flashwise_block::DeviceCounters;
+use flashwise_block::{DeviceCounters, interrupt};
 use flashwise_sqlite::{Vfs, VfsOptions};
 use flashwise_ssd::SimulatedSsd;
 use flashwise_store::workload::Commits;
@@ -21,6 +21,7 @@ fn phase(db: &Connection, commits: Commits, counters: impl Fn() -> DeviceCounter
     let (before, mut user, mut count) = (counters(), 0, 0);
     let mut put = db.prepare("INSERT OR REPLACE INTO kv VALUES (?1, ?2)")?;
     for changes in commits {
+        interrupt::check()?;
         user += user_bytes(&changes);
         count += 1;
         db.execute_batch("BEGIN")?;
