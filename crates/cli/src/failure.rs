@@ -38,6 +38,11 @@ impl Failure {
         Self { message: message.into(), code: REFUSED }
     }
 
+    /// What was learned does not suffice.
+    pub fn inconclusive(message: impl ToString) -> Self {
+        Self { message: message.to_string(), code: INCONCLUSIVE }
+    }
+
     /// Anything else that went wrong.
     pub fn error(message: impl ToString) -> Self {
         Self { message: message.to_string(), code: ERROR }

@@ -55,6 +55,7 @@
 mod draft;
 pub mod drift;
 mod evidence;
+pub mod export;
 pub mod fio;
 mod place;
 mod plan;

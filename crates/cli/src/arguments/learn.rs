@@ -18,6 +18,7 @@ Examples:
   flashwise learn /dev/nvme0n1 --dry-run
   flashwise learn sim:intel-p4510 --score --html learned.html
   flashwise learn /mnt/ssd --quick --compare ssd.toml   # has it changed?
+  flashwise learn /mnt/ssd --resume ssd.toml --export seastar limits
 
 On a directory, all writes go to a new scratch file in it, which is deleted
 afterwards. A block device is only read, unless --destructive and
@@ -70,7 +71,11 @@ pub struct LearnArguments {
     /// Save every sample in this directory, one CSV file per probe
     #[arg(long, value_name = "DIR")]
     pub raw: Option<PathBuf>,
-    /// Measure nothing; write the probes as job files into DIR, to check them with fio (FORMAT: fio)
+    /// Write files for another program into DIR (FORMAT: fio, seastar or iocost)
+    ///
+    /// fio: the probes as job files, to check them; nothing is measured. seastar: the limits as io-properties for
+    /// ScyllaDB and Redpanda. iocost: the limits for the kernel's io.cost and systemd's hwdb. The limits are those of
+    /// the profile of --resume, and nothing is measured; without one the target is learned first.
     #[arg(long, num_args = 2, value_names = ["FORMAT", "DIR"])]
     pub export: Option<Vec<String>>,
     /// Compare the result with the true parameters of the simulated drive

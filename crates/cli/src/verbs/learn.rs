@@ -7,8 +7,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use flashwise_block::DiskConditions;
+use flashwise_block::names::choices;
 use flashwise_block::output::OutputFolder;
 use flashwise_learn::drift::{Drift, drift};
+use flashwise_learn::export::{ExportedFile, NotCertain, iocost_files, seastar_files};
 use flashwise_learn::fio::job_files;
 use flashwise_learn::score::{Score, score};
 use flashwise_learn::{Effort, Learned, RawSample, learn_step_by_step};
@@ -51,9 +53,14 @@ pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failur
     if let Some(refusal) = plan.refusal() {
         return Err(Failure::refused(refusal));
     }
-    if let Some(words) = &options.export {
-        return export(words, &target, options.seed, output);
-    }
+    let export = options.export.as_deref().map(Export::prepare).transpose()?;
+    let export = match (export, options.resume.as_deref()) {
+        (Some(export), _) if !export.format.needs_limits() => {
+            return export.write(&target, None, options.seed, output);
+        }
+        (Some(export), Some(path)) => return export.write(&target, Some(&read_profile(path)?), options.seed, output),
+        (export, _) => export,
+    };
     let earlier = options.compare.as_deref().map(read_profile).transpose()?;
     let files = Files::prepare(options)?;
     let truth = options.score.then(|| truth_of(&target)).transpose()?;
@@ -69,6 +76,9 @@ pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failur
         return Err(TuneError::from(why).into());
     }
     let profile = learned.profile;
+    if let Some(export) = export {
+        return export.write(&target, Some(&profile), options.seed, output);
+    }
     if let (Some(earlier), Some(path)) = (&earlier, &options.compare) {
         return compare(earlier, path, &profile, output);
     }
@@ -94,7 +104,7 @@ fn conditions(target: &Target) -> Option<String> {
     Some(DiskConditions::of(path).to_string()).filter(|line| !line.is_empty())
 }
 
-/// Job files that were written.
+/// Files that were written for another program.
 #[derive(Serialize)]
 struct Exported {
     schema: &'static str,
@@ -102,28 +112,90 @@ struct Exported {
     files: Vec<String>,
 }
 
-/// Writes the probes as job files for another program.
-fn export(words: &[String], target: &Target, seed: u64, output: &Output) -> Result<ExitCode, Failure> {
-    let [format, directory] = words else { return Err(Failure::usage("--export takes a format and a directory")) };
-    if format != "fio" {
-        return Err(Failure::usage(format!("--export {format}: the only format is fio")));
+/// Which program the files are for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ExportFormat {
+    Fio,
+    Seastar,
+    IoCost,
+}
+
+impl ExportFormat {
+    const ALL: [(&str, Self); 3] = [("fio", Self::Fio), ("seastar", Self::Seastar), ("iocost", Self::IoCost)];
+
+    fn needs_limits(self) -> bool {
+        self != Self::Fio
     }
-    let filename = match target {
+}
+
+/// The two words of `--export`.
+struct Export<'a> {
+    format: ExportFormat,
+    directory: &'a Path,
+    folder: OutputFolder,
+}
+
+impl<'a> Export<'a> {
+    /// Before anything is learned, so that the files can be written afterwards.
+    fn prepare(words: &'a [String]) -> Result<Self, Failure> {
+        let [format, directory] = words else { return Err(Failure::usage("--export takes a format and a directory")) };
+        let known = ExportFormat::ALL.into_iter().find(|(name, _)| name == format);
+        let unknown = || {
+            let names = ExportFormat::ALL.map(|(name, _)| name);
+            Failure::usage(format!("--export {format}: unknown format: {}", choices(format, names)))
+        };
+        let (_, format) = known.ok_or_else(unknown)?;
+        let directory = Path::new(directory);
+        let kind = match format {
+            ExportFormat::Fio => "jobs for fio",
+            ExportFormat::Seastar => "limits for Seastar",
+            ExportFormat::IoCost => "limits for io.cost",
+        };
+        Ok(Self { format, directory, folder: open_folder(directory, kind)? })
+    }
+
+    /// Writes the files, the probes as jobs or the limits of a profile, and lists them.
+    fn write(
+        mut self,
+        target: &Target,
+        profile: Option<&DeviceProfile>,
+        seed: u64,
+        output: &Output,
+    ) -> Result<ExitCode, Failure> {
+        let limits = |make: LimitFiles| {
+            let files = profile.map_or(Ok(Vec::new()), make).map_err(Failure::inconclusive)?;
+            Ok::<_, Failure>(files.into_iter().map(|file| (file.name, file.text)).collect())
+        };
+        let contents: Vec<(&str, String)> = match self.format {
+            ExportFormat::Fio => {
+                let jobs = job_files(&file_of(target), LEARN_REGION, seed);
+                jobs.into_iter().map(|file| (file.name, file.text)).collect()
+            }
+            ExportFormat::Seastar => limits(seastar_files)?,
+            ExportFormat::IoCost => limits(iocost_files)?,
+        };
+        let mut files = Vec::new();
+        for (name, text) in contents {
+            let path = self.folder.write(name, text.as_bytes()).map_err(|e| in_folder(self.directory, &e))?;
+            files.push(path.display().to_string());
+        }
+        self.folder.finish().map_err(|e| in_folder(self.directory, &e))?;
+        let exported = Exported { schema: "flashwise.export", schema_version: 1, files };
+        output.print(&exported, |_| exported.files.iter().map(|file| format!("{file}\n")).collect::<String>())?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Makes the files of a profile's limits.
+type LimitFiles = fn(&DeviceProfile) -> Result<Vec<ExportedFile>, NotCertain>;
+
+/// The file that fio's jobs are for.
+fn file_of(target: &Target) -> String {
+    match target {
         Target::Simulated { .. } => "/path/to/a/new/file".to_owned(),
         Target::Directory(path) => path.join("flashwise-fio").display().to_string(),
         Target::Raw(_) => target.to_string(),
-    };
-    let directory = Path::new(directory);
-    let mut folder = open_folder(directory, "jobs for fio")?;
-    let mut files = Vec::new();
-    for file in job_files(&filename, LEARN_REGION, seed) {
-        let path = folder.write(file.name.as_ref(), file.text.as_bytes()).map_err(|e| in_folder(directory, &e))?;
-        files.push(path.display().to_string());
     }
-    folder.finish().map_err(|e| in_folder(directory, &e))?;
-    let exported = Exported { schema: "flashwise.export", schema_version: 1, files };
-    output.print(&exported, |_| exported.files.iter().map(|file| format!("{file}\n")).collect::<String>())?;
-    Ok(ExitCode::SUCCESS)
 }
 
 /// A profile and its score, as one document.

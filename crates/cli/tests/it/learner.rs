@@ -201,6 +201,50 @@ fn an_export_names_its_format_and_replaces_nothing_of_anybody_else() {
     assert_eq!(place.read("jobs/1-durable-writes.fio"), "[mine]\n");
 }
 
+#[test]
+fn limits_are_exported_from_a_profile_and_what_is_not_certain_is_named() {
+    let place = Place::new();
+    let line = |key: &str, verdict: &str| {
+        format!("{key} = {{ value = 3000, low = 3000, high = 3000, verdict = \"{verdict}\" }}\n")
+    };
+    let keys = ["read_iops_limit", "write_iops_limit", "read_bandwidth_limit", "write_bandwidth_limit"];
+    let write = |name: &str, verdict: &str| {
+        let limits: String =
+            keys.iter().map(|key| line(key, if *key == keys[3] { verdict } else { "certain" })).collect();
+        place.write(name, &format!("{PROFILE}\n[limits]\n{limits}"));
+    };
+    write("certain.toml", "certain");
+    write("doubtful.toml", "inconclusive");
+    let export = |profile: &str, format: &str| place.run(&["learn", "--resume", profile, "--export", format, "limits"]);
+    let ended = export("doubtful.toml", "seastar").expect(4);
+    assert!(ended.stderr.contains("write_bandwidth_limit is inconclusive"), "{}", ended.stderr);
+    assert!(!place.path("limits").exists() || support::is_empty(&place.path("limits")));
+    export("certain.toml", "seastar").expect(0);
+    assert!(place.read("limits/io-properties.yaml").contains("\n    write_bandwidth: 3000\n"));
+    place.run(&["learn", "--resume", "certain.toml", "--export", "iocost", "cost"]).expect(0);
+    assert!(place.read("cost/io.cost.model").starts_with("ctrl=user model=linear rbps=3000 "));
+}
+
+/// A profile without figures.
+const PROFILE: &str = "\
+schema = \"flashwise.profile\"
+schema_version = 1
+flashwise_version = \"0\"
+[device]
+target = \"/data\"
+name = \"/data\"
+capacity_bytes = 1073741824
+logical_block_bytes = 512
+clock = \"wall\"
+[recipe]
+seed = 1
+region_bytes = 0
+bytes_written = 0
+bytes_read = 0
+device_time_ns = 0
+[parameters]
+";
+
 // ---- Ctrl-C ---------------------------------------------------------------------------------------------------------
 
 /// Waits until something is so; whether it was before the program ended.
