@@ -117,8 +117,8 @@ def simulate(
         fold: of a trace, fold addresses beyond the end of the drive.
         widen: of a trace, widen requests to whole logical blocks.
         fail: members of an array that fail, and when: ``[(2, "500ms")]``. Members count from 0.
-        progress: a bar, or a function that is called with the stage and its fraction; by default a bar if tqdm is
-            installed and the call takes more than a second.
+        progress: a bar, or a function that is called with the stage and its fraction; by default a bar, in a
+            notebook or if tqdm is installed, once the call takes more than a second.
 
     Returns:
         The result. As a table it has a row for each interval of the time series.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import pathlib
 import signal
 import subprocess
 import sys
 import threading
 import time
+import types
 
 import flashwise
 import pytest
@@ -51,6 +53,30 @@ def test_a_listener_hears_of_progress_and_may_end_the_call() -> None:
     with pytest.raises(LookupError):
         flashwise.simulate("samsung-960-evo", rw="randread", requests=50_000_000, progress=stop)
     assert flashwise.simulate("samsung-960-evo", rw="read", requests=10).total.requests == 10
+
+
+def test_a_notebook_without_widgets_has_one_line_that_is_empty_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+
+    class Line:
+        def update(self, bundle: dict[str, str], raw: bool) -> None:
+            assert raw
+            lines.append(bundle["text/plain"])
+
+    def display(bundle: dict[str, str], raw: bool, display_id: bool) -> Line:
+        assert raw and display_id and not lines
+        lines.append(bundle["text/plain"])
+        return Line()
+
+    ipython, shown = types.ModuleType("IPython"), types.ModuleType("IPython.display")
+    ipython.get_ipython = lambda: types.SimpleNamespace(kernel=object())  # type: ignore[attr-defined]
+    shown.display = display  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", shown)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ipywidgets" else 1 / 0)
+    flashwise.simulate("samsung-960-evo", rw="randread", iodepth=32, requests=1_000_000, progress=True)
+    assert lines[0] == "" and lines[-1] == "" and len(lines) > 2
+    assert all(line.endswith("%") for line in lines[1:-1])
 
 
 PROGRAM = """
