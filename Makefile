@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET_DIR = $(or $(CARGO_TARGET_DIR),target)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full bench docs install python lint fmt
+.PHONY: help run test test-full bench docs install uninstall python dist dist-test lint fmt
 
 help: ## List the targets
 	@echo 'flashwise: fit your database to the SSD it runs on'
@@ -36,6 +36,8 @@ test-full: ## All of test, optimised and with eight times the random cases; benc
 	@scripts/lint
 	@scripts/book
 	@CARGO='$(CARGO)' scripts/kernel-against-linux counts
+	@CARGO='$(CARGO)' scripts/dist
+	@scripts/dist-test
 	$(CARGO) bench --workspace --locked --bench '*' -- --test
 	@PROPTEST_CASES=$(or $(PROPTEST_CASES),2048) LOOM_MAX_PREEMPTIONS=$(or $(LOOM_MAX_PREEMPTIONS),3) \
 		FLASHWISE_POOL_HISTORIES=$(or $(FLASHWISE_POOL_HISTORIES),16384) \
@@ -60,9 +62,19 @@ install: ## Install the program, where cargo does or in PREFIX
 	@scripts/c-compiler
 	@CARGO='$(CARGO)' PREFIX='$(PREFIX)' scripts/install
 
+uninstall: ## Remove what install has installed
+	@CARGO='$(CARGO)' PREFIX='$(PREFIX)' scripts/install remove
+
 python: ## Build the Python package's wheel into target/wheels
 	@scripts/c-compiler
 	@scripts/python-wheel
+
+dist: ## Build what is released into target/dist: archive, .deb, image, wheel (about 25 minutes)
+	@scripts/c-compiler
+	@CARGO='$(CARGO)' scripts/dist
+
+dist-test: ## Install what target/dist holds in fresh systems, use it, and remove it (root, Debian)
+	@scripts/dist-test
 
 lint: ## Format and lints only
 	@scripts/lint

@@ -218,7 +218,7 @@ fn continuous_integration_runs_targets_of_make_and_nothing_else() {
             }
         }
     }
-    assert!(["run", "test", "docs"].iter().all(|target| seen.contains(*target)), "{seen:?}");
+    assert!(["run", "test", "docs", "dist", "dist-test"].iter().all(|target| seen.contains(*target)), "{seen:?}");
 }
 
 #[test]
@@ -243,4 +243,209 @@ fn every_document_names_the_version_of_the_program() {
             );
         }
     }
+}
+
+/// A script of `scripts/`, with arguments.
+fn script(name: &str, arguments: &[&str]) -> std::process::Output {
+    Command::new(root().join("scripts").join(name)).args(arguments).env("SOURCE_DATE_EPOCH", "1").output().unwrap()
+}
+
+#[test]
+fn the_newest_glibc_that_a_file_needs_is_found_by_number_and_not_by_letters() {
+    let place = Place::new();
+    place.write("program", "\x7fELF\0GLIBC_2.9\0GLIBC_2.17\0GLIBC_PRIVATE\0GLIBC_2.2.5\0");
+    place.write("text", "no program");
+    let program = place.path("program").display().to_string();
+    let needed = script("glibc-needed", &["2.17", &program]);
+    assert!(needed.status.success());
+    assert_eq!(String::from_utf8_lossy(&needed.stdout), "2.17\n");
+    let newer = script("glibc-needed", &["2.16", &program]);
+    assert!(!newer.status.success() && String::from_utf8_lossy(&newer.stderr).contains("need glibc 2.17"));
+    assert!(!script("glibc-needed", &["2.17", &place.path("text").display().to_string()]).status.success());
+}
+
+#[test]
+fn an_image_is_an_oci_layout_in_which_each_digest_and_size_is_right_and_the_same_each_time() {
+    let place = Place::new();
+    fs::create_dir_all(place.path("root/usr/bin")).unwrap();
+    place.write("root/usr/bin/flashwise", "a program");
+    let path = |name: &str| place.path(name).display().to_string();
+    for image in ["one.tar", "two.tar"] {
+        let packed = script("oci-image", &[&path("root"), &path(image), "flashwise:1.2.3", "/usr/bin/flashwise"]);
+        assert!(packed.status.success(), "{}", String::from_utf8_lossy(&packed.stderr));
+    }
+    assert_eq!(fs::read(place.path("one.tar")).unwrap(), fs::read(place.path("two.tar")).unwrap());
+    fs::create_dir(place.path("layout")).unwrap();
+    let unpack = |archive: &str, folder: &str| {
+        assert!(Command::new("tar").args(["-xf", archive, "-C", folder]).status().unwrap().success());
+    };
+    unpack(&path("one.tar"), &path("layout"));
+    let blobs = place.path("layout/blobs/sha256");
+    let sum = |path: &Path| {
+        let output = Command::new("sha256sum").arg(path).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().split(' ').next().unwrap().to_owned()
+    };
+    for blob in fs::read_dir(&blobs).unwrap().map(Result::unwrap) {
+        assert_eq!(blob.file_name().to_str().unwrap(), sum(&blob.path()));
+    }
+    let json = |path: &Path| -> serde_json::Value { serde_json::from_slice(&fs::read(path).unwrap()).unwrap() };
+    // The blob that a descriptor names, of the size that it gives.
+    let named = |descriptor: &serde_json::Value| {
+        let path = blobs.join(descriptor["digest"].as_str().unwrap().strip_prefix("sha256:").unwrap());
+        assert_eq!(fs::metadata(&path).unwrap().len(), descriptor["size"], "{descriptor}");
+        path
+    };
+    assert_eq!(json(&place.path("layout/oci-layout"))["imageLayoutVersion"], "1.0.0");
+    let index = json(&place.path("layout/index.json"));
+    assert_eq!(index["manifests"][0]["annotations"]["org.opencontainers.image.ref.name"], "1.2.3");
+    let manifest = json(&named(&index["manifests"][0]));
+    let (config, layer) = (json(&named(&manifest["config"])), named(&manifest["layers"][0]));
+    assert_eq!(config["config"]["Entrypoint"][0], "/usr/bin/flashwise");
+    let whole = Command::new("gzip").arg("-dc").arg(&layer).output().unwrap().stdout;
+    fs::write(place.path("layer.tar"), whole).unwrap();
+    assert_eq!(config["rootfs"]["diff_ids"][0], format!("sha256:{}", sum(&place.path("layer.tar"))));
+    fs::create_dir(place.path("again")).unwrap();
+    unpack(&path("layer.tar"), &path("again"));
+    assert_eq!(place.read("again/usr/bin/flashwise"), "a program");
+    // What docker read before it knew the layout names the same blobs.
+    let docker = json(&place.path("layout/manifest.json"));
+    assert_eq!(docker[0]["RepoTags"][0], "flashwise:1.2.3");
+    assert!(place.path("layout").join(docker[0]["Layers"][0].as_str().unwrap()).exists());
+    assert!(place.path("layout").join(docker[0]["Config"].as_str().unwrap()).exists());
+}
+
+#[test]
+fn the_debian_package_takes_each_folder_of_the_archive() {
+    let manifest = read("crates/cli/Cargo.toml");
+    let script = read("scripts/dist") + &read("scripts/shared-files");
+    let assets: Vec<&str> =
+        manifest.lines().filter_map(|line| line.trim().strip_prefix("[\"../../target/dist-tree/flashwise/")).collect();
+    for folder in [
+        "bin/flashwise",
+        "lib/flashwise/",
+        "share/man/man1/",
+        "share/bash-completion/completions/",
+        "share/zsh/site-functions/",
+        "share/fish/vendor_completions.d/",
+        "share/doc/flashwise/",
+    ] {
+        assert!(assets.iter().any(|asset| asset.starts_with(folder)), "{folder} is not in {assets:?}");
+        assert!(script.contains(folder.trim_end_matches('/')), "{folder}");
+    }
+    assert_eq!(assets.iter().filter(|asset| !asset.starts_with("share/doc")).count(), 6, "{assets:?}");
+    let oldest = read("scripts/dist");
+    let oldest = oldest.lines().find_map(|line| line.strip_prefix("oldest=")).unwrap();
+    assert!(manifest.contains(&format!("depends = \"libc6 (>= {oldest})\"")), "{oldest}");
+}
+
+/// What the page of supported systems says is what the scripts test.
+#[test]
+fn the_supported_systems_are_those_that_the_scripts_test() {
+    let page = read("docs/guide/supported-systems.md");
+    let row = |name: &str| {
+        let found = page.lines().find(|line| line.starts_with(&format!("| {name}")));
+        found.unwrap_or_else(|| panic!("no row '{name}'")).to_owned()
+    };
+    let script = read("scripts/postgres-versions");
+    let versions = script.lines().find_map(|line| line.strip_prefix("for version in ")?.split(';').next()).unwrap();
+    let majors: Vec<&str> = versions.split_whitespace().map(|version| version.split('.').next().unwrap()).collect();
+    assert!(row("PostgreSQL, for `fit`").contains(&format!("| {}: ", majors.join(", "))), "{majors:?}");
+    let test = read("scripts/dist-test");
+    for suite in test.lines().filter_map(|line| line.trim().strip_prefix("for suite in ")) {
+        for suite in suite.split(';').next().unwrap().split_whitespace() {
+            assert!(row("glibc").contains(&format!("`{suite}`")), "{suite}");
+        }
+    }
+    let dist = read("scripts/dist");
+    let oldest = dist.lines().find_map(|line| line.strip_prefix("oldest=")).unwrap();
+    assert!(row("glibc").contains(&format!("| {oldest} or later")), "{oldest}");
+    let rust = read("Cargo.toml");
+    let rust = value(&rust, "rust-version").unwrap();
+    assert!(row("Rust").contains(&format!("| {rust} or later")), "{rust}");
+    let python = read("python/pyproject.toml");
+    let python = value(&python, "requires-python").unwrap().trim_start_matches(">=").to_owned();
+    assert!(row("CPython").contains(&format!("| {python} or later")), "{python}");
+    let mariadb = read("crates/tune/src/mariadb/mod.rs");
+    assert!(mariadb.contains("MariaDB 10.6 to 12.3, of which 10.11 is tested"));
+    assert!(row("MariaDB").contains("10.6 to 12.3") && row("MariaDB").contains("10.11"));
+}
+
+#[test]
+fn the_readme_is_short_and_the_page_of_installing_has_each_of_its_ways_with_its_removal() {
+    let readme = read("README.md");
+    let words = readme.split_whitespace().count();
+    assert!(words <= 1000, "{words} words");
+    let page = read("docs/guide/install.md");
+    let (_, ways) = readme.split_once("## Install\n").unwrap();
+    let ways: Vec<&str> = ways.lines().filter(|line| line.starts_with("| ") && line.contains('`')).collect();
+    assert_eq!(ways.len(), 5, "{ways:?}");
+    for way in ways {
+        // The file or the target that the command names, without what only the page spells out.
+        let command = way.split('`').nth(1).unwrap();
+        let named = command.split_whitespace().find(|word| word.contains("flashwise") || *word == "install").unwrap();
+        assert!(page.contains(named.trim_start_matches("./").split('*').next().unwrap()), "{command}");
+    }
+    for removal in
+        ["apt purge flashwise", "rm -r flashwise-", "docker rmi flashwise", "pip uninstall flashwise", "make uninstall"]
+    {
+        assert!(page.contains(removal), "{removal}");
+    }
+}
+
+/// The build script alone, as cargo calls it, for a crate in different places.
+#[test]
+fn the_commit_is_that_of_the_crates_own_repository_or_of_its_package_and_never_of_another_one() {
+    let place = Place::new();
+    let script = place.path("script");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("build.rs");
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let built = Command::new(rustc).args(["--edition", "2024", "-o"]).arg(&script).arg(&source).status().unwrap();
+    assert!(built.success());
+    let lines = |crate_folder: &str| -> Vec<String> {
+        let folder = place.path(crate_folder);
+        let output = Command::new(&script).env("CARGO_MANIFEST_DIR", folder).env("TARGET", "t").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+    };
+    let commit = |crate_folder: &str| {
+        let lines = lines(crate_folder);
+        let line = lines.iter().find_map(|line| line.strip_prefix("cargo::rustc-env=FLASHWISE_COMMIT="));
+        line.unwrap_or_else(|| panic!("{lines:?}")).to_owned()
+    };
+    let git = |arguments: &[&str]| {
+        let named = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"];
+        let output =
+            Command::new("git").arg("-C").arg(place.path("ours")).args(named).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    };
+    for folder in ["ours/crates/cli", "ours/vendor/a/b/cli", "package/cli"] {
+        fs::create_dir_all(place.path(folder)).unwrap();
+    }
+    if Command::new("git").arg("--version").output().is_err() {
+        return eprintln!("git is not installed: not tested");
+    }
+    git(&["init", "--quiet"]);
+    assert_eq!(commit("ours/crates/cli"), "", "no commit yet");
+    for message in ["one", "two"] {
+        git(&["commit", "--quiet", "--allow-empty", "--message", message]);
+        assert_eq!(commit("ours/crates/cli"), git(&["rev-parse", "HEAD"])[..12]);
+    }
+    // Cargo runs the script each time if it watches what does not exist.
+    let watched = |lines: &[String]| -> Vec<PathBuf> {
+        let named = lines.iter().filter_map(|line| line.strip_prefix("cargo::rerun-if-changed=").map(PathBuf::from));
+        named.filter(|path| path.is_absolute()).collect()
+    };
+    let loose = watched(&lines("ours/crates/cli"));
+    assert!(loose.iter().any(|path| path.ends_with("refs/heads/main")), "{loose:?}");
+    git(&["pack-refs", "--all"]);
+    let packed = watched(&lines("ours/crates/cli"));
+    assert!(packed.iter().any(|path| path.ends_with("packed-refs")), "{packed:?}");
+    assert!(loose.iter().chain(&packed).filter(|path| !path.ends_with("refs/heads/main")).all(|path| path.exists()));
+    assert!(packed.iter().all(|path| path.exists()), "{packed:?}");
+    assert_eq!(commit("ours/vendor/a/b/cli"), "", "another's repository");
+    assert_eq!(commit("package/cli"), "");
+    let info = "{\n  \"git\": {\n    \"sha1\": \"0123456789abcdef0123456789abcdef01234567\"\n  }\n}\n";
+    place.write("ours/vendor/a/b/cli/.cargo_vcs_info.json", info);
+    assert_eq!(commit("ours/vendor/a/b/cli"), "0123456789ab");
 }
