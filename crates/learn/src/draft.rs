@@ -37,6 +37,14 @@ macro_rules! key {
 }
 pub(crate) use key;
 
+/// The [`Key`] of a field of [`Limits`].
+macro_rules! limit {
+    ($name:ident) => {
+        $crate::draft::Key { name: stringify!($name), figure: |f| &mut f.limits.$name, recorded: |f| f.limits.$name }
+    };
+}
+pub(crate) use limit;
+
 /// A profile in the making.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProfileDraft {

@@ -22,6 +22,7 @@
 //! | internal volumes | volumes and their address bits | random writes with one address bit held; pairs of reads here and far away |
 //! | content | compression, deduplication | writes by dose of zeros and of repeats |
 //! | collection | GC onset and cost, WA, superblock, SLC cache, trim | the whole drive, overwritten until steady |
+//! | limits | rates, bursts, budgets, holds of a cloud | loads that are never satisfied; in a run of its own |
 //!
 //! Points are measured in random order, so that drift cannot look like a trend. The estimates use medians, not means,
 //! and every estimate is repeated on resampled data, which gives its interval. A figure whose estimate is not the same
@@ -124,8 +125,10 @@ pub enum Scope {
     Durability,
     /// What decides how a database is laid out: lengths, places, α and k.
     Layout,
-    /// Everything.
+    /// Everything about the drive.
     Complete,
+    /// What stands in front of the drive: the limits of a cloud volume.
+    Limits,
 }
 
 /// How many samples are taken: intervals narrow with their number, and so does the drive's life.
@@ -180,6 +183,11 @@ impl LearnOptions {
             resume: None,
             keep_raw: false,
         }
+    }
+
+    /// The usual with the limits of a volume alone.
+    pub fn limits(target: impl Into<String>) -> Self {
+        Self { scope: Scope::Limits, ..Self::new(target) }
     }
 
     /// The usual with every figure.

@@ -9,7 +9,8 @@
 //! a few megabytes, and a database needs it more than any other figure.
 
 use crate::probes::{
-    buffer, cache, collection, content, latency, location, page, request_size, small_writes, throughput, units, volumes,
+    buffer, cache, collection, content, latency, limits, location, page, request_size, small_writes, throughput, units,
+    volumes,
 };
 use crate::session::{Ended, Session};
 
@@ -18,6 +19,7 @@ use crate::session::{Ended, Session};
 /// # Errors
 /// When learning ends early.
 pub(crate) fn run(session: &mut Session<'_, '_>) -> Result<(), Ended> {
+    session.step(&limits::LIMITS, limits::probe)?;
     if session.is_on_real_drive() {
         session.step(&latency::DURABILITY, latency::probe_durability)?;
     }

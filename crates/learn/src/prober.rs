@@ -240,6 +240,21 @@ impl<'a> Prober<'a> {
         Ok(())
     }
 
+    /// Bytes that may still be written; `None` for any number.
+    pub(crate) fn writes_left(&self) -> Option<ByteSize> {
+        self.max_write.map(|limit| ByteSize(limit.bytes().saturating_sub(self.written.bytes())))
+    }
+
+    /// Time until the end of the budget; `None` where there is none.
+    pub(crate) fn time_left(&self) -> Option<Nanos> {
+        self.deadline.map(|deadline| deadline.since(self.now()))
+    }
+
+    /// Lets time pass; nothing is flushed.
+    pub(crate) fn pause(&mut self, duration: Nanos) -> Result<(), LearnError> {
+        Ok(self.device.pause(duration)?)
+    }
+
     /// Fails before anything is done where `bytes` more are not allowed.
     pub(crate) fn afford(&self, bytes: ByteSize) -> Result<(), LearnError> {
         match self.max_write {

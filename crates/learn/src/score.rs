@@ -17,7 +17,7 @@ const TOLERANCE_SHARE: f64 = 0.10;
 /// Knees are whole numbers: one beside the truth is as near as they can tell.
 const COUNT_TOLERANCE: f64 = 1.0;
 /// Figures that are sizes of the layout or counts, and so either right or wrong.
-const EXACT: [&str; 8] = [
+const EXACT: [&str; 9] = [
     "write_unit_bytes",
     "stripe_bytes",
     "chunk_bytes",
@@ -26,6 +26,7 @@ const EXACT: [&str; 8] = [
     "internal_volumes",
     "internal_volume_bits",
     "superblock_bytes",
+    "request_unit_bytes",
 ];
 
 /// One figure of the score.

@@ -16,6 +16,7 @@ use crate::evidence::Evidence;
 use crate::prober::{Prober, RawSample};
 use crate::probes::collection;
 use crate::probes::latency::DURABILITY;
+use crate::probes::limits::LIMITS;
 use crate::step::Step;
 use crate::{LearnError, LearnOptions, Learned, Scope};
 
@@ -144,9 +145,10 @@ impl<'s, 'd> Session<'s, 'd> {
         let options = self.options;
         let has_sizes = !step.at_sizes || !self.sizes_to_measure().is_empty();
         let is_of_scope = match options.scope {
-            Scope::Complete => true,
+            Scope::Complete => step.name != LIMITS.name,
             Scope::Layout => step.layout,
             Scope::Durability => step.name == DURABILITY.name,
+            Scope::Limits => step.name == LIMITS.name,
         };
         let is_requested = has_sizes && is_of_scope;
         let is_done = self.done.iter().any(|name| name == step.name);

@@ -49,12 +49,15 @@ mod buffers;
 mod content;
 mod layout;
 pub mod learned;
+mod limits;
 mod parallelism;
 pub mod random;
 mod reclaiming;
 mod scale;
 mod slc_cache;
 mod throughput;
+
+pub use limits::limits;
 
 use std::collections::BTreeMap;
 

@@ -13,6 +13,7 @@
 //! | `volumes.rs`, `far.rs` | internal volumes, in the region and beyond |
 //! | `content.rs` | compression, deduplication |
 //! | `collection/` | what needs the whole drive |
+//! | `limits/` | what a cloud grants: rates, bursts, budgets |
 //! | `windows.rs` | windows of writes, by the clock and the drive's counters |
 //!
 //! # To add a probe
@@ -37,6 +38,7 @@ pub(crate) mod collection;
 pub(crate) mod content;
 mod far;
 pub(crate) mod latency;
+pub(crate) mod limits;
 pub(crate) mod location;
 pub(crate) mod page;
 pub(crate) mod request_size;

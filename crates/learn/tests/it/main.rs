@@ -6,6 +6,7 @@
 mod budgets;
 mod failures;
 mod features;
+mod limits;
 mod other_drives;
 mod placement;
 mod published_table;

@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test file uses its share")]
 
+pub mod limiter;
 pub mod model;
 
 use std::ops::ControlFlow;

@@ -1,0 +1,128 @@
+//! How long a request beyond the limit is held.
+//!
+//! Just above the limit, with little more in flight than the rate requires, a limiter that queues delays all requests a
+//! little. One that holds what finds no token for a fixed time lets most pass at once, and the rest are late by that
+//! time or a multiple of it, at any depth.
+
+use flashwise_block::Nanos;
+use flashwise_profile::Figure;
+
+use super::caps::{Cap, Nature};
+use super::{Kind, Probe};
+use crate::LearnError;
+use crate::draft::{Because, ProfileDraft, limit};
+use crate::stats::median;
+
+/// Depths of both loads, as multiples of what the rate requires.
+const DEPTHS: [f64; 2] = [1.3, 1.8];
+/// Latencies that are examined of each.
+const KEEP: usize = 50_000;
+/// Share of the requests that must be late, and that must not.
+const SHARE_MIN: f64 = 0.004;
+/// Share of the late ones that must be late by a multiple of the hold, within [`NEAR_SHARE`] of it.
+const ON_MULTIPLE: f64 = 0.8;
+const NEAR_SHARE: f64 = 0.2;
+/// Late ones that make the first cluster: as a share of all late ones, and at least; many are held several times.
+const FIRST_SHARE: f64 = 0.003;
+const FIRST_MIN: usize = 2;
+/// Both loads agree within this share.
+const AGREE_SHARE: f64 = 0.05;
+
+/// A hold, ns, as both loads show it.
+pub(super) type Hold = Option<[f64; 2]>;
+
+/// Loads small requests a little beyond the limit, and large writes where those are not held.
+pub(super) fn measure(probe: &mut Probe<'_, '_>, caps: &[Cap]) -> Result<Hold, LearnError> {
+    for kind in [Kind::Reads, Kind::Writes, Kind::LargeWrites, Kind::LargeReads] {
+        let Some(cap) = caps.iter().find(|cap| cap.kind == kind && cap.nature != Nature::Drive) else {
+            continue;
+        };
+        cap.make_dry(probe)?;
+        let mut found = Vec::new();
+        for factor in DEPTHS {
+            let depth = (factor * cap.rate * cap.latency).ceil() as usize + 1;
+            let stream = cap.stream.at_depth(depth.min(probe.queue_depth()));
+            let Some((_, latencies)) = probe.rates_and_latencies(&[stream], KEEP, "held requests")? else {
+                return Ok(None);
+            };
+            found.extend(held(&latencies, cap.latency * 1e9));
+        }
+        if let [first, second] = found[..]
+            && (first - second).abs() <= AGREE_SHARE * first
+        {
+            return Ok(Some([first, second]));
+        }
+    }
+    Ok(None)
+}
+
+/// The time by which late requests are late, if there are two kinds; ns.
+fn held(latencies: &[f64], lone: f64) -> Option<f64> {
+    let mut delays: Vec<f64> = latencies.iter().map(|latency| latency - lone).collect();
+    delays.sort_unstable_by(f64::total_cmp);
+    let n = delays.len();
+    if n < 100 {
+        return None;
+    }
+    // The widest gap in relation to what is below it: between those that passed and those that were held.
+    let least = SHARE_MIN * n as f64;
+    let at = |i: usize| delays[i] + lone;
+    let gap = (least as usize + 1..n - least as usize)
+        .max_by(|&a, &b| (at(a) / at(a - 1)).total_cmp(&(at(b) / at(b - 1))))?;
+    let late = &delays[gap..];
+    if at(gap) < at(gap - 1) * (1.0 + NEAR_SHARE) {
+        return None;
+    }
+    // The first cluster of the late ones.
+    let members = ((FIRST_SHARE * late.len() as f64) as usize).max(FIRST_MIN);
+    let end = 1.0 + 2.0 * NEAR_SHARE;
+    let is_first = |i: &usize| late.get(i + members - 1).is_some_and(|last| *last < late[*i] * end);
+    let first = late[(0..late.len()).find(is_first)?];
+    let hold = median(late.iter().copied().filter(|delay| (first..first * end).contains(delay)).collect());
+    let is_multiple = |delay: &&f64| {
+        let times = (**delay / hold).round().max(1.0);
+        (**delay - times * hold).abs() <= NEAR_SHARE * hold
+    };
+    let on = late.iter().filter(is_multiple).count() as f64;
+    (hold > lone * NEAR_SHARE && on >= ON_MULTIPLE * late.len() as f64).then_some(hold)
+}
+
+/// Sets the figure.
+pub(super) fn settle(hold: Hold, caps: &[Cap], draft: &mut ProfileDraft) {
+    let recipe = "a little more in flight than the limit requires, at two depths";
+    let (figure, reason) = match hold {
+        Some([first, second]) => {
+            let value = (first + second) / 2.0;
+            let (low, high) = (first.min(second) * 0.98, first.max(second) * 1.02);
+            let reason =
+                format!("late requests are late by {} or a multiple of it, at both depths", Nanos(value as u64));
+            (Figure::certain(value.round() as u64, low.floor() as u64, high.ceil() as u64), reason)
+        }
+        None if caps.iter().any(Cap::is_limit) => (
+            Figure::absent(),
+            "requests beyond the limit wait for their turn, longer where more are in flight".to_owned(),
+        ),
+        None => (Figure::unknown(), "no limit was found".to_owned()),
+    };
+    draft.settle(limit!(throttle_hold_ns), figure, Because { recipe, reason, curve: None });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_that_are_late_by_multiples_of_one_time_were_held() {
+        let latencies: Vec<f64> = (0..10_000_u32)
+            .map(|n| 90_000.0 + f64::from(n % 100) * 200.0 + if n % 80 == 0 { 3e6 } else { 0.0 })
+            .collect();
+        let hold = held(&latencies, 90_000.0).unwrap();
+        assert!((hold / 3e6 - 1.0).abs() < 0.05, "{hold}");
+    }
+
+    #[test]
+    fn requests_that_wait_for_their_turn_were_not_held() {
+        let latencies: Vec<f64> = (0..10_000_u32).map(|n| 130_000.0 + f64::from(n % 100) * 300.0).collect();
+        assert_eq!(held(&latencies, 90_000.0), None);
+    }
+}

@@ -1,0 +1,180 @@
+//! Limits in front of a drive: on limiters that share no code with the simulated volumes, and on drives without any.
+
+use flashwise_block::{ByteSize, Nanos, Silent};
+use flashwise_learn::{LearnOptions, learn};
+use flashwise_profile::{Figure, Limits, Quantity, Verdict};
+use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+
+use crate::support::limiter::{Behind, Limiter, Rule, any, bytes, read, write};
+
+const MIB: f64 = 1_048_576.0;
+
+fn options(time: Nanos) -> LearnOptions {
+    LearnOptions { time_budget: Some(time), ..LearnOptions::limits("a volume") }
+}
+
+fn learned(rules: Vec<Rule>, time: Nanos) -> Limits {
+    learn(&mut behind_a_network(rules), &options(time), &mut Silent).unwrap().limits
+}
+
+/// Rules in front of half a millisecond.
+fn behind_a_network(rules: Vec<Rule>) -> Limiter {
+    Limiter::new(rules, None, Behind { latency_ns: 500_000.0, servers: Vec::new() })
+}
+
+#[track_caller]
+fn assert_near(figure: Figure<u64>, truth: f64, share: f64) {
+    let value = figure.value.unwrap_or_else(|| panic!("no value: {figure:?}")) as f64;
+    assert!((value / truth - 1.0).abs() <= share, "{figure:?} instead of {truth}");
+    let (low, high) = (figure.low.unwrap() as f64, figure.high.unwrap() as f64);
+    assert!(low <= truth && truth <= high, "{figure:?} instead of {truth}");
+}
+
+/// Near, and certain.
+#[track_caller]
+fn assert_certain(figure: Figure<u64>, truth: f64, share: f64) {
+    assert_eq!(figure.verdict, Verdict::Certain, "{figure:?}");
+    assert_near(figure, truth, share);
+}
+
+/// What was not seen to end may end: the interval goes down to nothing.
+#[track_caller]
+fn assert_open(figure: Figure<u64>, truth: f64) {
+    assert_eq!((figure.verdict, figure.low), (Verdict::Inconclusive, Some(0)), "{figure:?}");
+    assert_near(figure, truth, 0.03);
+}
+
+#[test]
+fn the_rate_of_a_leaky_bucket_is_found_and_may_still_be_a_burst() {
+    let limits = learned(vec![Rule::new(any, 4100.0, 0.0)], Nanos::secs(200));
+    assert_open(limits.read_iops_limit, 4100.0);
+    assert_open(limits.write_iops_limit, 4100.0);
+    assert_open(limits.read_bandwidth_limit, 4100.0 * MIB);
+    assert_eq!(limits.shared_budget.known(), Some(true));
+    assert_eq!(limits.request_unit_bytes.verdict, Verdict::Absent);
+    assert_eq!(limits.throttle_hold_ns.verdict, Verdict::Absent);
+}
+
+#[test]
+fn a_bucket_that_runs_dry_shows_both_rates_its_size_and_its_refill() {
+    let rules = vec![Rule::new(any, 3000.0, 1.0), Rule::new(any, 600.0, 60_000.0)];
+    let limits = learned(rules, Nanos::secs(3600));
+    assert_certain(limits.read_iops_limit, 600.0, 0.03);
+    assert_certain(limits.write_iops_limit, 600.0, 0.03);
+    assert_certain(limits.shared_iops_limit, 600.0, 0.03);
+    assert_certain(limits.burst_operations, 60_000.0, 0.1);
+    assert_certain(limits.burst_operations_refill, 600.0, 0.1);
+    assert_certain(limits.read_iops_burst, 3000.0, 0.03);
+}
+
+#[test]
+fn a_burst_that_outlasts_the_time_is_not_reported_as_sustained() {
+    let rules = vec![Rule::new(any, 3000.0, 1.0), Rule::new(any, 300.0, 5_400_000.0)];
+    let profile = learn(&mut behind_a_network(rules), &options(Nanos::secs(300)), &mut Silent).unwrap();
+    for figure in [profile.limits.read_iops_limit, profile.limits.write_iops_limit] {
+        assert_eq!(figure.verdict, Verdict::Inconclusive);
+        assert!(figure.low.unwrap() <= 300 && figure.high.unwrap() >= 3000, "{figure:?}");
+    }
+    let why = profile.evidence.iter().find(|evidence| evidence.figure == "read_iops_limit").unwrap();
+    assert!(why.reason.contains("credits unseen, spent"), "{}", why.reason);
+}
+
+#[test]
+fn five_million_credits_are_spent_in_virtual_time() {
+    let rules = vec![Rule::new(any, 3000.0, 1.0), Rule::new(any, 300.0, 5_400_000.0)];
+    let limits = learned(rules, Nanos::secs(3 * 3600));
+    assert_certain(limits.read_iops_limit, 300.0, 0.03);
+    assert_certain(limits.read_iops_burst, 3000.0, 0.03);
+    let credits = limits.burst_operations;
+    assert!(credits.verdict == Verdict::Inconclusive && credits.low.unwrap() > 4_500_000, "{credits:?}");
+}
+
+#[test]
+fn budgets_of_reads_and_writes_are_kept_apart() {
+    let rules = vec![Rule::new(read, 5000.0, 50.0), Rule::new(write, 2000.0, 20.0)];
+    let limits = learned(rules, Nanos::secs(200));
+    assert_open(limits.read_iops_limit, 5000.0);
+    assert_open(limits.write_iops_limit, 2000.0);
+    assert_eq!(limits.shared_budget.known(), Some(false));
+    assert_eq!(limits.shared_write_cost.verdict, Verdict::Absent);
+}
+
+#[test]
+fn operations_and_bytes_that_all_requests_share_are_two_limits() {
+    let rules = vec![Rule::new(any, 3000.0, 1.0), Rule::new(bytes, 125.0 * MIB, 0.0)];
+    let limits = learned(rules, Nanos::secs(300));
+    assert_open(limits.read_iops_limit, 3000.0);
+    assert_open(limits.write_bandwidth_limit, 125.0 * MIB);
+    assert_near(limits.shared_iops_limit, 3000.0, 0.03);
+    assert_near(limits.shared_bandwidth_limit, 125.0 * MIB, 0.03);
+    assert_eq!(limits.shared_write_cost_per_mib.verdict, Verdict::Absent);
+}
+
+#[test]
+fn requests_that_are_held_show_for_how_long_and_writes_what_a_mib_costs() {
+    let budget = |request: &flashwise_block::Request| read(request) + write(request) * 513e-6 * bytes(request);
+    let rules = vec![Rule::new(read, 275_000.0, 550.0), Rule::new(budget, 366_000.0, 732.0)];
+    let mut limiter = Limiter::new(rules, Some(0.003), Behind { latency_ns: 80_000.0, servers: Vec::new() });
+    let limits = learn(&mut limiter, &options(Nanos::secs(60)), &mut Silent).unwrap().limits;
+    assert_certain(limits.throttle_hold_ns, 3e6, 0.05);
+    assert_open(limits.read_iops_limit, 275_000.0);
+    assert_near(limits.shared_iops_limit, 366_000.0, 0.03);
+    let costs = [limits.shared_write_cost.known(), limits.shared_write_cost_per_mib.known()].map(Option::unwrap);
+    assert!((costs[0] / (513e-6 * 4096.0) - 1.0).abs() < 0.03 && (costs[1] / (513e-6 * MIB) - 1.0).abs() < 0.03);
+}
+
+/// No limit is certain, and none that a burst could be.
+#[track_caller]
+fn assert_none_is_certain(name: &str, limits: &Limits) {
+    let certain: Vec<_> =
+        limits.entries().into_iter().filter(|entry| entry.figure.verdict == Verdict::Certain).collect();
+    let is_harmless = |value| value == Some(Quantity::Flag(false));
+    assert!(certain.iter().all(|entry| is_harmless(entry.figure.value)), "{name}: {certain:#?}");
+}
+
+#[test]
+fn a_drive_without_limits_has_none() {
+    let behind = Behind { latency_ns: 80_000.0, servers: vec![0.0; 32] };
+    let mut drive = Limiter::new(Vec::new(), None, behind);
+    let limits = learn(&mut drive, &options(Nanos::secs(20)), &mut Silent).unwrap().limits;
+    assert_none_is_certain("servers", &limits);
+    assert_eq!(limits.read_iops_limit.value, None);
+}
+
+#[test]
+fn simulated_drives_have_no_limit_that_is_certain() {
+    for name in ["samsung-960-evo", "intel-optane-905p"] {
+        let mut drive = SimulatedSsd::new(DeviceConfig::preset(name).unwrap(), 1).unwrap();
+        let limits = learn(&mut drive, &options(Nanos::secs(12)), &mut Silent).unwrap().limits;
+        assert_none_is_certain(name, &limits);
+    }
+}
+
+#[test]
+#[ignore = "make test-full runs it: every preset for five minutes of its own time"]
+fn no_preset_of_a_drive_has_a_limit_that_is_certain() {
+    for preset in &flashwise_ssd::PRESETS {
+        let mut drive = SimulatedSsd::new(DeviceConfig::preset(preset.name).unwrap(), 1).unwrap();
+        let limits = learn(&mut drive, &options(Nanos::secs(300)), &mut Silent).unwrap().limits;
+        assert_none_is_certain(preset.name, &limits);
+    }
+}
+
+#[test]
+fn few_writes_are_enough_for_the_limits_of_reads() {
+    let rules = vec![Rule::new(any, 3000.0, 1.0)];
+    let options = LearnOptions { max_write: Some(ByteSize::mib(256)), ..options(Nanos::secs(200)) };
+    let profile = learn(&mut behind_a_network(rules), &options, &mut Silent).unwrap();
+    assert!(profile.recipe.bytes_written <= 256 << 20);
+    assert_open(profile.limits.read_iops_limit, 3000.0);
+}
+
+#[test]
+fn reads_alone_show_the_limits_of_reads() {
+    let rules = vec![Rule::new(any, 3000.0, 1.0)];
+    let options = LearnOptions { may_write: false, ..options(Nanos::secs(100)) };
+    let profile = learn(&mut behind_a_network(rules), &options, &mut Silent).unwrap();
+    assert_eq!(profile.recipe.bytes_written, 0);
+    assert_open(profile.limits.read_iops_limit, 3000.0);
+    assert_eq!(profile.limits.write_iops_limit, Figure::unknown());
+}
