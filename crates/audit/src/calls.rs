@@ -178,6 +178,7 @@ mod tests {
 
     fn step(operation: Operation, file: u32, offset: u64, length: u64) -> Step {
         Step {
+            at: flashwise_block::Nanos(0),
             operation,
             space: Space::File(file),
             is_moved: false,

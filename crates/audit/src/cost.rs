@@ -94,6 +94,10 @@ pub(crate) fn simulate(
     let aged_now = aged_drive.as_ref().map(|drive| drive.play(&as_is, &map)).transpose().map_err(failed)?;
     let mut costs = BTreeMap::new();
     for ((of, steps), map) in fixed.iter().zip(&maps) {
+        if let Some(cost) = of_budget(of.check, &as_is, steps) {
+            costs.insert(of.rule, cost);
+            continue;
+        }
         let cost = match (of.check.is_paid_in_collection(), &aged_drive, &aged_now) {
             (true, Some(drive), Some(now)) => {
                 let then = drive.play(steps, map).map_err(failed)?;
@@ -126,5 +130,13 @@ fn difference(now: &Played, then: &Played) -> Cost {
         time_ns: less(now.time_ns, then.time_ns),
         flash_bytes: less(now.flash_bytes, then.flash_bytes),
         is_in_steady_state: false,
+        is_of_budget: false,
     }
+}
+
+/// Of a rule about a volume's limits: the difference in time of its budget.
+fn of_budget(check: &dyn Check, now: &[Step], then: &[Step]) -> Option<Cost> {
+    let (now, then) = (check.budget_time(now)?, check.budget_time(then)?);
+    let time_ns = i64::try_from(i128::from(now.0) - i128::from(then.0)).ok();
+    Some(Cost { time_ns, is_of_budget: true, ..Cost::default() })
 }

@@ -20,6 +20,9 @@ pub struct Cost {
     /// Whether both were replayed on the drive in its steady state, with garbage collection running.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_in_steady_state: bool,
+    /// Whether the time is that of the volume's budget instead: it is computed from the limits, without a drive.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_of_budget: bool,
 }
 
 /// What an audit concludes from the requests that break a rule.

@@ -187,6 +187,36 @@ pub(crate) fn flush_by(steps: &[Step], unit: u64) -> Vec<Step> {
     fixed
 }
 
+/// Broken reads and writes that continue the request of their kind before them are made with it, up to `unit` bytes.
+pub(crate) fn join(steps: &[Step], unit: u64) -> Vec<Step> {
+    let mut fixed: Vec<Step> = Vec::with_capacity(steps.len());
+    // Where the last read and the last write are.
+    let mut last: [Option<usize>; 2] = [None; 2];
+    for step in steps {
+        if step.is_flush() {
+            last[1] = None;
+        }
+        let kind = usize::from(step.is_write());
+        let earlier = last[kind].and_then(|index| fixed.get_mut(index)).filter(|earlier| {
+            let continues = earlier.space == step.space && earlier.end() == step.offset;
+            step.is_broken && continues && earlier.length + step.length <= unit
+        });
+        match earlier {
+            Some(earlier) => {
+                earlier.length += step.length;
+                earlier.fua |= step.fua;
+            }
+            None => {
+                if step.is_write() || step.operation == Operation::Read {
+                    last[kind] = Some(fixed.len());
+                }
+                fixed.push(*step);
+            }
+        }
+    }
+    fixed
+}
+
 /// A journal or log that restarts from its start is trimmed before.
 pub(crate) fn trim_before_reuse(steps: &[Step]) -> Vec<Step> {
     let mut ends: BTreeMap<Space, u64> = BTreeMap::new();
@@ -230,6 +260,7 @@ mod tests {
 
     fn write(offset: u64, length: u64, is_broken: bool) -> Step {
         Step {
+            at: flashwise_block::Nanos(0),
             operation: Operation::Write,
             space: Space::Role(FileRole::Database),
             is_moved: false,

@@ -42,6 +42,7 @@ mod fix;
 mod partitions;
 mod picture;
 mod play;
+pub mod provision;
 mod request;
 mod rules;
 mod system;

@@ -10,8 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use flashwise_block::ByteSize;
-use flashwise_block::{BlockDevice, BlockError, DeviceCounters, Operation, Request};
+use flashwise_block::{BlockDevice, BlockError, ByteSize, DeviceCounters, Nanos, Operation, Request};
 use flashwise_kernel::KernelError;
 use flashwise_ssd::{DeviceConfig, SimulatedSsd, SsdError};
 use flashwise_trace::FileRole;
@@ -32,6 +31,8 @@ const LENGTH_MAX: u64 = 16 << 20;
 /// One request to be played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
+    /// When it was submitted; of a rule about a volume's budget, the only one for which time counts.
+    pub(crate) at: Nanos,
     pub(crate) operation: Operation,
     pub(crate) space: Space,
     /// Whether it was given a new place by a fix; such places are apart from those of the trace.
@@ -55,6 +56,7 @@ impl Step {
         let record = &seen.record;
         let offset = record.offset.0.min(u64::MAX / 4);
         Self {
+            at: record.at,
             operation: record.operation,
             space: seen.space(),
             is_moved: false,

@@ -53,6 +53,6 @@ pub use terminal::{
     Detail, Style, cloud_sql_flags, mariadb_option_file, parameter_group, postgres_conf, postgres_tuning_sql,
     render_attach, render_audit, render_comparison, render_device_stat, render_drift, render_faults, render_file_run,
     render_mariadb_tuning, render_pool, render_pool_traces, render_postgres_tuning, render_power_cut, render_profile,
-    render_score, render_simulation, render_study, render_sweep, render_trace_conversion, render_trace_info,
-    render_trace_replay, render_trace_tpcc,
+    render_provision, render_score, render_simulation, render_study, render_sweep, render_trace_conversion,
+    render_trace_info, render_trace_replay, render_trace_tpcc,
 };

@@ -343,6 +343,14 @@ impl BlockDevice for SimulatedVolume {
         Ok(self.take_completion())
     }
 
+    fn wait_until(&mut self, deadline: Nanos) -> Result<Option<Completion>, BlockError> {
+        while self.completed.is_empty() && self.step(deadline.0)? {}
+        if self.completed.is_empty() {
+            self.pause(deadline.since(self.now()))?;
+        }
+        Ok(self.take_completion())
+    }
+
     fn outstanding(&self) -> usize {
         self.outstanding
     }

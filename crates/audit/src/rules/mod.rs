@@ -11,7 +11,10 @@
 
 mod align_partition;
 mod append_in_fresh_pages;
+mod fill_request_units;
+mod keep_burst_credits;
 mod keep_hot_locations;
+mod pace_checkpoints;
 mod pages_of_write_unit;
 mod read_chunks_at_hot_locations;
 mod read_in_parallel;
@@ -24,7 +27,7 @@ mod write_back_in_parallel;
 mod write_once;
 mod write_whole_units;
 
-use flashwise_block::ByteSize;
+use flashwise_block::{ByteSize, Nanos};
 use flashwise_profile::{DeviceProfile, Figure, HotLocation, Verdict};
 use flashwise_trace::TraceRecord;
 use serde::{Deserialize, Serialize};
@@ -65,6 +68,12 @@ pub(crate) trait Check {
     /// steady state, again and again.
     fn is_paid_in_collection(&self) -> bool {
         false
+    }
+
+    /// Of a rule about a volume's limits: time of its budget that the steps take, or that reads wait for it. The
+    /// difference is the cost then, without a simulated drive, which has no limits.
+    fn budget_time(&self, _steps: &[Step]) -> Option<Nanos> {
+        None
     }
 }
 
@@ -182,6 +191,12 @@ rules! {
     AlignPartition align_partition "align-partition",
     /// 14: short-lived and long-lived data are written to different superblocks.
     SeparateHotAndCold separate_hot_and_cold "separate-hot-and-cold",
+    /// 15: commits do not spend the I/O credits of a volume.
+    KeepBurstCredits keep_burst_credits "keep-burst-credits",
+    /// 16: adjacent requests fill the unit that a volume charges.
+    FillRequestUnits fill_request_units "fill-request-units",
+    /// 17: checkpoints leave reads their part of a budget that both share.
+    PaceCheckpoints pace_checkpoints "pace-checkpoints",
 }
 
 impl Rule {
@@ -244,6 +259,56 @@ fn known_hot_location(profile: &DeviceProfile) -> Result<HotLocation, String> {
         return Err(format!("the profile's hot location {} is outside its period", location(hot)));
     }
     Ok(hot)
+}
+
+/// What requests take of a limit in one second of the trace after the other.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seconds {
+    first: Option<Nanos>,
+    last: Nanos,
+    taken: f64,
+}
+
+impl Seconds {
+    /// Adds a request; returns what its second has taken so far, this request included.
+    fn take(&mut self, at: Nanos, units: f64) -> f64 {
+        self.first.get_or_insert(at);
+        if self.second(at) != self.second(self.last) {
+            self.taken = 0.0;
+        }
+        self.last = self.last.max(at);
+        self.taken += units;
+        self.taken
+    }
+
+    /// Which second of the trace a time is in.
+    fn second(&self, at: Nanos) -> u64 {
+        at.since(self.first.unwrap_or_default()).0 / Nanos::secs(1).0
+    }
+
+    /// Why a rule about a rate cannot be judged, if so.
+    fn hidden(&self, facts: &Facts) -> Option<String> {
+        let has_times = self.first.is_some_and(|first| first < self.last);
+        (!has_times && self.first.is_some())
+            .then(|| "the trace has no times".to_owned())
+            .or_else(|| hides_charges(facts))
+    }
+}
+
+/// Why a trace does not show what a volume charges, if so.
+fn hides_charges(facts: &Facts) -> Option<String> {
+    let why = "the trace was taken above the page cache and does not show which requests the volume charges";
+    facts.is_above_page_cache.then(|| why.to_owned())
+}
+
+/// How many requests a volume charges for one of so many bytes.
+fn charged(bytes: u64, unit: Option<u64>) -> u64 {
+    unit.map_or(1, |unit| bytes.div_ceil(unit.max(1)).max(1))
+}
+
+/// The time of the refill of so many tokens.
+fn refill_time(tokens: f64, per_second: f64) -> Nanos {
+    Nanos((tokens / per_second * 1e9) as u64)
 }
 
 /// The remedy where only a technique of flashwise's VFS keeps the rule, which is for SQLite.

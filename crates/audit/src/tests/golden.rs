@@ -283,7 +283,7 @@ fn time_and_flash_bytes_are_weighed_as_shares_of_the_window() {
     let simulated = audited(&toshiba(), &commits(|n| vec![write(n * 4, 4)]), 100).simulated.unwrap();
     let (time, bytes) = (simulated.time_ns as i64, simulated.flash_bytes as i64);
     let of = |time_ns: i64, flash_bytes: i64| {
-        let cost = Cost { time_ns: Some(time_ns), flash_bytes: Some(flash_bytes), is_in_steady_state: false };
+        let cost = Cost { time_ns: Some(time_ns), flash_bytes: Some(flash_bytes), ..Cost::default() };
         Judgement::of(1, true, &cost, Some(&simulated))
     };
     assert_eq!(of(-time / 20, bytes / 10), Judgement::Violation);
@@ -302,4 +302,59 @@ fn a_long_trace_is_cut_to_the_window_and_says_so() {
     let whole = audit.findings.iter().find(|f| f.rule == Rule::WriteWholeUnits).unwrap();
     assert_eq!(whole.violations, 200, "counts are of the whole trace");
     assert_eq!(audit.picture.requests, 100);
+}
+
+/// The Samsung drive behind the limits of a volume.
+fn behind_limits() -> DeviceProfile {
+    let mut profile = samsung();
+    let limits = &mut profile.limits;
+    (limits.burst_operations, limits.write_iops_limit) = (exactly(100_000), exactly(100));
+    (limits.request_unit_bytes, limits.read_iops_limit) = (exactly(16 * KIB), exactly(100));
+    (limits.shared_budget, limits.shared_iops_limit, limits.shared_write_cost) =
+        (exactly(true), exactly(100), exactly(2.0));
+    profile
+}
+
+fn every(gap: Nanos, records: &[TraceRecord]) -> Vec<TraceRecord> {
+    let at = |(n, record): (usize, &TraceRecord)| TraceRecord { at: Nanos(n as u64 * gap.0), ..*record };
+    records.iter().enumerate().map(at).collect()
+}
+
+#[test]
+fn a_storm_of_commits_costs_the_operations_that_fewer_flushes_would_not_take() {
+    let storm: Vec<_> = (0..400).flat_map(|n| [log(n * 4 * KIB, 4 * KIB), flush()]).collect();
+    let found = golden(
+        Rule::KeepBurstCredits,
+        &behind_limits(),
+        &every(Nanos::millis(1), &storm),
+        &every(Nanos::millis(20), &storm),
+    );
+    // Four commits of 4 KiB are one operation of 16 KiB: 300 of 400 are saved, at 100 a second.
+    assert_eq!((found.cost.time_ns, found.cost.flash_bytes), (Some(3_000_000_000), None));
+    assert!(found.cost.is_of_budget && found.judgement == Judgement::Violation, "{found:?}");
+}
+
+#[test]
+fn a_scan_in_short_reads_costs_the_operations_that_longer_ones_would_not_take() {
+    let scan = |kib: u64| one_by_one(&(0..400).map(|n| read(n * 16, kib)).collect::<Vec<_>>());
+    let short: Vec<_> = (0..400).map(|n| read(n * 4, 4)).collect();
+    let found = golden(Rule::FillRequestUnits, &behind_limits(), &one_by_one(&short), &scan(16));
+    assert_eq!((found.violations, found.cost.time_ns), (300, Some(3_000_000_000)));
+}
+
+#[test]
+fn a_checkpoint_at_once_costs_the_time_that_reads_wait_for_the_budget() {
+    let work = |checkpoint: Nanos| {
+        let reads = every(Nanos::millis(20), &(0..250).map(|n| read(n * 40, 8)).collect::<Vec<_>>());
+        let writes = every(checkpoint, &(0..100).map(|n| write(n * 8, 8)).collect::<Vec<_>>());
+        let mut all = [reads, writes].concat();
+        all.sort_by_key(|record| record.at);
+        all
+    };
+    let found = golden(Rule::PaceCheckpoints, &behind_limits(), &work(Nanos::millis(1)), &work(Nanos::millis(45)));
+    assert!(saved_time(&found) > 20_000_000_000, "{found:?}");
+}
+
+fn saved_time(finding: &Finding) -> i64 {
+    finding.cost.time_ns.unwrap()
 }

@@ -112,8 +112,12 @@ pub(crate) fn processes(finding: &Finding) -> Option<String> {
     named(finding.processes.iter().map(|share| (share.process.to_string(), share.violations)))
 }
 
-/// Whose time a cost is: the drive's, or with a machine between program and drive what the program waits for.
+/// Whose time a cost is: the volume's budget, the drive's, or with a machine between program and drive what the program
+/// waits for.
 fn whose_time(cost: &Cost, simulated: Option<&Simulated>) -> &'static str {
+    if cost.is_of_budget {
+        return "the volume's budget";
+    }
     let is_of_calls = simulated.is_some_and(|simulated| simulated.machine.is_some()) && !cost.is_in_steady_state;
     if is_of_calls { "waiting time" } else { "drive time" }
 }
@@ -132,6 +136,8 @@ pub(crate) fn cost(cost: &Cost, simulated: Option<&Simulated>) -> String {
         gained => format!("none in {what}: fixed, it takes {} more", words(gained.unsigned_abs())),
     };
     let whose = whose_time(cost, simulated);
+    // The window's totals are those of a drive.
+    let simulated = simulated.filter(|_| !cost.is_of_budget);
     let told = [
         cost.time_ns.map(|ns| one(ns, &time, whose, simulated.map(|s| s.window_totals(cost).0))),
         cost.flash_bytes.map(|b| one(b, &bytes, "flash bytes", simulated.map(|s| s.window_totals(cost).1))),
@@ -321,7 +327,7 @@ mod tests {
     #[test]
     fn the_effect_of_a_remedy_that_does_not_pay_is_reported() {
         let of = |time_ns, flash_bytes| {
-            let cost = Cost { time_ns: Some(time_ns), flash_bytes: Some(flash_bytes), is_in_steady_state: false };
+            let cost = Cost { time_ns: Some(time_ns), flash_bytes: Some(flash_bytes), ..Cost::default() };
             effect_of_remedy(&cost, "drive time")
         };
         assert_eq!(of(-9_100, 4096), "fixed, they take 9.1 µs of drive time more and 4 KiB of flash bytes less");

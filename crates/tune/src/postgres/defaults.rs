@@ -39,12 +39,13 @@ const PAGES: Option<&str> = Some("8kB");
 const MS: Option<&str> = Some("ms");
 
 /// Every setting that a rule reads or proposes.
-const TABLE: [Documented; 23] = [
+const TABLE: [Documented; 24] = [
     reload("backend_flush_after", PAGES, &[(13, Some("0"))]),
     reload("bgwriter_delay", MS, &[(13, Some("200"))]),
     reload("bgwriter_flush_after", PAGES, &[(13, Some("64"))]),
     reload("bgwriter_lru_maxpages", None, &[(13, Some("100"))]),
     reload("bgwriter_lru_multiplier", None, &[(13, Some("2"))]),
+    reload("checkpoint_completion_target", None, &[(13, Some("0.5")), (14, Some("0.9"))]),
     reload("checkpoint_flush_after", PAGES, &[(13, Some("32"))]),
     reload("commit_delay", None, &[(13, Some("0"))]),
     reload("commit_siblings", None, &[(13, Some("5"))]),

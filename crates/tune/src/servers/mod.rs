@@ -15,6 +15,7 @@
 mod document;
 mod drive;
 pub(crate) mod figures;
+pub(crate) mod granted;
 mod guard;
 mod place;
 mod process;

@@ -6,6 +6,9 @@
 //!   maintenance_io_concurrency   enough, at most 1000
 //! ```
 //!
+//! On a volume with limits, enough is its long-run rate × the latency of a single read (Little's law): more in flight
+//! only wait in its queue, and the curve may be that of a burst.
+//!
 //! The first is each session's own, so sessions share what is enough; the second is of maintenance "done on behalf of
 //! many client sessions". From 18 on, a server with `io_method = worker` has no more reads in flight than workers
 //! (`io_workers.rs`).
@@ -20,6 +23,7 @@ use super::io_workers::Workers;
 use super::{Change, Facts, Ruling};
 use crate::Gain;
 use crate::servers::figures::{DEEP_ENOUGH, Measure, certain, depth_reaching, iops, reach, share_at};
+use crate::servers::granted::{Granted, granted};
 
 const MOST: f64 = 1000.0;
 
@@ -39,8 +43,21 @@ pub(super) fn of_maintenance(facts: &Facts<'_>, now: &Setting) -> Result<Ruling,
     for_sessions(facts, now, 1)
 }
 
-/// Reads of a page in flight that are enough for the drive, with k_r.
+/// The volume's long-run rate of reads of a page, and how many in flight it takes: rate × latency of a single read;
+/// `None` where the profile has no limit of reads.
+fn of_volume(facts: &Facts<'_>) -> Result<Option<(Granted, Measure)>, String> {
+    let Some(granted) = granted(facts.profile, Operation::Read, PAGE)? else { return Ok(None) };
+    let single =
+        iops(facts.profile, Operation::Read, PAGE, 1.0).ok_or("the profile has no latency of reads of 8 KiB")?;
+    let reads = granted.rate.over(single);
+    Ok(Some((granted, reads)))
+}
+
+/// Reads of a page in flight that are enough for the drive, with k_r, or for the volume.
 pub(super) fn enough(facts: &Facts<'_>) -> Result<(f64, Measure), String> {
+    if let Some((_, reads)) = of_volume(facts)? {
+        return Ok((reads.value.ceil().max(1.0), reads));
+    }
     let k = certain(&facts.profile.parameters.read_concurrency_8k, "k_r at 8 KiB")?;
     let depth = depth_reaching(facts.profile, Operation::Read, PAGE, DEEP_ENOUGH);
     Ok((depth.unwrap_or(k.value).max(k.value), k))
@@ -48,6 +65,9 @@ pub(super) fn enough(facts: &Facts<'_>) -> Result<(f64, Measure), String> {
 
 /// Whether so many reads in flight are enough: by the drive's curve, or k_r where the profile has none.
 pub(super) fn is_enough(facts: &Facts<'_>, in_flight: f64, k: Measure) -> bool {
+    if let Ok(Some(_)) = of_volume(facts) {
+        return in_flight >= k.low;
+    }
     match share_at(facts.profile, Operation::Read, PAGE, in_flight) {
         Some(share) => share >= DEEP_ENOUGH,
         None => in_flight >= k.low,
@@ -64,22 +84,35 @@ fn for_sessions(facts: &Facts<'_>, now: &Setting, sessions: u32) -> Result<Rulin
     let among = if sessions > 1.0 { format!(", shared by {sessions} sessions") } else { String::new() };
     let reached = reach(facts.profile, Operation::Read, PAGE, &[present, in_flight]);
     let reached = reached.map_or_else(String::new, |words| format!("; {words}"));
-    let reason = format!(
-        "the drive serves k_r = {} reads of 8 KiB concurrently ({} to {}){among}{reached}",
-        k.value, k.low, k.high
-    );
+    let (reason, evidence) = match of_volume(facts)? {
+        Some((granted, reads)) => (
+            format!(
+                "the volume grants {:.0} reads of 8 KiB per second in the long run; at the latency of a single read, \
+                 {:.1} in flight take them all ({:.1} to {:.1}){among}",
+                granted.rate.value, reads.value, reads.low, reads.high
+            ),
+            vec![granted.evidence],
+        ),
+        None => (
+            format!(
+                "the drive serves k_r = {} reads of 8 KiB concurrently ({} to {}){among}{reached}",
+                k.value, k.low, k.high
+            ),
+            vec![k.evidence("read_concurrency_8k", "reads in flight")],
+        ),
+    };
     if is_enough(facts, present, k) {
         return Ok(Ruling::Fits(reason));
     }
-    Ok(Ruling::Change(Change::unmeasured(
-        format!("{wanted}"),
-        reason,
-        vec![k.evidence("read_concurrency_8k", "reads in flight")],
-    )))
+    Ok(Ruling::Change(Change::unmeasured(format!("{wanted}"), reason, evidence)))
 }
 
 /// The gain in throughput of one session with that many reads ahead.
 fn deeper(facts: &Facts<'_>, now: &Setting, wanted: &str) -> Option<Gain> {
+    // The curve of a volume may be that of its burst.
+    if of_volume(facts).ok()?.is_some() {
+        return None;
+    }
     let ahead = |text: &str| text.parse::<f64>().ok();
     let (before, after) = match Workers::of(facts.settings) {
         // The one that is waited for is read by the session itself.
@@ -139,6 +172,23 @@ mod tests {
         let two = 12_000.0 + 116_000.0 / 15.0;
         let seventeen = 128_000.0 + 12_000.0 / 16.0;
         assert!((gain.ratio - seventeen / two).abs() < 1e-9 && gain.low < gain.ratio && gain.ratio < gain.high);
+    }
+
+    #[test]
+    fn a_volume_gets_its_rate_times_the_latency_of_a_read() {
+        let mut bench = Bench::new();
+        // 12,000 reads a second one at a time; a limit of 40,000 takes 3.3 of them.
+        bench.profile.limits.read_iops_limit = flashwise_profile::Figure::certain(40_000, 40_000, 40_000);
+        let change = changed(of_maintenance(
+            &bench.facts(),
+            &Setting { value: "1".into(), ..bench.setting("effective_io_concurrency").clone() },
+        ));
+        assert_eq!((change.value.as_str(), change.evidence[0].figure.as_str()), ("4", "read_iops_limit"));
+        let session = of_a_session(&bench.facts(), bench.setting("effective_io_concurrency"));
+        assert_eq!(changed(session).expected, None, "nothing is promised from the curve of a burst");
+        bench.profile.limits.read_iops_limit = flashwise_profile::Figure::inconclusive(40_000, 0, 40_000);
+        let why = untold(of_a_session(&bench.facts(), bench.setting("effective_io_concurrency")));
+        assert!(why.contains("may be a burst"), "{why}");
     }
 
     #[test]

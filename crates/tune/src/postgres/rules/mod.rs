@@ -10,6 +10,7 @@
 //! 3. A row in `docs/guide/tune.md`.
 
 mod background_writer;
+mod checkpoint_pacing;
 mod commit_delay;
 pub(super) mod debug_io_direct;
 pub(super) mod fill_factor;
@@ -48,7 +49,7 @@ pub(super) struct Rule {
 }
 
 /// Every rule, in the order in which proposals are listed.
-pub(super) const RULES: [Rule; 19] = [
+pub(super) const RULES: [Rule; 20] = [
     Rule { name: "random_page_cost", judge: random_page_cost::judge },
     Rule { name: "effective_io_concurrency", judge: io_concurrency::of_a_session },
     Rule { name: "maintenance_io_concurrency", judge: io_concurrency::of_maintenance },
@@ -63,6 +64,7 @@ pub(super) const RULES: [Rule; 19] = [
     Rule { name: "bgwriter_lru_maxpages", judge: background_writer::judge },
     Rule { name: "bgwriter_flush_after", judge: flush_after::judge },
     Rule { name: "checkpoint_flush_after", judge: flush_after::judge },
+    Rule { name: "checkpoint_completion_target", judge: checkpoint_pacing::judge },
     Rule { name: "backend_flush_after", judge: flush_after::of_backends },
     Rule { name: "commit_delay", judge: commit_delay::judge },
     Rule { name: "wal_init_zero", judge: wal_files::zeros },
