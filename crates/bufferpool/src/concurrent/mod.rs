@@ -37,6 +37,7 @@
 //! images on their way.
 
 mod frames;
+pub mod governed;
 mod guard;
 mod hits;
 mod miss;
@@ -55,6 +56,7 @@ use crate::pool::{Access, AnyPool, Counts, EvictionPlan, PoolOptions};
 use crate::prefetch::Prefetch;
 use crate::sync::{Condvar, Mutex, MutexGuard, own_number};
 use frames::Frames;
+pub use governed::{GovernedStore, rate_limits};
 use guard::Held;
 pub use guard::{PinnedPage, ReadPage, WritePage};
 use hits::{Hits, RingPositions};
