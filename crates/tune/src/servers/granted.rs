@@ -1,7 +1,7 @@
 //! What a volume grants in the long run, so that no rule takes a burst for it.
 //!
-//! A throughput that was measured for some minutes may be a burst. Where a profile knows limits, rules about a sustained
-//! load follow from them; where a limit is inconclusive, no such rule decides.
+//! A throughput that was measured for some minutes may be a burst. Where a profile knows limits, rules about a
+//! sustained load follow from them; where a limit is inconclusive, no such rule decides.
 
 use flashwise_block::{Operation, RateLimits};
 use flashwise_profile::{DeviceProfile, Figure, Limits};
@@ -23,8 +23,8 @@ pub(crate) struct Granted {
     pub(crate) is_shared: bool,
 }
 
-/// Requests of so many bytes that a volume grants each second, of the limits that are certain the one that binds; `None`
-/// where none is known.
+/// Requests of so many bytes that a volume grants each second, of the limits that are certain the one that binds;
+/// `None` where none is known.
 ///
 /// # Errors
 /// Where a limit was seen and is inconclusive.
