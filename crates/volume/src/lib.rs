@@ -49,6 +49,7 @@ mod device;
 mod limit;
 mod medium;
 mod network;
+pub mod preset;
 
 #[cfg(doc)]
 use flashwise_block::BlockDevice;
@@ -60,3 +61,4 @@ pub use config::{
 pub use device::SimulatedVolume;
 pub use limit::LimitActivity;
 pub use medium::{DiskConfig, DiskQueue, PlainConfig};
+pub use preset::PRESETS;
