@@ -3,7 +3,7 @@
 use flashwise_bufferpool::policies;
 use flashwise_sim::sweep::set_value;
 use flashwise_sim::{ArrayMachine, Machine};
-use flashwise_ssd::{PRESETS, Preset};
+use flashwise_ssd::{DeviceConfig, PRESETS, Preset};
 use flashwise_trace::workload::Workload;
 use flashwise_truth::random::random_toml;
 use pyo3::prelude::*;
@@ -45,14 +45,15 @@ pub(crate) fn describe(py: Python<'_>, text: String, path: String) -> PyResult<S
                 let ArrayMachine { config, .. } = &**array;
                 (&config.name, Some(config), config.survives())
             }
+            Machine::Volume(volume) => (&volume.config.name, None, 0),
         };
         let drive = machine.drive_config();
         Ok(json!({
             "name": name,
             "capacity_bytes": machine.capacity(),
             "logical_block_bytes": machine.logical_block(),
-            "over_provisioning": drive.over_provisioning(),
-            "superpage_bytes": drive.superpage_bytes(),
+            "over_provisioning": drive.map(DeviceConfig::over_provisioning),
+            "superpage_bytes": drive.map(DeviceConfig::superpage_bytes),
             "array": array,
             "survives": survives,
             "device": drive,

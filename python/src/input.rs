@@ -230,6 +230,9 @@ pub(crate) fn with_failures(
         Machine::Drive(_) if !failures.is_empty() => {
             Err(Failure::usage(format!("{name}: fail is for arrays, and this is a single drive")))
         }
+        Machine::Volume(_) if !failures.is_empty() => {
+            Err(Failure::usage(format!("{name}: fail is for arrays, and this is a volume")))
+        }
         drive => Ok(drive),
     }
 }

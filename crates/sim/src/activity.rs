@@ -64,7 +64,7 @@ impl Before {
 
     /// How busy the parts were over `elapsed_ns`.
     pub(super) fn utilisation(&self, drive: &impl Target, elapsed_ns: u64) -> Utilisation {
-        let dies_per_chip = drive.drive_config().flash.dies_per_chip;
+        let dies_per_chip = drive.drive_config().map_or(1, |config| config.flash.dies_per_chip);
         Utilisation::between(&self.flash, &drive.flash_statistics(), dies_per_chip, elapsed_ns)
     }
 

@@ -10,6 +10,7 @@ use super::{Invariant, Preconditioned};
 use crate::life::Life;
 use flashwise_array::ArrayActivity;
 use flashwise_ssd::DeviceConfig;
+use flashwise_volume::{LimitActivity, VolumeConfig};
 
 /// `schema` of a result.
 pub const SIMULATION_SCHEMA: &str = "flashwise.simulation";
@@ -25,11 +26,15 @@ pub struct Simulation {
     pub schema_version: u32,
     /// Version of flashwise.
     pub flashwise_version: String,
-    /// What the drive was built of, or each drive of the array.
-    pub device: DeviceConfig,
+    /// What the drive was built of, or each drive of the array; absent for a volume that is not on a simulated drive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceConfig>,
     /// What the array is and did; `null` where the workload ran on a single drive.
     #[serde(default)]
     pub array: Option<ArrayActivity>,
+    /// What the volume is, and what its limits did; absent where the workload did not run on a volume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume: Option<VolumeActivity>,
     /// What it was asked.
     pub workload: Workload,
     /// Seed of every random choice.
@@ -399,10 +404,21 @@ pub struct Process {
     pub peak_memory_bytes: Option<u64>,
 }
 
+/// A cloud volume, and what its limits did while the workload ran.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VolumeActivity {
+    /// The volume.
+    pub config: VolumeConfig,
+    /// Its limits, and behind them its instance's.
+    pub limits: Vec<LimitActivity>,
+}
+
 impl Simulation {
     /// The name of what the workload ran on.
     pub fn target_name(&self) -> &str {
-        self.array.as_ref().map_or(&self.device.name, |array| &array.config.name)
+        let array = self.array.as_ref().map(|array| &array.config.name);
+        let volume = || self.volume.as_ref().map(|volume| &volume.config.name);
+        array.or_else(volume).or_else(|| self.device.as_ref().map(|device| &device.name)).map_or("", String::as_str)
     }
 
     /// The result without what differs from run to run, for comparing two of them.

@@ -74,7 +74,10 @@ impl<'a, D: Target> Driver<'a, D> {
         base: &Path,
         options: &SimulationOptions,
     ) -> Result<Self, SimulationError> {
-        let (queues, classes) = flow_queues::assign(&workload.flows, &drive.drive_config().host)?;
+        let (queues, classes) = match drive.drive_config() {
+            Some(config) => flow_queues::assign(&workload.flows, &config.host)?,
+            None => (vec![0; workload.flows.len()], Vec::new()),
+        };
         classes.into_iter().for_each(|(queue, class)| drive.set_queue_class(queue, class));
         let flow = |(index, flow): (usize, &Flow)| -> Result<RunningFlow, SimulationError> {
             let info = drive.info();

@@ -15,7 +15,7 @@ use flashwise_ssd::FORETOLD_WRITES_MAX;
 
 /// Tells the drive, if its configuration asks for it.
 pub(super) fn tell<D: Target>(target: &mut D, workload: &Workload, base: &Path) -> Result<(), SimulationError> {
-    let config = target.drive_config();
+    let Some(config) = target.drive_config() else { return Ok(()) };
     if config.ftl.streams.foresight_error.is_none() {
         return Ok(());
     }

@@ -21,8 +21,8 @@
 //! thread; [`sweep`] runs many simulations in parallel.
 //!
 //! **See also**: [`sweep`] runs many simulations on all cores, [`life`] projects the drive's life, [`precondition`] and
-//! [`enter_steady_state`] bring a drive into a state before the measurement, and a [`Machine`] is the drive or array
-//! that a file describes. Drives are in `flashwise-ssd`, workloads in `flashwise-trace`.
+//! [`enter_steady_state`] bring a drive into a state before the measurement, and a [`Machine`] is the drive, array or
+//! volume that a file describes. Drives are in `flashwise-ssd`, workloads in `flashwise-trace`.
 //!
 //! # Example
 //! ```
@@ -71,7 +71,7 @@ mod timeline;
 pub use document::{
     Busy, CommandTimes, DataReduction, DistributionPoint, EraseCount, EraseCounts, FlashActivity, FlowResult,
     GarbageCollection, HostActivity, Interval, Percentiles, Process, Responses, SIMULATION_SCHEMA,
-    SIMULATION_SCHEMA_VERSION, Simulation, SlcCache, TimeSeries, Utilisation, WriteCauses,
+    SIMULATION_SCHEMA_VERSION, Simulation, SlcCache, TimeSeries, Utilisation, VolumeActivity, WriteCauses,
 };
 pub use error::SimulationError;
 pub use invariants::Invariant;
@@ -90,6 +90,7 @@ use activity::Before;
 use driver::Driver;
 use flashwise_array::SimulatedArray;
 use flashwise_ssd::{ContentModel, SimulatedSsd};
+use flashwise_volume::SimulatedVolume;
 use target::Target;
 
 /// How a simulation is run.
@@ -133,6 +134,21 @@ pub fn simulate_array(
     progress: &mut dyn Progress,
 ) -> Result<Simulation, SimulationError> {
     run(array, workload, base, options, progress)
+}
+
+/// Runs a workload on a cloud volume; everything else is as with [`simulate`]. A state before the workload is that of
+/// the drive behind the volume; other media have none.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_volume(
+    volume: &mut SimulatedVolume,
+    workload: &Workload,
+    base: &Path,
+    options: &SimulationOptions,
+    progress: &mut dyn Progress,
+) -> Result<Simulation, SimulationError> {
+    run(volume, workload, base, options, progress)
 }
 
 fn run<D: Target>(

@@ -1,6 +1,6 @@
-//! What a file describes that a workload can run on: a drive, or an array of drives.
+//! What a file describes that a workload can run on: a drive, an array of drives, or a cloud volume.
 //!
-//! Which of the two it is tells the file's content: an array has a level and members, a drive has neither.
+//! The file's content decides which of them it is: an array has a level and members, a volume has a medium.
 
 use std::path::Path;
 
@@ -8,13 +8,14 @@ use flashwise_block::{ByteSize, Progress};
 use flashwise_trace::workload::Workload;
 use serde::{Deserialize, Serialize};
 
-use crate::{Simulation, SimulationError, SimulationOptions, simulate, simulate_array};
+use crate::{Simulation, SimulationError, SimulationOptions, simulate, simulate_array, simulate_volume};
 use flashwise_array::{ArrayConfig, SimulatedArray};
 use flashwise_ssd::SimulatedSsd;
 use flashwise_ssd::SsdError;
 use flashwise_ssd::config::{DeviceConfig, is_of_array};
+use flashwise_volume::{SimulatedVolume, Volume, is_of_volume};
 
-/// A drive or an array, as a file describes it.
+/// A drive, an array or a volume, as a file describes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Machine {
@@ -22,6 +23,8 @@ pub enum Machine {
     Drive(Box<DeviceConfig>),
     /// Drives of one kind behind a controller.
     Array(Box<ArrayMachine>),
+    /// A cloud volume.
+    Volume(Box<Volume>),
 }
 
 /// An array and what its members are.
@@ -44,13 +47,28 @@ impl Machine {
         Self::Array(Box::new(ArrayMachine { config, member }))
     }
 
-    /// Reads and checks a drive or an array; `path` is for messages, and an array's member is looked for beside it.
+    /// A preset, of a drive or of a volume.
+    ///
+    /// # Errors
+    /// When there is no preset of that name.
+    pub fn preset(name: &str) -> Result<Self, SsdError> {
+        match flashwise_volume::preset::find(name) {
+            Some(_) => Volume::preset(name).map(|volume| Self::Volume(Box::new(volume))),
+            None => DeviceConfig::preset(name).map(Self::drive),
+        }
+    }
+
+    /// Reads and checks a drive, an array or a volume; `path` is for messages, and what the file names is looked for
+    /// beside it.
     ///
     /// # Errors
     /// When the text does not parse or describes nothing possible.
     pub fn from_toml(text: &str, path: &str) -> Result<Self, SsdError> {
         if is_of_array(text) {
             return ArrayConfig::from_toml(text, path).map(|(config, member)| Self::array(config, member));
+        }
+        if is_of_volume(text) {
+            return Volume::from_toml(text, path).map(|volume| Self::Volume(Box::new(volume)));
         }
         DeviceConfig::from_toml(text, path).map(Self::drive)
     }
@@ -60,26 +78,32 @@ impl Machine {
         ByteSize(match self {
             Self::Drive(drive) => drive.capacity_bytes,
             Self::Array(array) => array.config.capacity_bytes(&array.member),
+            Self::Volume(volume) => volume.config.capacity_bytes,
         })
     }
 
     /// Smallest addressable unit.
     pub fn logical_block(&self) -> ByteSize {
-        ByteSize(self.drive_config().host.logical_block_bytes)
+        ByteSize(match self {
+            Self::Drive(drive) => drive.host.logical_block_bytes,
+            Self::Array(array) => array.member.host.logical_block_bytes,
+            Self::Volume(volume) => volume.config.logical_block_bytes,
+        })
     }
 
-    /// What the drive is built of, or each member of the array.
-    pub fn drive_config(&self) -> &DeviceConfig {
+    /// What the drive is built of, each member of the array, or the volume's drive, if it has one.
+    pub fn drive_config(&self) -> Option<&DeviceConfig> {
         match self {
-            Self::Drive(drive) => drive,
-            Self::Array(array) => &array.member,
+            Self::Drive(drive) => Some(drive),
+            Self::Array(array) => Some(&array.member),
+            Self::Volume(volume) => volume.drive.as_ref(),
         }
     }
 
     /// Runs a workload on a new one.
     ///
     /// # Errors
-    /// As [`simulate`] and [`simulate_array`].
+    /// As [`simulate`], [`simulate_array`] and [`simulate_volume`].
     pub fn simulate(
         &self,
         workload: &Workload,
@@ -95,6 +119,10 @@ impl Machine {
             Self::Array(array) => {
                 let mut simulated = SimulatedArray::new(array.config.clone(), array.member.clone(), workload.seed)?;
                 simulate_array(&mut simulated, workload, base, options, progress)
+            }
+            Self::Volume(volume) => {
+                let mut simulated = SimulatedVolume::new((**volume).clone(), workload.seed)?;
+                simulate_volume(&mut simulated, workload, base, options, progress)
             }
         }
     }

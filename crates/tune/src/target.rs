@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 use flashwise_block::{BlockDevice, ByteSize, FileDevice, Nanos, RawPlan, ScratchFile, SignatureKind, WriteConsent};
 use flashwise_kernel::{Kernel, KernelFile, PAGE};
-use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+use flashwise_sim::Machine;
+use flashwise_ssd::{DeviceConfig, SimulatedSsd, SsdError};
+use flashwise_volume::{SimulatedVolume, Volume};
 
 use crate::{Host, TargetPlan, TuneError};
 
@@ -24,6 +26,13 @@ pub enum Target {
         config: Box<DeviceConfig>,
         /// Where a database's files on it are.
         host: Host,
+    },
+    /// A simulated cloud volume, new each time it is opened.
+    Volume {
+        /// As the user named it.
+        name: String,
+        /// What it is made of.
+        volume: Box<Volume>,
     },
     /// A directory; new scratch files in it stand for the drive below.
     Directory(PathBuf),
@@ -110,13 +119,23 @@ impl Target {
 
     fn simulated(name: &str, drive: &str) -> Result<Self, TuneError> {
         let is_file = drive.ends_with(".toml") || drive.contains('/');
-        let config = if is_file {
+        let machine = if is_file {
             let text = flashwise_block::input::read_text(drive).map_err(|e| TuneError::file(drive, &e))?;
-            DeviceConfig::from_toml(&text, drive)?
+            Machine::from_toml(&text, drive)?
         } else {
-            DeviceConfig::preset(drive)?
+            Machine::preset(drive)?
         };
-        Ok(Self::Simulated { name: name.to_owned(), config: Box::new(config), host: Host::default() })
+        let name = name.to_owned();
+        Ok(match machine {
+            Machine::Drive(config) => Self::Simulated { name, config, host: Host::default() },
+            Machine::Volume(volume) => Self::Volume { name, volume },
+            Machine::Array(_) => return Err(SsdError::IsArray { path: drive.to_owned() }.into()),
+        })
+    }
+
+    /// Whether its time is simulated.
+    pub fn is_simulated(&self) -> bool {
+        matches!(self, Self::Simulated { .. } | Self::Volume { .. })
     }
 
     fn directory(path: &Path) -> Result<Self, TuneError> {
@@ -156,7 +175,7 @@ impl Target {
     /// When the target cannot be examined.
     pub fn plan(&self, wanted: ByteSize) -> Result<TargetPlan, TuneError> {
         Ok(match self {
-            Self::Simulated { name, .. } => TargetPlan::simulated(name),
+            Self::Simulated { name, .. } | Self::Volume { name, .. } => TargetPlan::simulated(name),
             Self::Directory(path) => TargetPlan::scratch(path, ScratchFile::planned_size(path, wanted)?),
             Self::Raw(raw) => TargetPlan::raw(RawPlan::of(&raw.path, raw.consent(wanted).as_ref())?),
         })
@@ -174,7 +193,7 @@ impl Target {
     /// and five minutes. A simulated drive has no such limits.
     pub fn quick_limits(&self, capacity: ByteSize) -> Option<(ByteSize, Nanos)> {
         let size = match self {
-            Self::Simulated { .. } => return None,
+            Self::Simulated { .. } | Self::Volume { .. } => return None,
             Self::Directory(path) => rustix::fs::statvfs(path)
                 .map_or(capacity, |space| ByteSize(space.f_blocks.saturating_mul(space.f_frsize))),
             Self::Raw(_) => capacity,
@@ -214,6 +233,7 @@ impl Target {
     pub fn open(&self, seed: u64, wanted: ByteSize) -> Result<Box<dyn BlockDevice + Send>, TuneError> {
         Ok(match self {
             Self::Simulated { config, .. } => Box::new(SimulatedSsd::new(*config.clone(), seed)?),
+            Self::Volume { volume, .. } => Box::new(SimulatedVolume::new(*volume.clone(), seed)?),
             Self::Directory(path) => Box::new(FileDevice::scratch(path, wanted)?),
             Self::Raw(raw) => Box::new(match raw.consent(wanted) {
                 Some(consent) => FileDevice::raw_destructive(&raw.path, &consent)?,
@@ -250,7 +270,7 @@ impl RawTarget {
 
 fn no_such_directory(path: &Path) -> String {
     let name = path.display().to_string();
-    if DeviceConfig::preset(&name).is_ok() {
+    if Machine::preset(&name).is_ok() {
         return format!("{name}: no such directory; the simulated drive of that name is sim:{name}");
     }
     let shown = if name.is_empty() { "''" } else { &name };
@@ -260,7 +280,7 @@ fn no_such_directory(path: &Path) -> String {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Simulated { name, .. } => f.write_str(name),
+            Self::Simulated { name, .. } | Self::Volume { name, .. } => f.write_str(name),
             Self::Directory(path) | Self::Raw(RawTarget { path, .. }) => write!(f, "{}", path.display()),
         }
     }
@@ -274,6 +294,10 @@ mod tests {
     fn presets_files_and_directories_are_targets() {
         assert_eq!(Target::parse(DEFAULT_TARGET).unwrap().to_string(), DEFAULT_TARGET);
         assert!(matches!(Target::parse("/").unwrap(), Target::Directory(_)));
+        let volume = Target::parse("sim:gp3").unwrap();
+        assert!(matches!(volume, Target::Volume { .. }) && volume.is_simulated() && !volume.is_file());
+        let opened = volume.open(1, ByteSize::mib(1)).unwrap();
+        assert_eq!((opened.info().capacity, volume.to_string().as_str()), (ByteSize::gib(100), "sim:gp3"));
     }
 
     #[test]

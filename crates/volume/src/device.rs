@@ -141,6 +141,11 @@ impl SimulatedVolume {
         self.limits.iter().map(|limit| limit.activity.clone()).collect()
     }
 
+    /// Counts from now on what limits do.
+    pub fn reset_limit_activity(&mut self) {
+        self.limits.iter_mut().for_each(Limit::reset_activity);
+    }
+
     /// Tokens in the bucket of each limit, the volume's first; negative in debt.
     pub fn tokens(&self) -> Vec<f64> {
         self.limits.iter().map(|limit| limit.level(self.now_ns)).collect()

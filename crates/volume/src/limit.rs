@@ -124,6 +124,12 @@ impl Limit {
         cost.of((before + length).div_ceil(unit) - before.div_ceil(unit), length)
     }
 
+    /// Counts from now on; what waits is counted from its arrival.
+    pub(crate) fn reset_activity(&mut self) {
+        let LimitActivity { name, of_instance, .. } = std::mem::take(&mut self.activity);
+        self.activity = LimitActivity { name, of_instance, ..LimitActivity::default() };
+    }
+
     /// A request that came at one time passed it at another.
     pub(crate) fn passed(&mut self, since_ns: u64, now_ns: u64) {
         let (activity, waited_ns) = (&mut self.activity, now_ns - since_ns);

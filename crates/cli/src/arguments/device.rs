@@ -19,12 +19,13 @@ Examples:
     #[command(after_help = "\
 Examples:
   flashwise device show samsung-960-evo
-  flashwise device show samsung-960-evo > mine.toml    # to edit")]
+  flashwise device show samsung-960-evo > mine.toml    # to edit
+  flashwise device show gp3")]
     Show {
         /// Name of the preset, see `flashwise device list`
         preset: String,
     },
-    /// Check the configuration file of a drive or an array
+    /// Check the configuration file of a drive, an array or a cloud volume
     #[command(after_help = "\
 Examples:
   flashwise device check mine.toml")]
@@ -37,15 +38,19 @@ Examples:
 Examples:
   flashwise device schema > device.schema.json")]
     Schema,
-    /// Print the configuration of a random, plausible drive of 1 to 8 GiB
+    /// Print the configuration of a random, plausible drive of 1 to 8 GiB, or cloud volume
     #[command(after_help = "\
 Examples:
   flashwise device random --seed 7 > random.toml
-  flashwise learn sim:random.toml --score")]
+  flashwise learn sim:random.toml --score
+  flashwise device random --cloud --seed 7 > volume.toml")]
     Random {
         /// Seed; the same seed gives the same drive
         #[arg(long, value_name = "N")]
         seed: u64,
+        /// A cloud volume instead of a drive: limits, bursts, a network
+        #[arg(long)]
+        cloud: bool,
     },
     /// Print the true parameters of a simulated drive, which `learn` should find
     #[command(after_help = "\

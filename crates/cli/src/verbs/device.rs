@@ -14,8 +14,9 @@ use flashwise_sim::{ArrayMachine, Machine};
 use flashwise_ssd::{DeviceConfig, PRESETS, Preset, SsdError, device_schema};
 use flashwise_trace::workload::TraceFormat;
 use flashwise_trace::{ReadOptions, TraceReader};
-use flashwise_truth::random::{random_device, random_toml};
+use flashwise_truth::random::{random_device, random_toml, random_volume, random_volume_toml};
 use flashwise_truth::{Truth, truth};
+use flashwise_volume::{Volume, VolumeConfig};
 use serde::Serialize;
 
 use crate::arguments::DeviceAction;
@@ -38,6 +39,8 @@ struct List {
     schema: &'static str,
     schema_version: u32,
     presets: Vec<Listed>,
+    /// Cloud volumes and rotating disks.
+    volumes: Vec<Listed>,
 }
 
 #[derive(Serialize)]
@@ -51,7 +54,13 @@ pub fn run(action: &DeviceAction, output: &Output) -> Result<ExitCode, Failure> 
     match action {
         DeviceAction::List => list(output)?,
         DeviceAction::Show { preset } => {
-            let found = Preset::find(preset.trim_start_matches("sim:")).map_err(usage)?;
+            let name = preset.trim_start_matches("sim:");
+            if let Some(found) = flashwise_volume::preset::find(name) {
+                let volume = Volume::preset(name)?;
+                output.print(&volume_document(Some(found.name), &volume), |_| found.toml.to_owned())?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            let found = Preset::find(name).map_err(usage)?;
             let device = DeviceConfig::preset(found.name).map_err(Failure::error)?;
             let document = document(Some(found.name), &device);
             output.print(&document, |_| found.toml.to_owned())?;
@@ -64,10 +73,17 @@ pub fn run(action: &DeviceAction, output: &Output) -> Result<ExitCode, Failure> 
                 Machine::Array(array) => {
                     output.print(&array_document(&array), |_| sound_array(&path, &array))?;
                 }
+                Machine::Volume(volume) => {
+                    output.print(&volume_document(None, &volume), |_| sound_volume(&path, &volume))?;
+                }
             }
         }
         DeviceAction::Schema => output.print_json_schema(&device_schema())?,
-        DeviceAction::Random { seed } => {
+        DeviceAction::Random { seed, cloud: true } => {
+            let (volume, text) = (random_volume(*seed)?, random_volume_toml(*seed)?);
+            output.print(&volume_document(None, &volume), |_| text)?;
+        }
+        DeviceAction::Random { seed, cloud: false } => {
             let (device, text) =
                 (random_device(*seed).map_err(Failure::error)?, random_toml(*seed).map_err(Failure::error)?);
             output.print(&document(None, &device), |_| text)?;
@@ -138,10 +154,14 @@ fn plain(value: Quantity) -> String {
 }
 
 fn list(output: &Output) -> Result<(), Failure> {
-    let presets = PRESETS.iter().map(|p| Listed { name: p.name, summary: p.summary }).collect();
-    output.print(&List { schema: "flashwise.devices", schema_version: 1, presets }, |_| {
-        PRESETS.iter().map(|p| format!("{:<20} {}\n", p.name, p.summary)).collect::<String>()
-    })
+    let listed = |presets: &'static [Preset]| -> Vec<Listed> {
+        presets.iter().map(|preset| Listed { name: preset.name, summary: preset.summary }).collect()
+    };
+    let (presets, volumes) = (listed(&PRESETS), listed(&flashwise_volume::PRESETS));
+    let lines =
+        |group: &[Listed]| group.iter().map(|it| format!("  {:<20} {}\n", it.name, it.summary)).collect::<String>();
+    let text = format!("Drives\n{}\nCloud volumes and rotating disks\n{}", lines(&presets), lines(&volumes));
+    output.print(&List { schema: "flashwise.devices", schema_version: 1, presets, volumes }, |_| text)
 }
 
 fn sound(path: &str, device: &DeviceConfig) -> String {
@@ -202,6 +222,41 @@ fn sound_array(path: &str, ArrayMachine { config, member }: &ArrayMachine) -> St
         config.members,
         shown::line(&member.name),
         ByteSize(config.row_bytes()),
+    )
+}
+
+/// JSON document of a volume.
+#[derive(Serialize)]
+struct VolumeDocument<'a> {
+    schema: &'static str,
+    schema_version: u32,
+    preset: Option<&'a str>,
+    volume: &'a VolumeConfig,
+    /// Configuration of the drive behind it, where there is one.
+    device: Option<&'a DeviceConfig>,
+}
+
+fn volume_document<'a>(preset: Option<&'a str>, volume: &'a Volume) -> VolumeDocument<'a> {
+    let Volume { config, drive } = volume;
+    VolumeDocument { schema: "flashwise.volume", schema_version: 1, preset, volume: config, device: drive.as_ref() }
+}
+
+fn sound_volume(path: &str, Volume { config, drive }: &Volume) -> String {
+    let limits = match config.limits.len() + config.instance.limits.len() {
+        0 => "no limits".to_owned(),
+        1 => "one limit".to_owned(),
+        n => format!("{n} limits"),
+    };
+    let medium = match (drive, &config.medium.disk) {
+        (Some(drive), _) => format!("on {}", shown::line(&drive.name)),
+        (None, Some(disk)) => format!("on a disk of {} rpm", disk.rpm),
+        (None, None) => "on a plain latency".to_owned(),
+    };
+    format!(
+        "{}: {}: valid volume, {} addressable, {limits}, {medium}\n",
+        shown::line(path),
+        shown::line(&config.name),
+        ByteSize(config.capacity_bytes),
     )
 }
 

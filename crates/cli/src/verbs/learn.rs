@@ -97,7 +97,7 @@ pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failur
 /// What blurs the latencies of a real drive, in a line.
 fn conditions(target: &Target) -> Option<String> {
     let path = match target {
-        Target::Simulated { .. } => return None,
+        Target::Simulated { .. } | Target::Volume { .. } => return None,
         Target::Directory(path) => path.as_path(),
         Target::Raw(raw) => raw.path(),
     };
@@ -192,7 +192,7 @@ type LimitFiles = fn(&DeviceProfile) -> Result<Vec<ExportedFile>, NotCertain>;
 /// The file that fio's jobs are for.
 fn file_of(target: &Target) -> String {
     match target {
-        Target::Simulated { .. } => "/path/to/a/new/file".to_owned(),
+        Target::Simulated { .. } | Target::Volume { .. } => "/path/to/a/new/file".to_owned(),
         Target::Directory(path) => path.join("flashwise-fio").display().to_string(),
         Target::Raw(_) => target.to_string(),
     }

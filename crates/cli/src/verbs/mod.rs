@@ -44,11 +44,11 @@ fn read_device(name: &str) -> Result<DeviceConfig, Failure> {
     Ok(DeviceConfig::from_toml(&text, name)?)
 }
 
-/// A simulated drive's configuration, or an array's where the file describes one.
+/// A simulated drive's configuration, or an array's or a volume's where the file or the preset describes one.
 fn read_machine(name: &str) -> Result<Machine, Failure> {
     let plain = name.strip_prefix("sim:").unwrap_or(name);
     if !plain.ends_with(".toml") && !plain.contains('/') {
-        return Ok(Machine::drive(DeviceConfig::preset(plain)?));
+        return Ok(Machine::preset(plain)?);
     }
     let text = flashwise_block::input::read_text(plain).map_err(|e| Failure::file(plain.as_ref(), &e))?;
     Ok(Machine::from_toml(&text, plain)?)

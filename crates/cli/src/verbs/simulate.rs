@@ -1,4 +1,4 @@
-//! `flashwise simulate`: a workload on a drive or on an array.
+//! `flashwise simulate`: a workload on a drive, an array or a volume.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -60,6 +60,9 @@ fn with_failures(machine: Machine, name: &str, failures: &[FailureConfig]) -> Re
         }
         Machine::Drive(_) if !failures.is_empty() => {
             Err(Failure::usage(format!("{name}: --fail is for arrays, and this is a single drive")))
+        }
+        Machine::Volume(_) if !failures.is_empty() => {
+            Err(Failure::usage(format!("{name}: --fail is for arrays, and this is a volume")))
         }
         drive => Ok(drive),
     }

@@ -23,7 +23,7 @@ pub fn run(
     output: &Output,
 ) -> Result<ExitCode, Failure> {
     let Machine::Drive(config) = machine else {
-        return Err(Failure::usage("--file-system is for a single drive, and this is an array"));
+        return Err(Failure::usage("--file-system is for a single drive, and this is an array or a volume"));
     };
     let [flow] = workload.flows.as_slice() else {
         return Err(Failure::usage("--file-system runs one program: give a workload of one flow"));

@@ -8,7 +8,7 @@ use super::{shell, tables};
 use crate::svg::{Axis, Bar, BarChart, BarGroup, LineChart, Point, Series};
 use crate::text::numbers::{bytes, grouped, significant, time, two_decimals};
 use crate::text::words::kept_together;
-use crate::text::{array, headings, life, simulation as say};
+use crate::text::{array, headings, life, simulation as say, volume};
 
 /// Most bars of the histogram of P/E cycles; more cycles than these are put together.
 const MOST_BARS: usize = 16;
@@ -38,6 +38,13 @@ pub fn simulation_page(s: &Simulation) -> String {
                 p { (kept_together(&array::sentence(s, it))) }
                 (pairs(&array::rows(it)))
                 (tables::numbers(&array::MEMBER_COLUMNS, &array::member_rows(it)))
+            }
+        }
+        @if let Some(it) = &s.volume {
+            section {
+                h2 { (headings::VOLUME) }
+                p { (kept_together(&volume::sentence(it, s))) }
+                (tables::numbers(&volume::LIMIT_COLUMNS, &volume::limit_rows(it)))
             }
         }
         section {
@@ -193,6 +200,7 @@ fn wear(s: &Simulation) -> Option<BarChart> {
         let bar = Bar { value: superblocks as f64, interval: None, words: grouped(superblocks), class: "s1" };
         BarGroup { name, bars: vec![bar] }
     });
-    let size = bytes(s.device.superpage_bytes() * u64::from(s.device.flash.pages_per_block));
+    let device = s.device.as_ref()?;
+    let size = bytes(device.superpage_bytes() * u64::from(device.flash.pages_per_block));
     Some(BarChart { title: format!("Superblocks ({size}) by wear"), legend: Vec::new(), groups: groups.collect() })
 }

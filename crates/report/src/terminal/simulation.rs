@@ -6,7 +6,7 @@ use flashwise_sim::Simulation;
 use super::Style;
 use super::layout::{Align, Ink, Screen, Text};
 use crate::printed::Printed;
-use crate::text::{array, headings, life, simulation as say};
+use crate::text::{array, headings, life, simulation as say, volume};
 
 /// What a workload on a simulated drive gave.
 pub fn render_simulation(s: &Simulation, style: Style) -> Printed {
@@ -24,6 +24,12 @@ pub fn render_simulation(s: &Simulation, style: Style) -> Printed {
     screen.numbers(&["cause", "factor", "share"], amplification);
     if let Some(it) = &s.array {
         the_array(&mut screen, s, it);
+    }
+    if let Some(it) = &s.volume {
+        screen.heading(headings::VOLUME);
+        screen.paragraph(&volume::sentence(it, s));
+        screen.gap();
+        screen.numbers(&volume::LIMIT_COLUMNS, volume::limit_rows(it));
     }
     screen.heading(say::drive_heading(s));
     screen.pairs(24, say::device_rows(s));

@@ -23,7 +23,8 @@ fn level_name(level: Level) -> &'static str {
 
 /// The array's geometry in a sentence.
 pub(crate) fn sentence(s: &Simulation, it: &ArrayActivity) -> String {
-    let (level, members, drive) = (level_name(it.level), it.members.len(), &s.device.name);
+    let drive = s.device.as_ref().map_or("", |device| &device.name);
+    let (level, members) = (level_name(it.level), it.members.len());
     format!("{level} over {members} × {drive}, {} chunks, {} stripes.", bytes(it.chunk_bytes), bytes(it.row_bytes))
 }
 

@@ -21,4 +21,5 @@ pub(crate) mod pool;
 pub(crate) mod runs;
 pub(crate) mod simulation;
 pub(crate) mod trace;
+pub(crate) mod volume;
 pub(crate) mod words;

@@ -53,7 +53,10 @@ pub(crate) fn headline(s: &Simulation) -> String {
 
 /// The drive's state at the start, and what it means for the figures.
 pub(crate) fn state_sentence(s: &Simulation) -> String {
-    let mut told = precondition_words(&s.precondition, s.array.is_some());
+    let mut told = match s.device {
+        Some(_) => precondition_words(&s.precondition, s.array.is_some()),
+        None => "The volume was new.".to_owned(),
+    };
     if s.unwritten_pages_read > 0 {
         told += &format!(
             " {} of the logical pages read had never been written: such reads do not reach the flash.",
@@ -145,19 +148,25 @@ pub(crate) fn amplification_parts(whole: f64, parts: &WriteCauses, host: &'stati
 
 /// Heading of the section about the drive, or about all drives of an array.
 pub(crate) fn drive_heading(s: &Simulation) -> &'static str {
-    if s.array.is_some() { "All drives together" } else { "The drive" }
+    match (&s.array, &s.device) {
+        (Some(_), _) => "All drives together",
+        (None, Some(_)) => "The drive",
+        (None, None) => "The medium",
+    }
 }
 
 /// The drive's counters, name and value.
 pub(crate) fn device_rows(s: &Simulation) -> Vec<(&'static str, String)> {
-    let mut rows = vec![
-        ("read by the host", bytes(s.host.bytes_read)),
-        ("written by the host", host_writes(s)),
+    let mut rows = vec![("read by the host", bytes(s.host.bytes_read)), ("written by the host", host_writes(s))];
+    if s.device.is_none() {
+        return rows;
+    }
+    rows.extend([
         ("flash pages read", grouped(s.flash.reads)),
         ("flash pages programmed", grouped(s.flash.programs)),
         ("blocks erased", grouped(s.flash.erases)),
         ("garbage collections", collections(s)),
-    ];
+    ]);
     rows.extend(s.reduction.iter().flat_map(reduction_rows));
     rows.extend(s.slc_cache.iter().map(slc_cache_row));
     rows.push(("channels busy", busy(&s.utilisation.channels)));

@@ -224,7 +224,10 @@ impl BaseDevice {
 
     fn machine(&self) -> Result<Machine, SsdError> {
         let device = text(&self.device);
-        let Some(member) = &self.member else { return DeviceConfig::from_toml(&device, "device").map(Machine::drive) };
+        let Some(member) = &self.member else {
+            // The folder is where a volume's drive is looked for.
+            return Machine::from_toml(&device, &self.folder.join("device").display().to_string());
+        };
         let member = DeviceConfig::from_toml(&text(member), "member")?;
         let array = ArrayConfig::parse(&device, "device")?;
         array.check(&member, "device")?;
@@ -247,7 +250,10 @@ fn drive_table(name: &str, folder: &Path) -> Result<(Table, PathBuf), SweepError
             let folder = path.parent().unwrap_or(Path::new("")).to_owned();
             Ok((table(&read(&path)?, &path)?, folder))
         }
-        false => Ok((table(Preset::find(plain)?.toml, Path::new(plain))?, folder.to_owned())),
+        false => {
+            let preset = flashwise_volume::preset::find(plain).map_or_else(|| Preset::find(plain), Ok)?;
+            Ok((table(preset.toml, Path::new(plain))?, folder.to_owned()))
+        }
     }
 }
 
@@ -349,11 +355,16 @@ impl CellBuilder<'_> {
     /// Hash of all that decides a cell's result.
     fn key(&self, machine: &Machine, workload: &Workload) -> Result<String, SweepError> {
         let mut hash = Xxh3::new();
-        let device = machine.drive_config();
-        let configuration = (env!("CARGO_PKG_VERSION"), device, workload, self.file.precondition);
-        hash.update(format!("{configuration:?}").as_bytes());
-        if let Machine::Array(array) = machine {
-            hash.update(format!("{:?}", array.config).as_bytes());
+        let (version, precondition) = (env!("CARGO_PKG_VERSION"), self.file.precondition);
+        let configuration = match machine.drive_config() {
+            Some(device) => format!("{:?}", (version, device, workload, precondition)),
+            None => format!("{:?}", (version, workload, precondition)),
+        };
+        hash.update(configuration.as_bytes());
+        match machine {
+            Machine::Drive(_) => {}
+            Machine::Array(array) => hash.update(format!("{:?}", array.config).as_bytes()),
+            Machine::Volume(volume) => hash.update(format!("{:?}", volume.config).as_bytes()),
         }
         for trace in workload.flows.iter().filter_map(|flow| flow.trace.as_ref()) {
             let path = self.base.join(&trace.path);

@@ -75,7 +75,7 @@ fn every_combination_is_a_cell_and_the_last_axis_changes_fastest() {
     let told = |index: usize| {
         let cell = &grid.cells[index];
         let depth = cell.values["workload.flows.0.synthetic.pacing.closed.queue_depth"].as_integer().unwrap();
-        let device = cell.machine.drive_config();
+        let device = cell.machine.drive_config().unwrap();
         (device.flash.read_ns, device.host.queue_depth, depth, cell.workload.seed)
     };
     assert_eq!(

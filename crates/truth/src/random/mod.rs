@@ -39,6 +39,7 @@
 //!
 //! A seed's drive never changes: each decision is drawn by its name ([`draw`]), and three of them are kept as files.
 
+mod cloud;
 mod controller;
 mod draw;
 mod flash;
@@ -47,6 +48,7 @@ mod host;
 mod reduction;
 mod slc_cache;
 
+pub use cloud::{random_volume, random_volume_toml};
 use draw::Draws;
 use flashwise_ssd::{DeviceConfig, SsdError};
 

@@ -257,7 +257,7 @@ impl Bench for SqliteBench<'_> {
     }
 
     fn width(&self, stage: Stage) -> usize {
-        if !matches!(self.place(stage).target, Target::Simulated { .. }) {
+        if !self.place(stage).target.is_simulated() {
             return 1;
         }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -112,7 +112,7 @@ impl FitOptions {
     fn budget(&self) -> Duration {
         self.time_budget.unwrap_or(match (&self.workload, &self.target) {
             (Workload::KeyValue(_), _) => BUILT_IN_BUDGET,
-            (Workload::User(_), Target::Simulated { .. }) => SIMULATED_BUDGET,
+            (Workload::User(_), target) if target.is_simulated() => SIMULATED_BUDGET,
             (Workload::User(_), _) => REAL_BUDGET,
         })
     }
@@ -267,7 +267,7 @@ fn short_place(options: &FitOptions, space: &Space, full: &Place) -> Place {
         }
     }
     let target = match &options.target {
-        Target::Simulated { .. } => options.target.clone(),
+        Target::Simulated { .. } | Target::Volume { .. } => options.target.clone(),
         real => {
             let capacity = ByteSize(space.facts.database.bytes().saturating_mul(MODEL_SPACE));
             match flashwise_truth::learned::learned(&space.facts.profile, capacity) {

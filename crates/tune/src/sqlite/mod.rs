@@ -58,7 +58,7 @@ pub fn learn_options(target: &Target, seed: u64, clock: Clock) -> LearnOptions {
         seed,
         region: LEARN_REGION,
         effort: Effort::suiting(clock),
-        whole_drive: matches!(target, Target::Simulated { .. }) && !target.is_file(),
+        whole_drive: target.is_simulated() && !target.is_file(),
         ..LearnOptions::new(target.to_string())
     }
 }

@@ -69,10 +69,12 @@ fn sessions(user: &UserWorkload) -> Option<String> {
 /// What the times are of.
 pub(super) fn clock(target: &Target) -> String {
     match target {
-        Target::Simulated { host: Host::Bare, .. } => "Times are on the simulated drive's clock, without SQLite's CPU \
+        Target::Simulated { host: Host::Bare, .. } | Target::Volume { .. } => {
+            "Times are on the simulated drive's clock, without SQLite's CPU \
                                                        time. The log is written back at the end, and that time is \
                                                        included."
-            .to_owned(),
+                .to_owned()
+        }
         Target::Simulated { host, .. } => format!(
             "The database is in a simulated machine: on {}, which is empty at first. Times are on its clock, with {}. \
              The log is written back at the end, and that time is included.",

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OpenFlags, Statement};
 
 use super::program::Program;
 use super::user::{interruptible, is_interrupt};
-use crate::{Target, TuneError};
+use crate::{Host, Target, TuneError};
 
 /// Numbers the VFS registrations of this process.
 static SESSIONS: AtomicU64 = AtomicU64::new(0);
@@ -37,6 +37,7 @@ impl Session {
     pub(crate) fn start(target: &Target, options: VfsOptions, seed: u64, label: &str) -> Result<Self, TuneError> {
         let (backend, directory) = match target {
             Target::Simulated { host, .. } => (host.backend(target.open(seed, NO_SCRATCH)?), None),
+            Target::Volume { .. } => (Host::Bare.backend(target.open(seed, NO_SCRATCH)?), None),
             Target::Directory(path) => {
                 let scratch = TemporaryFolder::create_in(path, "flashwise-");
                 (Backend::Directory, Some(scratch.map_err(|e| TuneError::file(path, &e))?))
