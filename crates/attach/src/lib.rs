@@ -50,6 +50,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]
 #![forbid(unsafe_code)]
 
+mod attached;
 mod buffer_pool;
 mod capture;
 mod cgroup;
@@ -75,6 +76,7 @@ mod socket;
 mod stat;
 mod volume;
 
+pub use attached::Attached;
 pub use capture::{Capture, Captured};
 pub use cgroup::Cgroup;
 pub use data::{Continuation, DataFile};

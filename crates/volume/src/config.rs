@@ -501,3 +501,39 @@ impl DelayConfig {
         points.iter().try_for_each(|point| checker.time("network.percentiles.delay_ns", point.delay_ns))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every key of a schema, tables resolved.
+    fn keys(schema: &serde_json::Value, found: &mut Vec<String>) {
+        match schema {
+            serde_json::Value::Object(object) => {
+                if let Some(properties) = object.get("properties").and_then(|properties| properties.as_object()) {
+                    found.extend(properties.keys().cloned());
+                }
+                object.values().for_each(|value| keys(value, found));
+            }
+            serde_json::Value::Array(values) => values.iter().for_each(|value| keys(value, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_key_stands_in_the_page_of_the_book() {
+        let page = include_str!("../../../docs/formats/volume.md");
+        let mut found = Vec::new();
+        keys(&schemars::schema_for!(VolumeConfig).to_value(), &mut found);
+        assert!(found.len() > 40, "{found:?}");
+        let lacking: Vec<_> = found.iter().filter(|key| !page.contains(key.as_str())).collect();
+        assert!(lacking.is_empty(), "docs/formats/volume.md lacks {lacking:?}");
+    }
+
+    #[test]
+    fn the_example_of_the_page_is_a_possible_volume() {
+        let page = include_str!("../../../docs/formats/volume.md");
+        let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+        assert_eq!(Volume::from_toml(example, "example").unwrap().config.limits[0].peak_per_s, Some(3_000));
+    }
+}

@@ -170,6 +170,28 @@ impl SimulatedVolume {
         Ok(self.take_completion())
     }
 
+    /// The same, but where nothing completes the clock stays at the last event, so that what comes before the deadline
+    /// can still be submitted at its time.
+    ///
+    /// # Errors
+    /// When the volume is lost.
+    pub fn wait_within(&mut self, deadline: Nanos) -> Result<Option<Completion>, BlockError> {
+        while self.completed.is_empty() && self.step(deadline.0)? {}
+        Ok(self.take_completion())
+    }
+
+    /// When something happens in the volume next; `None` where nothing is scheduled.
+    pub fn next_event(&self) -> Option<Nanos> {
+        let event = self.events.peek().map(|Reverse((at_ns, ..))| *at_ns);
+        let done = self.completed.front().map(|_| self.now_ns);
+        event.into_iter().chain(self.medium.next_time()).chain(done).min().map(Nanos)
+    }
+
+    /// Whether the page of 4 KiB, or of a drive, that a byte is on was written with bytes.
+    pub fn carries_bytes_of(&self, byte: ByteSize) -> bool {
+        self.medium.carries_bytes_of(byte)
+    }
+
     fn take_completion(&mut self) -> Option<Completion> {
         let done = self.completed.pop_front();
         self.outstanding -= usize::from(done.is_some());

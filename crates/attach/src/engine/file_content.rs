@@ -42,7 +42,8 @@ pub(super) struct FileContent {
 impl Engine {
     /// Stores the drive's bytes in a file from now on. The drive has none, and no request in flight.
     pub fn store_content_in(&mut self, file: DataFile, has_power_cuts: bool) {
-        let drive = &self.drive;
+        // The bytes of a volume are in the volume.
+        let Some(drive) = self.drive.drive() else { return };
         let config = drive.config();
         let page_bytes = config.ftl.logical_page_bytes;
         let cached = config.controller.write_cache.as_ref().map_or(0, |cache| cache.bytes);
@@ -81,13 +82,14 @@ impl Engine {
     /// Moves the bytes of a command that the drive has done.
     pub(super) fn transfer(&mut self, active: &mut Active) -> Result<(), BlockError> {
         let Some(bytes) = &mut self.bytes else { return Ok(()) };
-        let moved = bytes.transfer_for(active, &self.drive, &self.buffers);
+        let Some(drive) = self.drive.drive() else { return Ok(()) };
+        let moved = bytes.transfer_for(active, drive, &self.buffers);
         moved.map_err(|error| bytes.failed(&error))
     }
 
     /// The power is about to be cut: pages that are not durable are as they were.
     pub(super) fn revert_content(&mut self) -> Result<(), AttachError> {
-        let (Some(bytes), drive) = (&mut self.bytes, &self.drive) else { return Ok(()) };
+        let (Some(bytes), Some(drive)) = (&mut self.bytes, self.drive.drive()) else { return Ok(()) };
         let page_bytes = bytes.page_bytes;
         let Some(versions) = &mut bytes.versions else { return Ok(()) };
         versions.forget_durable(|page| drive.is_durable(ByteSize(page * page_bytes)));
@@ -111,9 +113,9 @@ impl Engine {
         let mut answers = Vec::new();
         self.catch_up(now)?;
         self.poll_all(now, &mut answers)?;
-        let Some(bytes) = &mut self.bytes else { return Ok(()) };
+        let (Some(bytes), Some(drive)) = (&mut self.bytes, self.drive.drive_mut()) else { return Ok(()) };
         bytes.file.is_used();
-        bytes.file.detach(&mut self.drive)
+        bytes.file.detach(drive)
     }
 }
 

@@ -28,12 +28,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use flashwise_block::{
-    BlockDevice, BlockError, ByteSize, Completion, DeviceCounters, DeviceInfo, IoBuffer, Nanos, Operation, Request,
+    BlockError, ByteSize, Completion, DeviceCounters, DeviceInfo, IoBuffer, Nanos, Operation, Request,
 };
-use flashwise_ssd::SimulatedSsd;
 use flashwise_ssd::flash::Statistics;
 use flashwise_trace::TraceRecord;
 
+use crate::attached::Attached;
 use crate::buffer_pool::BufferPool;
 use crate::capture::Capture;
 use crate::fault::{FaultCommand, FaultState, Faults};
@@ -135,7 +135,7 @@ struct Active {
 
 /// A drive that follows the machine's clock.
 pub struct Engine {
-    drive: SimulatedSsd,
+    drive: Attached,
     /// `None` if completions are sent at once.
     clocks: Option<Clocks>,
     round_trips: RoundTrips,
@@ -208,12 +208,13 @@ impl Engine {
     /// # Errors
     /// [`AttachError::TimeScale`] for an impossible pace.
     pub fn new(
-        drive: SimulatedSsd,
+        drive: impl Into<Attached>,
         pace: Pace,
         round_trip: Duration,
         capture: Option<Capture>,
         began: Instant,
     ) -> Result<Self, AttachError> {
+        let drive = drive.into();
         let clocks = match pace {
             Pace::Free => None,
             Pace::Scaled(scale) => {
@@ -284,20 +285,16 @@ impl Engine {
         if let Some(bytes) = &self.bytes {
             return bytes.part_at(at, end);
         }
-        let config = self.drive.config();
-        let page = config.ftl.logical_page_bytes;
+        let page = self.drive.page_bytes();
         let until = (at / page * page).saturating_add(page).min(end);
-        // Media that are written in place map all pages from the start; there the bytes decide.
-        let (here, has_cache) = (ByteSize(at), config.controller.write_cache.is_some());
-        let is_hole = !self.drive.is_mapped(here) || !has_cache && !self.drive.carries_bytes_of(here);
-        Ok((until, is_hole))
+        Ok((until, self.drive.is_hole(ByteSize(at))))
     }
 
     /// Limits the memory for written data, of which the drive keeps that many `copies`: two if power cuts are enabled.
     /// Writes of further pages fail with [`BlockError::NoSpace`].
     pub fn limit_memory(&mut self, limit: ByteSize, copies: u64) {
         let drive = &self.drive;
-        let page_bytes = drive.config().ftl.logical_page_bytes;
+        let page_bytes = drive.page_bytes();
         let mut limit = MemoryLimit::new(drive.info().capacity, page_bytes, copies.max(1), limit);
         if drive.carries_bytes() {
             limit.hold(|byte| drive.carries_bytes_of(byte));
@@ -313,9 +310,8 @@ impl Engine {
     /// Allocates memory in advance: for that many bytes of content, within the limit, and for that many requests in
     /// flight.
     pub fn reserve(&mut self, content: ByteSize, requests: usize) {
-        self.drive.reserve_requests(requests);
         let room = self.room().unwrap_or(u64::MAX);
-        self.drive.reserve_content(ByteSize(content.0.min(room)));
+        self.drive.reserve(requests, ByteSize(content.0.min(room)));
     }
 
     /// How much more memory may hold, bytes; `None` where there is no limit.
@@ -543,7 +539,7 @@ impl Engine {
             Some(clocks) => {
                 let head_start = clocks.simulated_span(self.round_trips.head_start);
                 let until = Nanos(clocks.simulated(now).0.saturating_add(head_start.0));
-                while let Some(completion) = self.drive.wait_within(until) {
+                while let Some(completion) = self.drive.wait_within(until)? {
                     self.completed(completion, now, answers);
                 }
                 while let Some((_, index)) = self.delayed.first().copied().filter(|&(due, _)| due <= until) {

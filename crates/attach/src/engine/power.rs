@@ -11,7 +11,7 @@
 
 use std::time::Instant;
 
-use flashwise_block::{BlockDevice, BlockError, Nanos};
+use flashwise_block::{BlockError, Nanos};
 use serde::{Deserialize, Serialize};
 
 use super::{Active, Engine};
@@ -45,7 +45,7 @@ impl Engine {
         }
         self.refused = answers;
         self.revert_content()?;
-        self.drive.power_cut().map_err(|_| AttachError::NoPowerCuts)?;
+        self.drive.power_cut()?;
         self.delayed.clear();
         let under_way = self.active.indexes();
         under_way.iter().for_each(|&index| self.lose(index, cut_at));

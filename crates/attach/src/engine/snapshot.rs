@@ -11,7 +11,6 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use flashwise_block::BlockDevice;
 use flashwise_sim::{Utilisation, WriteCauses};
 
 use super::{Engine, KindLatencies, Times};
@@ -47,7 +46,7 @@ impl Engine {
         let drive = &self.drive;
         let (info, counters) = (drive.info(), drive.counters().since(&self.baseline.counters));
         let (simulated_ns, faults) = (drive.now().since(self.baseline.at).0, self.faults.state(drive.now()));
-        let (before, dies_per_chip) = (&self.baseline.flash, drive.config().flash.dies_per_chip);
+        let (before, dies_per_chip) = (&self.baseline.flash, drive.dies_per_chip());
         let read_only = match (drive.is_read_only(), faults.read_only) {
             (true, _) => Some(ReadOnlyCause::EndOfLife),
             (false, true) => Some(ReadOnlyCause::Fault),

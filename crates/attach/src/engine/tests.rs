@@ -1,5 +1,5 @@
 use flashwise_block::execute;
-use flashwise_ssd::DeviceConfig;
+use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use proptest::prelude::*;
 
 use super::*;
@@ -245,4 +245,31 @@ fn looks_change_nothing_of_the_report() {
         engine.finish().unwrap()
     };
     assert_eq!(report(true), report(false));
+}
+
+#[test]
+fn a_volume_is_attached_with_its_bytes_and_its_limits() {
+    use flashwise_volume::{SimulatedVolume, Volume};
+    let text = "name = \"a volume\"\ncapacity_bytes = 1_073_741_824\nmedium.plain = { read_ns = 100_000, write_ns = 9 }\n\
+                limits = [{ name = \"reads\", direction = \"read\", counts = \"requests\", rate_per_s = 100 }]";
+    let volume = SimulatedVolume::new(Volume::from_toml(text, "test").unwrap(), 1).unwrap();
+    let began = Instant::now();
+    let mut engine = Engine::new(volume, Pace::Free, Duration::ZERO, None, began).unwrap();
+    let mut answers = Vec::new();
+    let mut serve = |engine: &mut Engine, operation, payload: Option<IoBuffer>| {
+        let (offset, length) = (ByteSize::kib(64), ByteSize::kib(8));
+        let command =
+            HostRequest { client: 1, cookie: 0, process: None, operation, offset, length, fua: false, payload };
+        engine.submit(command, began).unwrap();
+        engine.poll(began, &mut answers).unwrap();
+        answers.pop().unwrap()
+    };
+    serve(&mut engine, Operation::Write, Some(IoBuffer::copy_of(&[7; 8192])));
+    let read: Vec<_> = (0..50).map(|_| serve(&mut engine, Operation::Read, None)).collect();
+    assert!(read.iter().all(|read| read.payload.as_ref().is_some_and(|bytes| bytes.iter().all(|&byte| byte == 7))));
+    let holes = engine.allocation(0, 128 << 10, false, &mut 100).unwrap().unwrap();
+    assert_eq!(holes, [(64 << 10, true), (8 << 10, false), (56 << 10, true)]);
+    assert!(matches!(engine.power_cut(began), Err(AttachError::NoPowerCuts)));
+    let report = engine.finish().unwrap();
+    assert!(report.simulated_ns > 480_000_000, "{}", report.simulated_ns);
 }

@@ -11,16 +11,17 @@ use std::time::{Duration, Instant};
 use flashwise_attach::control::control_path;
 use flashwise_attach::nbd::measure_round_trip;
 use flashwise_attach::{
-    AttachError, Capture, Cgroup, Continuation, DataFile, Engine, FileSystem, MountedAt, Pace, Server, Stop,
+    AttachError, Attached, Capture, Cgroup, Continuation, DataFile, Engine, FileSystem, MountedAt, Pace, Server, Stop,
     available_memory,
 };
 use flashwise_block::{ByteSize, Request, execute};
 use flashwise_report::render_attach;
-use flashwise_sim::precondition;
-use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+use flashwise_sim::{Machine, precondition};
+use flashwise_ssd::{DeviceConfig, SimulatedSsd, SsdError};
+use flashwise_volume::{SimulatedVolume, Volume};
 
 use super::attach_interrupt::Listener;
-use super::{attach_command, attach_watchdog, read_device};
+use super::{attach_command, attach_watchdog, read_machine};
 use crate::arguments::{AttachArguments, Data, PreconditionName, ServeArguments, Time};
 use crate::failure::Failure;
 use crate::files;
@@ -44,6 +45,8 @@ const NO_PLACE: &str = "say where the drive is to appear: --mount DIR (a file sy
 /// What an empty drive means for whoever measures it as a block device. A file system reads only what it wrote.
 const EMPTY: &str = "the drive is empty: reads of pages that were never written do not reach the flash and are faster \
                      than on a drive with data; --precondition fill writes every page first";
+/// The drive with which the way to the client is measured, where a volume is attached: the way is not the drive's.
+const WAY: &str = "samsung-960-evo";
 /// How often it is looked whether a command has ended.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -61,20 +64,20 @@ fn serve(options: &ServeArguments, output: &Output) -> Result<ExitCode, Failure>
     if options.nbd.is_none() && options.fuse.is_none() && options.mount.is_none() {
         return Err(Failure::usage(NO_PLACE));
     }
-    let config = read_device(&options.device)?;
+    let machine = read_machine(&options.device)?;
     let pace = pace(options)?;
     let listener = Listener::start();
-    let (mut drive, data) = drive(options, &config)?;
+    let Subject { name, attached, data, is_thin, way } = match machine {
+        Machine::Drive(config) => Subject::drive(options, *config)?,
+        Machine::Volume(volume) => Subject::volume(options, *volume)?,
+        Machine::Array(_) => return Err(SsdError::IsArray { path: options.device.clone() }.into()),
+    };
     let is_new = data.as_ref().is_none_or(DataFile::is_new);
-    let is_empty = is_new && options.precondition == PreconditionName::Empty;
-    if options.power_cuts {
-        execute(&mut drive, Request::flush())?;
-        drive.allow_power_cuts()?;
-    }
-    let round_trip = round_trip(options, &config, pace)?;
+    let is_empty = is_new && options.precondition == PreconditionName::Empty && matches!(attached, Attached::Drive(_));
+    let round_trip = round_trip(options, &way, pace)?;
     let capture = options.capture.as_deref().map(|path| capture(path, options)).transpose()?;
-    let mut engine = Engine::new(drive, pace, round_trip, capture, Instant::now())?;
-    if let Some(memory) = memory(options).filter(|_| data.is_none() || config.reduction.is_some()) {
+    let mut engine = Engine::new(attached, pace, round_trip, capture, Instant::now())?;
+    if let Some(memory) = memory(options).filter(|_| data.is_none() || is_thin) {
         engine.limit_memory(memory, 1 + u64::from(options.power_cuts));
     }
     if let Some(data) = data {
@@ -93,7 +96,7 @@ fn serve(options: &ServeArguments, output: &Output) -> Result<ExitCode, Failure>
     listener.attached(stop.clone(), places.disk.clone());
     if options.command.is_empty() {
         let until = options.runtime.map_or_else(|| "Ctrl-C detaches it".to_owned(), |runtime| format!("for {runtime}"));
-        note(&format!("{} is at {places}; {until}", config.name));
+        note(&format!("{name} is at {places}; {until}"));
         // For a command, the report says how many such reads there were.
         if is_empty && options.mount.is_none() {
             note(EMPTY);
@@ -121,6 +124,49 @@ fn serve(options: &ServeArguments, output: &Output) -> Result<ExitCode, Failure>
         }
         Some(Ok(Err(error))) => Err(Failure::error(format!("{}: {error}", options.command[0].to_string_lossy()))),
         _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// What is attached.
+struct Subject {
+    name: String,
+    attached: Attached,
+    data: Option<DataFile>,
+    /// Whether what it holds depends on the content.
+    is_thin: bool,
+    /// A drive with which the way to the client is measured.
+    way: DeviceConfig,
+}
+
+impl Subject {
+    fn drive(options: &ServeArguments, config: DeviceConfig) -> Result<Self, Failure> {
+        let (mut drive, data) = drive(options, &config)?;
+        if options.power_cuts {
+            execute(&mut drive, Request::flush())?;
+            drive.allow_power_cuts()?;
+        }
+        let (name, is_thin) = (config.name.clone(), config.reduction.is_some());
+        Ok(Self { name, attached: drive.into(), data, is_thin, way: config })
+    }
+
+    fn volume(options: &ServeArguments, volume: Volume) -> Result<Self, Failure> {
+        let refused =
+            |what: &str| Err(Failure::usage(format!("{}: {what} is for drives, and this is a volume", options.device)));
+        if matches!(options.data, Data::File(_)) || options.data_sync {
+            return refused("--data FILE");
+        }
+        if options.power_cuts {
+            return refused("--power-cuts");
+        }
+        let name = volume.config.name.clone();
+        let mut simulated = SimulatedVolume::new(volume, options.seed)?;
+        if options.precondition != PreconditionName::Empty {
+            let Some(drive) = simulated.drive_mut() else { return refused("--precondition") };
+            precondition(drive, options.precondition.into(), options.seed, &mut Bar::new())?;
+            simulated.follow_drive();
+        }
+        let way = DeviceConfig::preset(WAY)?;
+        Ok(Self { name, attached: simulated.into(), data: None, is_thin: false, way })
     }
 }
 

@@ -24,4 +24,5 @@ mod stream_policies;
 mod streams;
 #[path = "../../../ssd/tests/it/support/mod.rs"]
 mod support;
+mod volume_simulation;
 mod write_amplification;

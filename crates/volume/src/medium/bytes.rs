@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flashwise_block::{Operation, Request};
+use flashwise_block::{ByteSize, Operation, Request};
 
 const PAGE: usize = 4096;
 
@@ -44,6 +44,11 @@ impl Bytes {
         }
     }
 
+    /// Whether anything of the page of a byte was written.
+    pub(crate) fn holds(&self, byte: ByteSize) -> bool {
+        self.pages.contains_key(&(byte.0 / PAGE as u64))
+    }
+
     fn clear(&mut self, start: u64, end: u64) {
         let (first, last) = (start / PAGE as u64, end.div_ceil(PAGE as u64));
         let numbers: Vec<u64> = self.pages.range(first..last).map(|(&number, _)| number).collect();
@@ -71,7 +76,7 @@ fn pieces(start: u64, end: u64) -> impl Iterator<Item = (u64, usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flashwise_block::{ByteSize, IoBuffer};
+    use flashwise_block::IoBuffer;
 
     fn read(bytes: &mut Bytes, offset: u64, length: usize) -> Vec<u8> {
         let buffer = IoBuffer::copy_of(&vec![9; length]);

@@ -128,7 +128,7 @@ pub(crate) struct Disk {
     flushes: Vec<WaitingFlush>,
     number: u64,
     ends: Completions,
-    bytes: Bytes,
+    pub(super) bytes: Bytes,
 }
 
 impl DiskConfig {
@@ -261,13 +261,24 @@ impl Disk {
             DiskQueue::Fifo => 0,
             DiskQueue::Shortest => {
                 let waiting = self.queue.iter().take(self.config.queue_depth as usize).enumerate();
-                waiting.min_by_key(|(index, job)| (self.positioned_ns(job, now_ns), *index)).map_or(0, |(i, _)| i)
+                waiting.min_by_key(|(index, job)| (self.reached_ns(job, now_ns), *index)).map_or(0, |(i, _)| i)
             }
         };
         let job = self.queue.remove(next);
         let until_ns = self.serve(&job, now_ns);
         debug_assert!(until_ns >= now_ns);
         self.serving = Some((until_ns, job));
+    }
+
+    /// When the first byte of a read that continues the last one passes under the head; `None` for other requests.
+    fn streams_from(&self, job: &Job, now_ns: u64) -> Option<u64> {
+        let (_, passes_ns) = self.stream.filter(|&(next, _)| !job.is_write && next == job.offset)?;
+        (self.config.read_ahead_bytes > 0 || passes_ns >= now_ns).then_some(passes_ns)
+    }
+
+    /// When a request begins, at the earliest.
+    fn reached_ns(&self, job: &Job, now_ns: u64) -> u64 {
+        self.streams_from(job, now_ns).unwrap_or_else(|| self.positioned_ns(job, now_ns))
     }
 
     /// When the head is where a request begins.
@@ -284,18 +295,13 @@ impl Disk {
         let transfer_ns = self.transfer_ns(job.offset, job.length);
         let end = job.offset + job.length;
         let last_track = self.place(end - 1).0;
-        let continued = self.stream.filter(|&(next, _)| !job.is_write && next == job.offset);
-        let passed_ns = match continued {
-            Some((_, passes_ns)) => {
+        let passed_ns = match self.streams_from(job, now_ns) {
+            Some(passes_ns) => {
                 let ahead_ns = self.transfer_ns(job.offset, self.config.read_ahead_bytes);
-                let is_read_ahead = self.config.read_ahead_bytes > 0;
-                let passed_ns = (passes_ns + transfer_ns).max(now_ns.saturating_sub(ahead_ns));
-                let is_seamless = is_read_ahead || passes_ns >= now_ns;
-                is_seamless.then_some(passed_ns)
+                (passes_ns + transfer_ns).max(now_ns.saturating_sub(ahead_ns))
             }
-            None => None,
+            None => self.positioned_ns(job, now_ns) + transfer_ns,
         };
-        let passed_ns = passed_ns.unwrap_or_else(|| self.positioned_ns(job, now_ns) + transfer_ns);
         self.cylinder = last_track / u64::from(self.config.surfaces);
         self.stream = (!job.is_write).then_some((end, passed_ns));
         let is_buffered = passed_ns <= now_ns;
@@ -316,8 +322,7 @@ impl Disk {
     /// How long so many bytes from one on take to pass under the head.
     fn transfer_ns(&self, byte: u64, length: u64) -> u64 {
         let (track, zone, _) = self.place(byte);
-        let capacity = self.zones.last().map_or(0, |last| last.start + (last.track - zone.track) * last.track_bytes);
-        let last = self.place((byte + length).saturating_sub(1).clamp(byte, capacity.max(byte))).0;
+        let last = self.place(byte + length.saturating_sub(1)).0;
         let turned = u128::from(length) * u128::from(self.rotation_ns) / u128::from(zone.track_bytes);
         turned as u64 + (last - track) * self.config.track_seek_ns
     }

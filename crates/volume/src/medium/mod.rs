@@ -6,7 +6,7 @@ mod disk;
 mod drive;
 mod plain;
 
-use flashwise_block::{BlockError, FlashCounters, IoBuffer, Request};
+use flashwise_block::{BlockError, ByteSize, FlashCounters, IoBuffer, Request};
 use flashwise_ssd::SsdError;
 
 use crate::config::Volume;
@@ -74,6 +74,14 @@ impl Medium {
         match self {
             Self::Drive(drive) => drive.catch_up(now_ns),
             Self::Plain(_) | Self::Disk(_) => Ok(()),
+        }
+    }
+
+    pub(crate) fn carries_bytes_of(&self, byte: ByteSize) -> bool {
+        match self {
+            Self::Drive(drive) => drive.get().carries_bytes_of(byte),
+            Self::Plain(plain) => plain.bytes.holds(byte),
+            Self::Disk(disk) => disk.bytes.holds(byte),
         }
     }
 

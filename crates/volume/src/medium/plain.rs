@@ -71,7 +71,7 @@ pub(crate) struct Plain {
     /// When each of the places for concurrent requests is free.
     places: BinaryHeap<Reverse<u64>>,
     ends: Completions,
-    bytes: Bytes,
+    pub(super) bytes: Bytes,
 }
 
 impl Plain {
