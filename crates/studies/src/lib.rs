@@ -20,6 +20,7 @@
 mod ace;
 mod attached;
 mod bonnie;
+mod cloud_volumes;
 mod death_time;
 mod dedup_raid;
 mod error;
@@ -111,7 +112,7 @@ pub struct Study {
 }
 
 /// All studies, in the order in which they are listed.
-pub static STUDIES: [Study; 11] = [
+pub static STUDIES: [Study; 12] = [
     Study {
         name: "ace",
         title: "ACE: write-back and prefetching in batches",
@@ -119,6 +120,14 @@ pub static STUDIES: [Study; 11] = [
                  ICDE, 2023. M. Athanassoulis: Asymmetry & Concurrency Aware Storage Management. CS 561, class 18, Boston \
                  University.",
         run: ace::run,
+    },
+    Study {
+        name: "cloud-volumes",
+        title: "Cloud volumes: limits, bursts, a limiter that holds",
+        source: "Maps of gp3 and Persistent Disk: scylladb/diskplorer. Azure's local NVMe: eloqdata/eloqstore, \
+                 docs/design/io_qos.md. i4i: G. Haas et al.: SSD-iq: Uncovering the Hidden Side of SSD Performance. PVLDB \
+                 18(11), 2025. gp2: AWS documentation.",
+        run: cloud_volumes::run,
     },
     Study {
         name: "death-time",
