@@ -8,7 +8,8 @@ use super::load::{Reads, at_depth};
 use crate::verdict::verdict;
 use crate::{Progress, StudyError, StudyOptions, parallel};
 
-/// Published: at the ceiling, 99.9 % of reads are below, µs; with fewer in flight or a bucket of the program's, between.
+/// Published: at the ceiling, 99.9 % of reads are below, µs; with fewer in flight or a bucket of the program's,
+/// between.
 const HELD_US: f64 = 3_252.0;
 const BELOW_US: (f64, f64) = (413.0, 419.0);
 /// The ceiling, reads a second.

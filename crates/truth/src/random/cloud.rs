@@ -12,8 +12,8 @@
 //! | network | 70 %: 0.1 to 1 ms with a log-normal tail; the others are local |
 //! | medium | a latency of 40 to 150 µs; 15 % a drive's number of requests at once |
 //!
-//! Ranges and kinds are those of the presets (`devices/cloud/*.toml`); the shares are chosen so that 200 volumes have each
-//! often enough to be counted.
+//! Ranges and kinds are those of the presets (`devices/cloud/*.toml`); the shares are chosen so that 200 volumes have
+//! each often enough to be counted.
 
 use flashwise_ssd::SsdError;
 use flashwise_volume::{
