@@ -250,8 +250,8 @@ mod tests {
         let error = Study::find("gc").err().unwrap().to_string();
         assert_eq!(
             error,
-            "unknown study 'gc': choose one of ace, death-time, dedup-raid, fillfactor, fit, gc-organisation, \
-             hidden-parameters, mariadb, sqlite, stores, transparent-compression"
+            "unknown study 'gc': choose one of ace, cloud-volumes, death-time, dedup-raid, fillfactor, fit, \
+             gc-organisation, hidden-parameters, mariadb, sqlite, stores, transparent-compression"
         );
     }
 }
