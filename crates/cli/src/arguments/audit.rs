@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use flashwise_audit::provision::{PRODUCTS, Product};
 use flashwise_audit::{AuditOptions, Rule};
 use flashwise_block::names::choices;
 use flashwise_block::{ByteSize, Nanos};
@@ -19,6 +20,7 @@ Examples:
   flashwise audit --profile ssd.toml --block /dev/nvme0n1 -- pgbench -T 60
   flashwise audit --db app.db --sql queries.sql --profile ssd.toml
   flashwise audit app.csv --profile ssd.toml --fail-on any,5%    # in CI
+  flashwise audit app.csv --provision gp3 --within 2ms           # what to buy
 
 Exit code: 3 if a rule is violated, otherwise 0. With --fail-on: 3 if a
 violation costs at least that much, 4 if its cost is unknown, otherwise 0.")]
@@ -58,8 +60,22 @@ pub struct AuditArguments {
     #[command(flatten)]
     pub reading: TraceReading,
     /// Profile of the drive, from `flashwise learn --profile FILE`
-    #[arg(long, value_name = "FILE")]
-    pub profile: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "provision")]
+    pub profile: Option<PathBuf>,
+    /// Instead of an audit: the smallest IOPS and bandwidth of this cloud volume (gp3 or
+    /// azure-premium-ssd-v2) that the trace needs
+    ///
+    /// The trace's requests are replayed at their times on the simulated volume. The answer is what to buy so that
+    /// --percentile of the requests complete within --within, the wait for the volume's limits included.
+    #[arg(long, value_name = "VOLUME", requires = "trace", conflicts_with_all = ["profile", "html", "fail_on", "target"],
+        value_parser = parse_product)]
+    pub provision: Option<Product>,
+    /// With --provision, the latency to meet
+    #[arg(long, value_name = "TIME", default_value = "2ms", requires = "provision")]
+    pub within: Nanos,
+    /// With --provision, the share of requests that meet it, in per cent
+    #[arg(long, value_name = "PERCENT", default_value_t = 99.0, requires = "provision", value_parser = parse_percentile)]
+    pub percentile: f64,
     /// Requests from the start of the trace to simulate, for the costs and the plot; 0 for none
     #[arg(long, value_name = "N", default_value_t = AuditOptions::WINDOW, value_parser = parse_window)]
     pub window: usize,
@@ -76,6 +92,16 @@ pub struct AuditArguments {
 
 /// Limit of --window: each request is held in memory several times.
 const WINDOW_MAX: usize = 10_000_000;
+
+fn parse_product(text: &str) -> Result<Product, String> {
+    let found = PRODUCTS.into_iter().find(|product| product.name == text);
+    found.ok_or_else(|| format!("unknown volume '{text}': {}", choices(text, PRODUCTS.map(|product| product.name))))
+}
+
+fn parse_percentile(text: &str) -> Result<f64, String> {
+    let percent = text.trim_end_matches('%').trim().parse::<f64>().ok();
+    percent.filter(|percent| (0.0..100.0).contains(percent)).ok_or_else(|| format!("'{text}' is not below 100"))
+}
 
 fn parse_window(text: &str) -> Result<usize, String> {
     let count = text.parse::<usize>().map_err(|_| format!("'{text}' is not a number of requests"))?;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
 
+use flashwise_audit::provision::{self, Product};
 use flashwise_audit::{Audit, AuditOptions, DatabaseSystem, Finding, Judgement, PartitionAudit, Rule, audit_trace};
 use flashwise_block::input::check_regular;
 use flashwise_block::temporary::TemporaryFolder;
@@ -13,11 +14,12 @@ use flashwise_block::{Alignment, ByteSize, Nanos, file_extents, partition_table}
 use flashwise_learn::{Effort, LearnError, LearnOptions, Scope, learn};
 use flashwise_profile::{DeviceProfile, Verdict};
 use flashwise_report::audit::AuditDocument;
-use flashwise_report::{OwnFile, audit_page, render_audit};
+use flashwise_report::{OwnFile, audit_page, render_audit, render_provision};
 use flashwise_trace::capture::{self, CaptureError, TracedCommand};
-use flashwise_trace::{IoTrace, ReadOptions, TraceFormat, TraceReader};
+use flashwise_trace::{IoTrace, ReadOptions, TraceFormat, TraceReader, TraceRecord};
 use flashwise_tune::sqlite::{LEARN_REGION, Statements, UserWorkload, Workload, learn_options};
 use flashwise_tune::{DEFAULT_TARGET, Target, TuneError};
+use flashwise_volume::Volume;
 
 use super::read_profile;
 use crate::arguments::{AuditArguments, FailOn, LeastCost};
@@ -30,7 +32,11 @@ use crate::traces::{format_note, print_note};
 
 /// Holds a trace against a profile.
 pub fn run(options: &AuditArguments, output: &Output) -> Result<ExitCode, Failure> {
-    let profile = read_profile(&options.profile)?;
+    let profile = match (&options.profile, options.provision) {
+        (_, Some(product)) => return provisioned(product, options, output),
+        (Some(path), None) => read_profile(path)?,
+        (None, None) => return Err(Failure::usage("give --profile FILE, from flashwise learn --profile FILE")),
+    };
     let page = options.html.as_deref().map(|path| Wanted::prepare(path, OwnFile::Page)).transpose()?;
     if let Some(path) = &options.save_trace {
         check_new(path)?;
@@ -54,6 +60,27 @@ pub fn run(options: &AuditArguments, output: &Output) -> Result<ExitCode, Failur
     }
     output.print(&document, |style| render_audit(&document, style))?;
     Ok(ExitCode::from(verdict(&document.audit, &options.fail_on)))
+}
+
+/// What to buy for the requests of a trace.
+fn provisioned(product: Product, options: &AuditArguments, output: &Output) -> Result<ExitCode, Failure> {
+    let Some(path) = &options.trace else { return Err(Failure::usage("--provision needs a trace")) };
+    let mut reader = TraceReader::open(path, &options.reading.clone().into())?;
+    let note = format_note(&reader, options.reading.format());
+    let mut records = Vec::new();
+    reader.find_start();
+    while records.len() < provision::REQUESTS_MAX
+        && let Some(record) = reader.next_record()?
+    {
+        records.push(TraceRecord { at: reader.since_start(record.at)?, ..record });
+    }
+    print_note(note);
+    let volume = Volume::preset(product.name).map_err(Failure::error)?;
+    let name = path.display().to_string();
+    let report = provision::provision(&name, &records, &volume, product, options.percentile, options.within);
+    let report = report.map_err(Failure::error)?;
+    output.print(&report, |style| render_provision(&report, style))?;
+    Ok(if report.needed.is_some() { ExitCode::SUCCESS } else { ExitCode::from(VIOLATIONS) })
 }
 
 /// An audit and its input.

@@ -393,3 +393,19 @@ fn a_trace_a_command_or_a_database_is_needed_and_only_one_of_them() {
         assert_eq!(audit(&place, mistake).code, 2, "{mistake:?}");
     }
 }
+
+#[test]
+fn what_a_trace_needs_of_a_volume_is_what_to_buy() {
+    let place = Place::new();
+    // Two seconds of 4,000 reads a second.
+    let reads = (0..8_000_u64).map(|n| format!("{},read,{},4096\n", n * 250_000, n * 4096));
+    place.write("busy.csv", &format!("at_ns,operation,offset_bytes,length_bytes\n{}", reads.collect::<String>()));
+    let document = place.run(&["audit", "busy.csv", "--provision", "gp3", "-o", "json"]).expect(0).document();
+    assert_eq!(document["schema"], "flashwise.provision");
+    let iops = document["needed"]["iops"].as_u64().unwrap();
+    assert!((3_900..=4_100).contains(&iops) && document["bought"]["iops"] == 4_500, "{document}");
+    let ended = place.run(&["audit", "busy.csv", "--provision", "gp3", "--within", "100us"]).expect(3);
+    assert!(ended.stdout.contains("No gp3 meets 99 % of requests within 100 µs"), "{}", ended.stdout);
+    let line = place.fails(2, &["audit", "busy.csv", "--provision", "gp4"]);
+    assert!(line.contains("gp3"), "{line}");
+}
