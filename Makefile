@@ -69,11 +69,11 @@ python: ## Build the Python package's wheel into target/wheels
 	@scripts/c-compiler
 	@scripts/python-wheel
 
-dist: ## Build what is released into target/dist: archive, .deb, image, wheel (about 25 minutes)
+dist: ## Build what is released into target/packages: archive, .deb, image, wheel
 	@scripts/c-compiler
 	@CARGO='$(CARGO)' scripts/dist
 
-dist-test: ## Install what target/dist holds in fresh systems, use it, and remove it (root, Debian)
+dist-test: ## Install what target/packages holds in fresh systems, use it, and remove it (root, Debian)
 	@scripts/dist-test
 
 lint: ## Format and lints only

@@ -449,3 +449,15 @@ fn the_commit_is_that_of_the_crates_own_repository_or_of_its_package_and_never_o
     place.write("ours/vendor/a/b/cli/.cargo_vcs_info.json", info);
     assert_eq!(commit("ours/vendor/a/b/cli"), "0123456789ab");
 }
+
+/// What is released is put where cargo builds nothing, and is what continuous integration keeps.
+#[test]
+fn the_folder_of_what_is_released_is_none_of_cargos() {
+    let script = read("scripts/dist");
+    let folder = script.lines().find_map(|line| line.strip_prefix("dist=")).unwrap();
+    let name = folder.strip_prefix("target/").unwrap();
+    assert!(!read("Cargo.toml").contains(&format!("[profile.{name}]")), "cargo's own folder: {folder}");
+    assert!(!["debug", "release", "doc", "package", "tmp", "tools"].contains(&name), "{folder}");
+    assert!(read(".github/workflows/release.yml").contains(&format!("path: {folder}/*\n")), "{folder}");
+    assert!(read("scripts/dist-test").contains(&format!("dist=$here/{folder}\n")), "{folder}");
+}
