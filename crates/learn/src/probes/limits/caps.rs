@@ -40,6 +40,10 @@ const LONGEST_BURST: f64 = 1800.0;
 const LARGEST_BUCKET: f64 = 5_400_000.0;
 /// Certain where the interval is within this share of the value: the tolerance that users of a limit need.
 const TOLERANCE: f64 = 0.03;
+/// Share of a rate by which that of a later load must be below it to show that a burst ended in between, and seconds
+/// for which it must have been measured: first loads are short.
+const DROP_SHARE: f64 = 0.1;
+const BURST_SECONDS: f64 = 1.0;
 /// Share of the rate by which a limiter's may differ at twice the depth: chance of the ends of two short loads.
 const SAME_RATE_SHARE: f64 = 0.006;
 /// Growth with depth from which on the rate is the drive's own.
@@ -154,7 +158,7 @@ impl Cap {
             self.burst = Some((burst.rate, burst.seconds));
             self.surplus = found.surplus;
             (self.seconds, self.requests) = (0.0, 0.0);
-        } else if !is_same && found.rate < self.rate {
+        } else if found.rate < self.rate * (1.0 - DROP_SHARE) && self.seconds >= BURST_SECONDS {
             self.burst = Some((self.rate, self.seconds));
             (self.seconds, self.requests) = (0.0, 0.0);
         } else if !is_same {
@@ -279,7 +283,7 @@ impl Cap {
                 let figure = if is_certain { figure } else { inconclusive(figure) };
                 (figure, format!("{rate:.0} a second for {seconds:.0} s, then {:.0}", self.rate))
             }
-            None if judged.verdict == Verdict::Certain => {
+            None if judged.verdict == Verdict::Certain && !self.is_shared => {
                 (Figure::absent(), "the rate was the same throughout".to_owned())
             }
             None => (Figure::unknown(), self.unseen()),
