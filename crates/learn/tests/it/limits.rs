@@ -1,9 +1,15 @@
-//! Limits in front of a drive: on limiters that share no code with the simulated volumes, and on drives without any.
+//! Limits in front of a drive: on limiters that share no code with the simulated volumes, on drives without any, and on
+//! random volumes.
+
+use std::collections::BTreeMap;
 
 use flashwise_block::{ByteSize, Nanos, Silent};
+use flashwise_learn::score::{FigureScore, score_limits};
 use flashwise_learn::{LearnOptions, learn};
 use flashwise_profile::{Figure, Limits, Quantity, Verdict};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+use flashwise_truth::random::random_volume;
+use flashwise_volume::SimulatedVolume;
 
 use crate::support::limiter::{Behind, Limiter, Rule, any, bytes, read, write};
 
@@ -177,4 +183,90 @@ fn reads_alone_show_the_limits_of_reads() {
     assert_eq!(profile.recipe.bytes_written, 0);
     assert_open(profile.limits.read_iops_limit, 3000.0);
     assert_eq!(profile.limits.write_iops_limit, Figure::unknown());
+}
+
+/// Rates for which users need three hundredths.
+const CAPS: [&str; 4] = ["read_iops_limit", "write_iops_limit", "read_bandwidth_limit", "write_bandwidth_limit"];
+/// Largest error of a certain value, as a share of the truth, beside one in ten.
+const ERRORS: [(&str, f64); 3] =
+    [("throttle_hold_ns", 0.05), ("shared_iops_limit", 0.03), ("shared_bandwidth_limit", 0.03)];
+/// Time on the volume's clock.
+const LONG: Nanos = Nanos::secs(100 * 3600);
+
+/// Learns a random volume; what is certain must be right.
+fn score_of(seed: u64) -> Vec<FigureScore> {
+    let volume = random_volume(seed).unwrap();
+    let mut device = SimulatedVolume::new(volume.clone(), seed).unwrap();
+    let profile = learn(&mut device, &options(LONG), &mut Silent).unwrap();
+    let score = score_limits(&profile, &flashwise_truth::limits(&volume));
+    score.figures
+}
+
+/// What is wrong with a certain figure.
+fn objection(figure: &FigureScore) -> Option<String> {
+    let number = |value: &Option<serde_json::Value>| value.as_ref().and_then(serde_json::Value::as_f64);
+    let most = match CAPS.contains(&figure.figure) {
+        true => 0.03,
+        false => ERRORS.iter().find(|(key, _)| *key == figure.figure).map_or(0.1, |(_, most)| *most),
+    };
+    let is_far = match (number(&figure.truth), number(&figure.value)) {
+        (Some(truth), Some(value)) => (value / truth - 1.0).abs() > most,
+        _ => false,
+    };
+    let is_wrong = figure.verdict != Verdict::Inconclusive && (!figure.correct || is_far);
+    is_wrong
+        .then(|| format!("{}: {:?} {:?} instead of {:?}", figure.figure, figure.verdict, figure.value, figure.truth))
+}
+
+#[test]
+fn nothing_that_is_certain_of_a_random_volume_is_wrong() {
+    for seed in [7, 8] {
+        let figures = score_of(seed);
+        let wrong: Vec<String> = figures.iter().filter_map(objection).collect();
+        assert!(wrong.is_empty(), "seed {seed}: {wrong:#?}");
+        let right = figures.iter().filter(|figure| figure.correct).count();
+        assert!(right * 4 >= figures.len() * 3, "seed {seed}: {right} of {}: {figures:#?}", figures.len());
+    }
+}
+
+/// How often a figure was right.
+#[derive(Default)]
+struct Row {
+    defined: usize,
+    certain: usize,
+    wrong: usize,
+    right: usize,
+    /// Largest error of a value that was right, as a share.
+    error: f64,
+}
+
+#[test]
+#[ignore = "make test-full runs it: 200 random volumes"]
+fn nothing_that_is_certain_of_two_hundred_random_volumes_is_wrong() {
+    let mut rows: BTreeMap<&str, Row> = BTreeMap::new();
+    let mut wrong = Vec::new();
+    for seed in 0..200 {
+        for figure in score_of(seed) {
+            let row = rows.entry(figure.figure).or_default();
+            row.defined += 1;
+            row.right += usize::from(figure.correct);
+            row.certain += usize::from(figure.verdict != Verdict::Inconclusive);
+            if let Some(objection) = objection(&figure) {
+                row.wrong += 1;
+                wrong.push(format!("seed {seed}: {objection}"));
+            }
+            let number = |value: &Option<serde_json::Value>| value.as_ref().and_then(serde_json::Value::as_f64);
+            if let (true, Some(truth), Some(value)) = (figure.correct, number(&figure.truth), number(&figure.value)) {
+                row.error = row.error.max((value / truth.max(1e-9) - 1.0).abs());
+            }
+        }
+    }
+    println!("{:28}{:>8}{:>8}{:>9}{:>7}{:>9}", "figure", "defined", "right", "certain", "wrong", "error");
+    for (key, row) in &rows {
+        let error = 100.0 * row.error;
+        println!("{key:28}{:8}{:8}{:9}{:7}{error:7.1} %", row.defined, row.right, row.certain, row.wrong);
+    }
+    let certain: usize = rows.values().map(|row| row.certain).sum();
+    // One in two hundred of what is certain; the interval of a figure is one of 95 %.
+    assert!(wrong.len() * 200 <= certain, "{} of {certain}: {wrong:#?}", wrong.len());
 }
