@@ -290,6 +290,7 @@ def learn(
     time_budget: Time | None = None,
     request_size: Bytes | Sequence[Bytes] = (),
     resume: Profile | StrPath | None = None,
+    limits: bool = False,
     score: bool = False,
     seed: int = 1,
     progress: bool | Listener | None = None,
@@ -309,6 +310,7 @@ def learn(
         time_budget: start no probe after this time on the drive's clock.
         request_size: further sizes at which asymmetry and concurrency are measured.
         resume: a profile of the same drive to continue from; finished probes are skipped.
+        limits: measure the limits of a cloud volume instead of the drive; the default on a simulated volume.
         score: compare the result with the true parameters of the simulated drive.
         seed: seed of all random choices.
         progress: as in :func:`simulate`.
@@ -331,6 +333,7 @@ def learn(
         "time_budget": time_budget,
         "request_sizes": several(request_size),
         "resume": None if resume is None else profile_text(resume),
+        "limits": limits,
         "score": score,
     }
     with shown(progress) as listener:

@@ -233,6 +233,7 @@ struct LearnCall {
     time_budget: Option<Amount<Nanos>>,
     request_sizes: Vec<Amount<ByteSize>>,
     resume: Option<Text>,
+    limits: bool,
     score: bool,
 }
 
@@ -283,6 +284,7 @@ pub(crate) fn learn(py: Python<'_>, request: &str, listener: Option<&Bound<'_, P
             request_sizes: request.request_sizes.iter().map(|size| size.0).collect(),
             resume: request.resume.as_ref().map(Text::profile).transpose()?.map(Box::new),
             keep_raw: false,
+            limits: request.limits,
         }
         .options(&target, device.info());
         let profile = learn_device(&mut *device, &options, &mut reporter).map_err(flashwise_tune::TuneError::from)?;

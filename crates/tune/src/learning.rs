@@ -24,6 +24,9 @@ pub struct LearnRequest {
     pub resume: Option<Box<DeviceProfile>>,
     /// Keep each sample.
     pub keep_raw: bool,
+    /// Learn the limits in front of the drive, and not the drive: what a volume is learned for unless an effort is
+    /// given, which is one of the drive's probes.
+    pub limits: bool,
 }
 
 impl LearnRequest {
@@ -39,8 +42,9 @@ impl LearnRequest {
                 && quick_write.is_some_and(|quick| target.write_limit().is_none_or(|limit| quick <= limit)),
             time: self.time_budget.is_none() && quick_time.is_some(),
         };
+        let is_of_limits = self.limits || (matches!(target, Target::Volume { .. }) && self.effort.is_none());
         LearnOptions {
-            scope: Scope::Complete,
+            scope: if is_of_limits { Scope::Limits } else { Scope::Complete },
             effort: self.effort.unwrap_or(usual.effort),
             max_write: self.max_write.or(quick_write).into_iter().chain(target.write_limit()).min(),
             time_budget: self.time_budget.or(quick_time),

@@ -10,11 +10,7 @@ use crate::config::Volume;
 
 macro_rules! preset {
     ($name:literal, $summary:literal) => {
-        Preset {
-            name: $name,
-            summary: $summary,
-            toml: include_str!(concat!("../../../devices/cloud/", $name, ".toml")),
-        }
+        Preset { name: $name, summary: $summary, toml: include_str!(concat!("../devices/", $name, ".toml")) }
     };
 }
 

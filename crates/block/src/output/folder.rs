@@ -37,6 +37,8 @@ pub struct OutputFolder {
     earlier: BTreeSet<Entry>,
     /// Files of this run.
     written: BTreeSet<Entry>,
+    /// Whether it was made for these files.
+    is_new: bool,
 }
 
 /// A file's name, and its checksum.
@@ -57,6 +59,7 @@ impl OutputFolder {
     /// # Errors
     /// [`io::ErrorKind::AlreadyExists`] with the file that is not of the set; otherwise the system's error.
     pub fn open(path: &Path, kind: &'static str) -> io::Result<Self> {
+        let is_new = !path.exists();
         create_directories(path)?;
         let earlier = list(path, kind)?;
         for entry in fs::read_dir(path)? {
@@ -68,7 +71,7 @@ impl OutputFolder {
                     .map_err(|error| foreign(&name.to_string_lossy(), kind, error))?;
             }
         }
-        Ok(Self { path: path.to_owned(), kind, earlier, written: BTreeSet::new() })
+        Ok(Self { path: path.to_owned(), kind, earlier, written: BTreeSet::new(), is_new })
     }
 
     /// Writes one file of the set.
@@ -101,6 +104,17 @@ impl OutputFolder {
         let list = List { schema: SCHEMA.into(), schema_version: 1, kind: self.kind.into(), files };
         let text = serde_json::to_string(&list).map_err(io::Error::from)? + "\n";
         place(&self.path.join(LIST), text.as_bytes(), |file| Ok(read_list(file, self.kind).is_some()))
+    }
+}
+
+/// A folder that was made for files of which none came is removed.
+impl Drop for OutputFolder {
+    #[allow(clippy::disallowed_methods, reason = "an empty directory that was made here")]
+    fn drop(&mut self) {
+        if self.is_new && self.written.is_empty() {
+            // Only an empty one goes; if the system refuses, it stays as an empty folder.
+            let _ = fs::remove_dir(&self.path);
+        }
     }
 }
 

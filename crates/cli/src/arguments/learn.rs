@@ -15,6 +15,7 @@ Examples:
   flashwise learn                                # a simulated drive, seconds
   flashwise learn /mnt/ssd --profile ssd.toml    # the drive of this directory
   flashwise learn /mnt/ssd --quick --max-write 2g
+  flashwise learn /mnt/ebs --limits --profile ebs.toml  # what a cloud grants
   flashwise learn /dev/nvme0n1 --dry-run
   flashwise learn sim:intel-p4510 --score --html learned.html
   flashwise learn /mnt/ssd --quick --compare ssd.toml   # has it changed?
@@ -43,6 +44,10 @@ pub struct LearnArguments {
     /// Take every sample that narrows an interval [default on simulated drives]
     #[arg(long)]
     pub thorough: bool,
+    /// Measure the limits of a cloud volume instead of the drive: IOPS and bandwidth, bursts, shared budgets, holds;
+    /// reads and writes as fast as it can for 5 minutes or --time-budget [default on simulated volumes]
+    #[arg(long, conflicts_with_all = ["quick", "thorough", "request_size"])]
+    pub limits: bool,
     /// Stop before writing more than this in all, such as 2g [default on block devices: 4g]
     #[arg(long, value_name = "SIZE")]
     pub max_write: Option<ByteSize>,

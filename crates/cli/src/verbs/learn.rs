@@ -12,11 +12,11 @@ use flashwise_block::output::OutputFolder;
 use flashwise_learn::drift::{Drift, drift};
 use flashwise_learn::export::{ExportedFile, NotCertain, iocost_files, seastar_files};
 use flashwise_learn::fio::job_files;
-use flashwise_learn::score::{Score, score};
+use flashwise_learn::score::{Score, score, score_limits};
 use flashwise_learn::{Effort, Learned, RawSample, learn_step_by_step};
-use flashwise_profile::{DeviceProfile, Entry, Parameters};
+use flashwise_profile::{DeviceProfile, Entry, Limits, Parameters};
 use flashwise_report::{OwnFile, profile_page, render_drift, render_profile, render_score};
-use flashwise_truth::truth;
+use flashwise_truth::{limits, truth};
 use flashwise_tune::sqlite::LEARN_REGION;
 use flashwise_tune::{Host, LearnRequest, ProgramTime, Target, TuneError, free_memory};
 use serde::Serialize;
@@ -63,7 +63,7 @@ pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failur
     };
     let earlier = options.compare.as_deref().map(read_profile).transpose()?;
     let files = Files::prepare(options)?;
-    let truth = options.score.then(|| truth_of(&target)).transpose()?;
+    let truth = options.score.then(|| Truth::of(&target)).transpose()?;
     if let Some(warning) = plan.warning() {
         note(&warning);
     }
@@ -84,7 +84,7 @@ pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failur
     }
     match truth {
         Some(truth) => {
-            let scored = Scored { score: score(&profile, &truth), profile: &profile };
+            let scored = Scored { score: truth.score(&profile), profile: &profile };
             output.print(&scored, |style| {
                 render_profile(&profile, style).and("\n").and(render_score(&scored.score, style))
             })?;
@@ -112,6 +112,14 @@ struct Exported {
     files: Vec<String>,
 }
 
+impl LearnArguments {
+    /// Whether the files of `--export` are of limits.
+    fn needs_limits(&self) -> bool {
+        let format = self.export.as_deref().and_then(|words| words.first());
+        format.and_then(|name| ExportFormat::find(name)).is_some_and(ExportFormat::needs_limits)
+    }
+}
+
 /// Which program the files are for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ExportFormat {
@@ -122,6 +130,10 @@ enum ExportFormat {
 
 impl ExportFormat {
     const ALL: [(&str, Self); 3] = [("fio", Self::Fio), ("seastar", Self::Seastar), ("iocost", Self::IoCost)];
+
+    fn find(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, format)| format)
+    }
 
     fn needs_limits(self) -> bool {
         self != Self::Fio
@@ -139,12 +151,11 @@ impl<'a> Export<'a> {
     /// Before anything is learned, so that the files can be written afterwards.
     fn prepare(words: &'a [String]) -> Result<Self, Failure> {
         let [format, directory] = words else { return Err(Failure::usage("--export takes a format and a directory")) };
-        let known = ExportFormat::ALL.into_iter().find(|(name, _)| name == format);
         let unknown = || {
             let names = ExportFormat::ALL.map(|(name, _)| name);
             Failure::usage(format!("--export {format}: unknown format: {}", choices(format, names)))
         };
-        let (_, format) = known.ok_or_else(unknown)?;
+        let format = ExportFormat::find(format).ok_or_else(unknown)?;
         let directory = Path::new(directory);
         let kind = match format {
             ExportFormat::Fio => "jobs for fio",
@@ -224,11 +235,28 @@ fn compare(earlier: &DeviceProfile, path: &Path, now: &DeviceProfile, output: &O
     Ok(if compared.drift.changed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(VIOLATIONS) })
 }
 
-/// The true parameters of a simulated target. The learner does not see them.
-fn truth_of(target: &Target) -> Result<Parameters, Failure> {
-    match target {
-        Target::Simulated { config, .. } => Ok(truth(config)?.parameters),
-        _ => Err(Failure::usage(format!("{target}: --score needs a simulated drive, whose truth is known"))),
+/// What is true of a simulated target. The learner does not see it.
+enum Truth {
+    Drive(Box<Parameters>),
+    Volume(Box<Limits>),
+}
+
+impl Truth {
+    fn of(target: &Target) -> Result<Self, Failure> {
+        match target {
+            Target::Simulated { config, .. } => Ok(Self::Drive(Box::new(truth(config)?.parameters))),
+            Target::Volume { volume, .. } => Ok(Self::Volume(Box::new(limits(volume)))),
+            Target::Directory(_) | Target::Raw(_) => Err(Failure::usage(format!(
+                "{target}: --score needs a simulated drive or volume, whose truth is known"
+            ))),
+        }
+    }
+
+    fn score(&self, profile: &DeviceProfile) -> Score {
+        match self {
+            Self::Drive(parameters) => score(profile, parameters),
+            Self::Volume(limits) => score_limits(profile, limits),
+        }
     }
 }
 
@@ -256,6 +284,7 @@ fn learn(
         request_sizes: options.request_size.clone(),
         resume: resume.map(Box::new),
         keep_raw: options.raw.is_some(),
+        limits: options.limits || options.needs_limits(),
     };
     let learn_options = request.options(target, device.info());
     let mut unwritten = Ok(());

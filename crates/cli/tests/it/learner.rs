@@ -454,3 +454,36 @@ fn the_profile_of_another_drive_is_not_compared() {
     let line = place.fails(2, &["learn", "sim:samsung-960-evo", "--quick", "--compare", "then.toml"]);
     assert!(line.contains("the profile is of Micron M500 120GB, but the target is Samsung SSD 960 EVO"), "{line}");
 }
+
+// ---- limits of volumes ----------------------------------------------------------------------------------------------
+
+#[test]
+fn a_volume_is_learned_for_its_limits_and_a_burst_is_not_what_it_grants_for_long() {
+    let place = Place::new();
+    let learn = ["learn", "sim:gp2", "--time-budget", "3h", "--score", "--profile", "gp2.toml", "-o", "json"];
+    let document = place.run(&learn).expect(4).document();
+    let (limits, score) = (&document["limits"], &document["score"]);
+    let certain = |key: &str, least: u64, most: u64| {
+        let figure = &limits[key];
+        let value = figure["value"].as_u64().unwrap_or_default();
+        assert!(figure["verdict"] == "certain" && (least..=most).contains(&value), "{key}: {figure}");
+    };
+    certain("read_iops_limit", 298, 302);
+    certain("write_iops_limit", 298, 302);
+    certain("read_iops_burst", 2950, 3050);
+    certain("request_unit_bytes", 256 << 10, 256 << 10);
+    assert_eq!(score["settled_correct"], score["settled"], "{score}");
+    // What was learned is enough for those who schedule by it.
+    place.run(&["learn", "sim:gp2", "--resume", "gp2.toml", "--export", "seastar", "files"]).expect(0);
+    assert!(place.read("files/io-properties.yaml").contains("read_iops: 300\n"));
+}
+
+#[test]
+fn a_rate_that_did_not_change_is_no_limit_that_is_certain_and_is_not_exported() {
+    let place = Place::new();
+    let text = place.run(&["learn", "sim:gp3"]).expect(4).stdout;
+    assert!(text.contains("Reads and writes together get 3,000 requests/s and 125 MiB/s"), "{text}");
+    assert!(text.contains("read IOPS           ≈ 3,000/s") && text.contains("credits unseen, spent"), "{text}");
+    let line = place.fails(4, &["learn", "sim:gp3", "--export", "iocost", "files"]);
+    assert!(line.contains("read_iops_limit is inconclusive") && line.contains("--limits --time-budget 3h"), "{line}");
+}

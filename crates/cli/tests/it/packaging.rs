@@ -178,10 +178,14 @@ fn packages_contain_the_drives_the_licences_and_the_readme() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };
-    let ssd = list("flashwise-ssd");
-    for drive in fs::read_dir(root().join("devices")).unwrap() {
-        let file = format!("devices/{}", drive.unwrap().file_name().to_str().unwrap());
-        assert!(ssd.lines().any(|line| line == file), "{file} is not packaged:\n{ssd}");
+    for (package, folder) in [("flashwise-ssd", "devices"), ("flashwise-volume", "devices/cloud")] {
+        let packaged = list(package);
+        for preset in fs::read_dir(root().join(folder)).unwrap().map(Result::unwrap) {
+            if preset.file_type().unwrap().is_file() {
+                let file = format!("devices/{}", preset.file_name().to_str().unwrap());
+                assert!(packaged.lines().any(|line| line == file), "{file} is not packaged:\n{packaged}");
+            }
+        }
     }
     let program = list("flashwise-cli");
     for file in ["LICENSE-MIT", "LICENSE-APACHE", "README.md", "Cargo.lock", "build.rs", "src/main.rs"] {

@@ -45,7 +45,7 @@ impl fmt::Display for NotCertain {
         write!(
             f,
             "the profile does not have every limit as certain, so nothing is exported: {}; learn the volume with more \
-             time (--time-budget)",
+             time (--limits --time-budget 3h)",
             self.0.join("; ")
         )
     }

@@ -20,13 +20,18 @@ pub use study::study_page;
 use flashwise_profile::DeviceProfile;
 use maud::html;
 
+use crate::text::limits::limits_sentence;
+
 /// The page of one drive.
 pub fn profile_page(profile: &DeviceProfile) -> String {
-    let title = format!("Hidden parameters of {}", profile.device.name);
+    let grants = limits_sentence(&profile.limits);
+    let about = if grants.is_some() { "Limits of" } else { "Hidden parameters of" };
+    let title = format!("{about} {}", profile.device.name);
     let body = html! {
         header {
             p.kicker { "flashwise · " (profile.device.target) }
             h1 { (title) }
+            @if let Some(sentence) = &grants { p.headline { (sentence) } }
         }
         (tables::parameters(profile))
         (exhibits::section(profile))

@@ -42,6 +42,7 @@ use flashwise_profile::{DeviceProfile, Verdict};
 
 use crate::audit::AuditDocument;
 use crate::printed::Printed;
+use crate::text::limits::limits_sentence;
 use crate::text::{findings, headings, parameters};
 use layout::{Align, Ink, Screen, Text};
 
@@ -73,7 +74,14 @@ impl Default for Style {
 /// A drive's hidden parameters.
 pub fn render_profile(profile: &DeviceProfile, style: Style) -> Printed {
     let mut screen = Screen::new(style);
-    screen.heading(&format!("{}: {}", headings::DRIVE_HIDES, profile.device.name));
+    match limits_sentence(&profile.limits) {
+        Some(sentence) => {
+            screen.heading(&format!("{}: {}", headings::VOLUME_GRANTS, profile.device.name));
+            screen.strong_paragraph(&sentence);
+            screen.gap();
+        }
+        None => screen.heading(&format!("{}: {}", headings::DRIVE_HIDES, profile.device.name)),
+    }
     parameter_table(&mut screen, profile);
     screen.gap();
     screen.paragraph(&parameters::recipe_sentence(profile));

@@ -14,6 +14,7 @@ pub(crate) const NOTES: &str = "Notes";
 pub(crate) const OPEN: &str = "How to open the database";
 pub(crate) const THREE_RUNS: &str = "Default, checklist and best";
 pub(crate) const VOLUME: &str = "The volume";
+pub(crate) const VOLUME_GRANTS: &str = "What the volume grants";
 pub(crate) const WAS_DONE: &str = "Steps taken";
 
 /// Columns of the table of a profile's figures.

@@ -15,6 +15,7 @@ pub(crate) mod gains;
 pub(crate) mod groups;
 pub(crate) mod headings;
 pub(crate) mod life;
+pub(crate) mod limits;
 pub(crate) mod numbers;
 pub(crate) mod parameters;
 pub(crate) mod pool;

@@ -11,7 +11,7 @@ use crate::{Progress, StudyError, StudyOptions};
 /// What a disk does.
 struct Measured {
     name: &'static str,
-    /// One over seek and half a rotation, from the data sheet.
+    /// One over seek and half a rotation.
     expected: f64,
     reads: f64,
     writes: f64,
@@ -66,7 +66,7 @@ pub(super) fn measure(
     let near = |disk: &Measured| (disk.reads / disk.expected - 1.0).abs();
     let said = |disk: &Measured| {
         format!(
-            "{}: {:.0} reads a second ({:.0} from the data sheet), α {:.2}, {:.1} times as many 32 deep",
+            "{}: {:.0} reads a second ({:.0} by its seek and half a rotation), α {:.2}, {:.1} times as many 32 deep",
             disk.name,
             disk.reads,
             disk.expected,
@@ -88,12 +88,12 @@ pub(super) fn measure(
         let numbers = numbers.map(|number| StudyCell::text(format!("{number:.0}")));
         [vec![StudyCell::text(disk.name)], numbers.to_vec()].concat()
     };
-    let columns = ["disk", "data sheet", "reads/s", "writes/s", "reads/s, 32 deep", "outer MB/s", "inner MB/s"];
+    let columns = ["disk", "computed reads/s", "reads/s", "writes/s", "reads/s, 32 deep", "outer MB/s", "inner MB/s"];
     let section = StudySection {
         title: "Rotating disks".to_owned(),
         text: vec![
-            "Random requests of 4 KiB over the whole disk; sequential reads of 1 MiB at both ends. The data \
-                    sheet's rate is one over its average seek, half a rotation and the command."
+            "Random requests of 4 KiB over the whole disk; sequential reads of 1 MiB at both ends. The \
+                    computed rate is one over the average seek, half a rotation and the command."
                 .to_owned(),
         ],
         tables: vec![StudyTable {

@@ -1,4 +1,4 @@
-//! Rotating disks beside what their data sheets say.
+//! Rotating disks beside their seek, rotation and rates.
 
 use flashwise_block::{BlockDevice, ByteSize, Nanos, Request, execute};
 use flashwise_volume::{DiskConfig, DiskQueue, SimulatedVolume, Volume};

@@ -174,7 +174,9 @@ pub(super) fn run(
         run.elapsed = at;
         if at >= look_at {
             prober.advance(progress, stage, (at.0 as f64 / until.time.0 as f64).min(1.0))?;
-            look_at = Nanos(at.0 + (at.0 as f64 * LOOK_SHARE) as u64);
+            // The end is looked for on time: what follows has the rest.
+            let next = Nanos(at.0 + (at.0 as f64 * LOOK_SHARE) as u64);
+            look_at = if at < until.time { next.min(until.time) } else { next };
             if at >= until.time || run.total() >= until.requests || enough(&run) {
                 break;
             }
