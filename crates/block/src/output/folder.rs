@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, OutputFile, Replaceable, create_directories};
+use super::{Access, OutputFile, Replaceable, create_directories, remove_directories};
 
 /// The list's own name.
 const LIST: &str = ".flashwise.json";
@@ -37,8 +37,8 @@ pub struct OutputFolder {
     earlier: BTreeSet<Entry>,
     /// Files of this run.
     written: BTreeSet<Entry>,
-    /// Whether it was made for these files.
-    is_new: bool,
+    /// Directories that were made for these files.
+    made: Vec<PathBuf>,
 }
 
 /// A file's name, and its checksum.
@@ -59,8 +59,7 @@ impl OutputFolder {
     /// # Errors
     /// [`io::ErrorKind::AlreadyExists`] with the file that is not of the set; otherwise the system's error.
     pub fn open(path: &Path, kind: &'static str) -> io::Result<Self> {
-        let is_new = !path.exists();
-        create_directories(path)?;
+        let made = create_directories(path)?;
         let earlier = list(path, kind)?;
         for entry in fs::read_dir(path)? {
             let name = entry?.file_name();
@@ -71,7 +70,7 @@ impl OutputFolder {
                     .map_err(|error| foreign(&name.to_string_lossy(), kind, error))?;
             }
         }
-        Ok(Self { path: path.to_owned(), kind, earlier, written: BTreeSet::new(), is_new })
+        Ok(Self { path: path.to_owned(), kind, earlier, written: BTreeSet::new(), made })
     }
 
     /// Writes one file of the set.
@@ -109,11 +108,9 @@ impl OutputFolder {
 
 /// A folder that was made for files of which none came is removed.
 impl Drop for OutputFolder {
-    #[allow(clippy::disallowed_methods, reason = "an empty directory that was made here")]
     fn drop(&mut self) {
-        if self.is_new && self.written.is_empty() {
-            // Only an empty one goes; if the system refuses, it stays as an empty folder.
-            let _ = fs::remove_dir(&self.path);
+        if self.written.is_empty() {
+            remove_directories(&self.made);
         }
     }
 }
