@@ -330,7 +330,7 @@ mod tests {
 
     use super::*;
 
-    /// gp3 without its spread of latencies, so that a plain computation tells each of them.
+    /// gp3 without its spread of latencies, so that a plain computation gives each of them.
     fn volume() -> Volume {
         let text = "\
             name = \"plain\"\ncapacity_bytes = 1073741824\n\

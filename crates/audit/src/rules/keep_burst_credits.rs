@@ -16,8 +16,8 @@ use crate::request::{Facts, ObservedRequest};
 use crate::system::{DatabaseSystem, Shown};
 use crate::tally::Tally;
 
-/// A flush that closes less than this is that of one small transaction: the smallest unit of a request that a provider
-/// charges (gp2).
+/// A flush that closes no more than this is that of one small transaction: one page of InnoDB, whose pages are the
+/// longest of the three databases.
 const COMMIT_MAX: u64 = 16 << 10;
 
 struct KeepBurstCredits {

@@ -38,7 +38,7 @@ Examples:
 Examples:
   flashwise device schema > device.schema.json")]
     Schema,
-    /// Print the configuration of a random, plausible drive of 1 to 8 GiB, or cloud volume
+    /// Print the configuration of a random, plausible drive or cloud volume
     #[command(after_help = "\
 Examples:
   flashwise device random --seed 7 > random.toml

@@ -8,7 +8,7 @@ use assert_cmd::cargo::cargo_bin;
 use support::{Ended, Place};
 
 /// All of them: what is new here belongs into a test below.
-const EXAMPLES: [&str; 14] = [
+const EXAMPLES: [&str; 15] = [
     "README.md",
     "caching.toml",
     "compressing.toml",
@@ -21,6 +21,7 @@ const EXAMPLES: [&str; 14] = [
     "own-policy",
     "queries.sql",
     "raid.toml",
+    "shop-on-gp3.toml",
     "shop-statements.sql",
     "shop.sql",
     "trace.csv",

@@ -68,7 +68,7 @@ pub(super) fn measure(
     let calm_us = us(calm, 99.9);
     let kept = StudyClaim {
         claim: "A token bucket of the program's at 95 %: 99.9 % of reads below 413 to 419 µs, for 0 to 8 % of the \
-                throughput; at most 500 µs is asked for."
+                throughput; the goal here is at most 500 µs."
             .to_owned(),
         measured: format!(
             "35 in flight behind such a bucket: {:.0} reads a second ({lost:.1} % less), 99.9 % below {calm_us:.0} µs.",
