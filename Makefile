@@ -36,6 +36,7 @@ test-full: ## All of test, optimised and with eight times the random cases; benc
 	@scripts/lint
 	@scripts/book
 	@CARGO='$(CARGO)' scripts/kernel-against-linux counts
+	@CARGO='$(CARGO)' scripts/learn-under-blk-throttle
 	@CARGO='$(CARGO)' scripts/dist
 	@scripts/dist-test
 	$(CARGO) bench --workspace --locked --bench '*' -- --test
