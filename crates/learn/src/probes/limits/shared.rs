@@ -214,7 +214,7 @@ pub(super) fn settle(together: &Together, caps: &mut [Cap], draft: &mut ProfileD
             let reason = "slope of the line through the rates of both";
             draft.settle(limit!(shared_write_cost), Figure::certain(cost[0], cost[1], cost[2]), because(reason));
             settle_bytes(together, budget[0], cost[0], draft, recipe);
-            share(caps, Kind::Reads, Kind::Writes);
+            share(caps, is_certain, Kind::Reads, Kind::Writes);
         }
         Budget::Separate if small_counts => {
             draft.settle(limit!(shared_iops_limit), Figure::absent(), because("both directions met their own limits"));
@@ -237,7 +237,7 @@ pub(super) fn settle(together: &Together, caps: &mut [Cap], draft: &mut ProfileD
             let figure = Figure::certain(value.round() as u64, low.floor() as u64, high.ceil() as u64);
             let reason = "the sum of both was the same at each ratio";
             draft.settle(limit!(shared_bandwidth_limit), open_unless(is_certain, figure), because(reason));
-            share(caps, Kind::LargeReads, Kind::LargeWrites);
+            share(caps, is_certain, Kind::LargeReads, Kind::LargeWrites);
         }
         Budget::Separate if large_counts => {
             let reason = "both directions met their own limits";
@@ -290,9 +290,9 @@ fn is_seen(caps: &[Cap], kind: Kind) -> bool {
     caps.iter().any(|cap| cap.kind == kind && cap.has_changed())
 }
 
-/// Where one of two kinds that draw from one budget was seen at its long-run rate, the other's is as certain.
-fn share(caps: &mut [Cap], first: Kind, second: Kind) {
-    let is_certain = is_seen(caps, first) || is_seen(caps, second);
+/// Where one of two kinds that draw from one budget was seen at its long-run rate, the other's is as certain: if it was
+/// measured at that level, and not while the bucket was full again.
+fn share(caps: &mut [Cap], is_certain: bool, first: Kind, second: Kind) {
     for cap in caps.iter_mut().filter(|cap| cap.kind == first || cap.kind == second) {
         cap.is_shared = is_certain;
     }
