@@ -40,7 +40,8 @@ impl Cost {
         Self { per_request: 0.0, per_byte: units }
     }
 
-    fn of(&self, bytes: u64) -> f64 {
+    /// For a request of so many bytes.
+    pub fn of(&self, bytes: u64) -> f64 {
         self.per_request + self.per_byte * bytes as f64
     }
 }

@@ -13,6 +13,8 @@
 //! and did not change is certain only where no credits can have been left; otherwise it is inconclusive, and its
 //! interval starts at 0: the drive may be slower later.
 
+use flashwise_block::Cost;
+
 use crate::parameters::figures;
 
 figures! {
@@ -67,6 +69,38 @@ impl Limits {
     pub fn is_unknown(&self) -> bool {
         *self == Self::default()
     }
+
+    /// As how many requests one of so many bytes is charged.
+    pub fn charged_requests(&self, bytes: u64) -> u64 {
+        self.request_unit_bytes.known().map_or(1, |unit| bytes.div_ceil(unit.max(1)).max(1))
+    }
+
+    /// What a write of so many bytes takes of the budget that reads and writes share, in reads of 4 KiB: where bytes
+    /// are charged, the straight line through a write of 4 KiB. `None` where neither is certain.
+    ///
+    /// # Example
+    /// ```
+    /// use flashwise_profile::{Figure, Limits};
+    ///
+    /// let limits = Limits {
+    ///     shared_write_cost: Figure::certain(3.0, 3.0, 3.0),
+    ///     shared_write_cost_per_mib: Figure::certain(512.0, 512.0, 512.0),
+    ///     ..Limits::default()
+    /// };
+    /// // One read for the request, and two for each 4 KiB.
+    /// assert_eq!(limits.shared_cost_of_write(16 << 10).map(|cost| cost.of(16 << 10)), Some(9.0));
+    /// ```
+    pub fn shared_cost_of_write(&self, bytes: u64) -> Option<Cost> {
+        let of_block = self.shared_write_cost.known();
+        match self.shared_write_cost_per_mib.known() {
+            Some(of_mib) => {
+                let per_byte = of_mib / 1_048_576.0;
+                let per_request = of_block.map_or(0.0, |cost| (cost - per_byte * 4096.0).max(0.0));
+                Some(Cost { per_request, per_byte })
+            }
+            None => of_block.map(|cost| Cost::per_request(cost * self.charged_requests(bytes) as f64)),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -82,6 +116,25 @@ mod tests {
         let text = toml::to_string(&limits).unwrap();
         assert_eq!(toml::from_str::<Limits>(&text).unwrap(), limits);
         assert_eq!(limits.entries()[0].figure.value, Some(Quantity::PerSecond(3000)));
+    }
+
+    #[test]
+    fn a_write_costs_what_its_request_and_its_bytes_do() {
+        let exactly = |value: f64| Figure::certain(value, value, value);
+        let cost = |limits: &Limits, bytes: u64| limits.shared_cost_of_write(bytes).map(|cost| cost.of(bytes));
+        assert_eq!(cost(&Limits::default(), 4096), None);
+        let by_bytes = Limits { shared_write_cost_per_mib: exactly(512.0), ..Limits::default() };
+        assert_eq!(cost(&by_bytes, 16 << 10), Some(8.0));
+        let both = Limits { shared_write_cost: exactly(3.0), ..by_bytes.clone() };
+        assert_eq!((cost(&both, 4096), cost(&both, 16 << 10)), (Some(3.0), Some(9.0)));
+        // A measured cost below the line's own is a request that costs nothing.
+        assert_eq!(cost(&Limits { shared_write_cost: exactly(1.9), ..by_bytes }, 16 << 10), Some(8.0));
+        let by_unit = Limits {
+            shared_write_cost: exactly(2.0),
+            request_unit_bytes: Figure::certain(8192, 8192, 8192),
+            ..Limits::default()
+        };
+        assert_eq!((cost(&by_unit, 8192), cost(&by_unit, 16 << 10)), (Some(2.0), Some(4.0)));
     }
 
     #[test]

@@ -14,7 +14,8 @@ use crate::request::{Facts, ObservedRequest};
 use crate::system::{DatabaseSystem, Shown};
 use crate::tally::Tally;
 
-const MIB: f64 = 1_048_576.0;
+/// The requests that a budget is counted in.
+const BLOCK: u64 = 4096;
 /// What the budget grants at once, as a time of its refill: none of the public volumes that share one has a longer
 /// burst.
 const BURST: Nanos = Nanos::millis(10);
@@ -35,18 +36,14 @@ pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String>
     }
     let per_second = known(&limits.shared_iops_limit, "limit of the shared budget")?.max(1) as f64;
     let write_cost = known(&limits.shared_write_cost, "cost of a write")?;
-    let write = match limits.shared_write_cost_per_mib.known() {
-        Some(cost) => Charge::per_byte(cost / MIB),
-        None => Charge::per_request(write_cost),
-    };
+    let write = limits.shared_cost_of_write(BLOCK).unwrap_or(Charge::per_request(write_cost));
     let budget = Budget { per_second, read: Charge::per_request(1.0), write };
     Ok(Box::new(PaceCheckpoints { budget, write_cost, seconds: Seconds::default(), reads: None }))
 }
 
 impl PaceCheckpoints {
     fn cost(&self, is_write: bool, bytes: u64) -> f64 {
-        let cost = if is_write { self.budget.write } else { self.budget.read };
-        cost.per_request + cost.per_byte * bytes as f64
+        if is_write { self.budget.write.of(bytes) } else { self.budget.read.of(bytes) }
     }
 }
 

@@ -15,13 +15,9 @@ use super::store::{Exchanged, PageImage, PageRead, PageStore};
 pub fn rate_limits(profile: &DeviceProfile, page_bytes: u64) -> Option<RateLimits> {
     let limits = &profile.limits;
     // A page that is longer than the unit of a charged request counts as several.
-    let charged = limits.request_unit_bytes.known().map_or(1, |unit| page_bytes.div_ceil(unit.max(1))) as f64;
+    let charged = limits.charged_requests(page_bytes) as f64;
     let rate = |limit: Option<u64>| limit.map(|limit| limit as f64);
-    let shared_write = match limits.shared_write_cost_per_mib.known() {
-        Some(cost) => Some(Cost::per_byte(cost / 1_048_576.0)),
-        None => limits.shared_write_cost.known().map(|cost| Cost::per_request(cost * charged)),
-    };
-    let joint = rate(limits.shared_iops_limit.known()).zip(shared_write);
+    let joint = rate(limits.shared_iops_limit.known()).zip(limits.shared_cost_of_write(page_bytes));
     let budgets: Vec<Budget> = [
         rate(limits.read_iops_limit.known()).map(|rate| Budget::read_iops(rate / charged)),
         rate(limits.write_iops_limit.known()).map(|rate| Budget::write_iops(rate / charged)),

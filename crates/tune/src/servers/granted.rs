@@ -4,7 +4,7 @@
 //! sustained load follow from them; where a limit is inconclusive, no such rule decides.
 
 use flashwise_block::{Operation, RateLimits};
-use flashwise_profile::{DeviceProfile, Figure, Limits};
+use flashwise_profile::{DeviceProfile, Figure};
 
 use super::EvidenceFigure;
 use super::figures::{Measure, certain};
@@ -39,8 +39,9 @@ pub(crate) fn granted(profile: &DeviceProfile, operation: Operation, bytes: u64)
     };
     let shared = ("shared_iops_limit", &limits.shared_iops_limit);
     let shared_bandwidth = ("shared_bandwidth_limit", &limits.shared_bandwidth_limit);
-    let operations = limits.request_unit_bytes.known().map_or(1, |unit| bytes.div_ceil(unit.max(1))) as f64;
-    let of_budget = if is_write { write_cost(limits, bytes) } else { Some(operations) };
+    let operations = limits.charged_requests(bytes) as f64;
+    let of_write = || limits.shared_cost_of_write(bytes).map(|cost| cost.of(bytes));
+    let of_budget = if is_write { of_write() } else { Some(operations) };
     let rates = [
         (iops, Some(operations), false),
         (bandwidth, Some(bytes as f64), false),
@@ -59,12 +60,6 @@ pub(crate) fn granted(profile: &DeviceProfile, operation: Operation, bytes: u64)
     Ok(binding)
 }
 
-/// What a write takes of a shared budget.
-fn write_cost(limits: &Limits, bytes: u64) -> Option<f64> {
-    let by_bytes = limits.shared_write_cost_per_mib.known().map(|cost| cost * bytes as f64 / 1_048_576.0);
-    by_bytes.or_else(|| limits.shared_write_cost.known())
-}
-
 fn rate(key: &str, figure: &Figure<u64>) -> Result<Option<Measure>, String> {
     match (figure.known(), figure.value) {
         (Some(_), _) => certain(figure, key).map(Some),
@@ -78,6 +73,8 @@ fn rate(key: &str, figure: &Figure<u64>) -> Result<Option<Measure>, String> {
 
 #[cfg(test)]
 mod tests {
+    use flashwise_profile::Limits;
+
     use super::*;
     use crate::servers::tests::profile;
 
