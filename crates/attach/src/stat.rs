@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::Pacing;
 use crate::engine::KindLatencies;
 use crate::fault::FaultState;
+use crate::log_pages::LifeCounters;
 
 /// The name of the document.
 pub const DEVICE_STAT_SCHEMA: &str = "flashwise.device_stat";
@@ -50,6 +51,9 @@ pub struct DeviceStat {
     pub failed: u64,
     /// Delays of the completions; `null` if they are sent at once.
     pub pacing: Option<Pacing>,
+    /// Counters since the drive is new, of which its NVMe log pages are made; `null` for a cloud volume.
+    #[serde(default)]
+    pub life: Option<LifeCounters>,
     /// How often its power was cut on demand.
     pub power_cuts: u64,
     /// Injected faults.

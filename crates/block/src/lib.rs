@@ -29,6 +29,7 @@ pub mod interrupt;
 mod latency;
 mod locked;
 pub mod names;
+pub mod nvme;
 pub mod output;
 mod partitions;
 pub mod process;

@@ -3,7 +3,7 @@
 //! Probes write into it as they go, so that a checkpoint has what was found and a spent budget loses nothing. They do
 //! not read from it: what one probe needs of another it takes as typed evidence ([`crate::evidence`]).
 
-use flashwise_profile::{AtSize, Curves, Entry, Evidence, Figure, Limits, Parameters, ProbeCurve};
+use flashwise_profile::{AtSize, Curves, Entry, Evidence, Figure, Limits, Parameters, ProbeCurve, Wear};
 
 use crate::stats::holm;
 
@@ -15,6 +15,8 @@ const ANY_CHANCE_PROBABILITY: f64 = 0.05;
 pub(crate) struct Figures {
     pub(crate) parameters: Parameters,
     pub(crate) limits: Limits,
+    /// Of an earlier run: no probe sets them.
+    pub(crate) wear: Wear,
 }
 
 /// One figure of the profile: its name in evidence and its place among the figures.
@@ -69,7 +71,7 @@ pub(crate) struct Because<'a> {
 impl Figures {
     /// Every figure, in the order in which they are shown.
     pub(crate) fn entries(&self) -> Vec<Entry> {
-        self.parameters.entries().into_iter().chain(self.limits.entries()).collect()
+        self.parameters.entries().into_iter().chain(self.limits.entries()).chain(self.wear.entries()).collect()
     }
 }
 

@@ -22,7 +22,9 @@
 //! | internal volumes | volumes and their address bits | random writes with one address bit held; pairs of reads here and far away |
 //! | content | compression, deduplication | writes by dose of zeros and of repeats |
 //! | collection | GC onset and cost, WA, superblock, SLC cache, trim | the whole drive, overwritten until steady |
+//! | cliff | over-provisioning | where that is too much: a fill, and random writes until their rate drops |
 //! | limits | rates, bursts, budgets, holds of a cloud | loads that are never satisfied; in a run of its own |
+//! | | write amplification, years left, whose limit | the drive's own counters (`wear.rs`) |
 //!
 //! Points are measured in random order, so that drift cannot look like a trend. The estimates use medians, not means,
 //! and every estimate is repeated on resampled data, which gives its interval. A figure whose estimate is not the same
@@ -53,6 +55,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]
 
+pub mod cliff;
 mod draft;
 pub mod drift;
 mod evidence;
@@ -67,6 +70,7 @@ mod session;
 mod stats;
 mod step;
 mod verdict;
+pub mod wear;
 
 use std::ops::ControlFlow;
 

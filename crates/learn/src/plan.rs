@@ -63,5 +63,8 @@ pub(crate) fn run(session: &mut Session<'_, '_>) -> Result<(), Ended> {
     session.step(&collection::COLLECTION, |prober, draft, progress| {
         let fresh = collection::FreshDrive { buffer, padding, writes, units, durability };
         collection::probe(prober, fresh, draft, progress)
+    })?;
+    session.step(&collection::cliff::CLIFF, |prober, draft, progress| {
+        collection::cliff::probe(prober, buffer, draft, progress)
     })
 }

@@ -146,7 +146,7 @@ pub(crate) fn number(quantity: Quantity) -> Option<f64> {
         | Quantity::Nanos(n)
         | Quantity::BytesPerSecond(n)
         | Quantity::PerSecond(n) => Some(n as f64),
-        Quantity::Ratio(x) | Quantity::Share(x) => Some(x),
+        Quantity::Ratio(x) | Quantity::Share(x) | Quantity::Years(x) => Some(x),
         Quantity::AddressBits(_) | Quantity::Flag(_) | Quantity::Location(_) => None,
     }
 }
@@ -159,7 +159,7 @@ pub(crate) fn json(quantity: Quantity) -> serde_json::Value {
         | Quantity::BytesPerSecond(n)
         | Quantity::PerSecond(n)
         | Quantity::AddressBits(n) => n.into(),
-        Quantity::Ratio(x) | Quantity::Share(x) => x.into(),
+        Quantity::Ratio(x) | Quantity::Share(x) | Quantity::Years(x) => x.into(),
         Quantity::Flag(flag) => flag.into(),
         Quantity::Location(hot) => {
             serde_json::json!({ "period_bytes": hot.period_bytes, "offset_bytes": hot.offset_bytes })

@@ -15,6 +15,8 @@ use crate::draft::{Figures, ProfileDraft};
 use crate::evidence::Evidence;
 use crate::prober::{Prober, RawSample};
 use crate::probes::collection;
+use crate::probes::collection::COLLECTION;
+use crate::probes::collection::cliff::CLIFF;
 use crate::probes::latency::DURABILITY;
 use crate::probes::limits::LIMITS;
 use crate::step::Step;
@@ -86,7 +88,8 @@ impl<'s, 'd> Session<'s, 'd> {
         }
         session.prober.may_wear = options.scope == Scope::Complete
             && session.prober.may_write
-            && collection::obstacle(&session.prober, options.whole_drive, options.max_write).is_none();
+            && collection::obstacle(&session.prober, options.whole_drive, options.max_write, collection::PASSES)
+                .is_none();
         Ok(session)
     }
 
@@ -96,7 +99,11 @@ impl<'s, 'd> Session<'s, 'd> {
             let say = |device: &DeviceIdentity| format!("{} of {}", device.name, ByteSize(device.capacity_bytes));
             return Err(LearnError::OtherDrive { theirs: say(theirs), ours: say(ours) });
         }
-        self.draft.figures = Figures { parameters: earlier.parameters.clone(), limits: earlier.limits.clone() };
+        self.draft.figures = Figures {
+            parameters: earlier.parameters.clone(),
+            limits: earlier.limits.clone(),
+            wear: earlier.wear.clone(),
+        };
         self.draft.at_sizes.clone_from(&earlier.at_sizes);
         self.draft.evidence.clone_from(&earlier.evidence);
         self.draft.curves = earlier.curves.clone();
@@ -145,7 +152,7 @@ impl<'s, 'd> Session<'s, 'd> {
         let options = self.options;
         let has_sizes = !step.at_sizes || !self.sizes_to_measure().is_empty();
         let is_of_scope = match options.scope {
-            Scope::Complete => step.name != LIMITS.name,
+            Scope::Complete => step.name != LIMITS.name && (step.name != CLIFF.name || self.needs_cliff()),
             Scope::Layout => step.layout,
             Scope::Durability => step.name == DURABILITY.name,
             Scope::Limits => step.name == LIMITS.name,
@@ -159,8 +166,9 @@ impl<'s, 'd> Session<'s, 'd> {
             self.leave_out(step, "writing to the drive is not allowed", true);
             return Ok(Outcome::LeftOut);
         }
-        if step.whole_drive
-            && let Some(why) = collection::obstacle(&self.prober, options.whole_drive, options.max_write)
+        if step.overwrites > 0
+            && let Some(why) =
+                collection::obstacle(&self.prober, options.whole_drive, options.max_write, step.overwrites)
         {
             self.leave_out(step, &why, options.max_write.is_none());
             return Ok(Outcome::LeftOut);
@@ -179,7 +187,7 @@ impl<'s, 'd> Session<'s, 'd> {
                     // What a drive showed while it was failing, or half of a probe, is no knowledge.
                     self.draft = before;
                 }
-                if step.whole_drive && why.is_out_of_space() {
+                if step.overwrites > 0 && why.is_out_of_space() {
                     collection::trim_all(&mut self.prober)?;
                     self.leave_out(step, THIN, true);
                     return Ok(Outcome::LeftOut);
@@ -202,6 +210,13 @@ impl<'s, 'd> Session<'s, 'd> {
     /// Whether the drive is a real one, which has been written before: no probe finds it new.
     pub(crate) fn is_on_real_drive(&self) -> bool {
         self.prober.clock() == Clock::Wall
+    }
+
+    /// Whether the cliff is all that the budget allows of garbage collection: where that was probed as a whole, or
+    /// nobody gave a budget, it is not.
+    fn needs_cliff(&self) -> bool {
+        let is_probed = self.done.iter().any(|name| name == COLLECTION.name);
+        !is_probed && self.options.max_write.is_some()
     }
 
     /// Sizes that were requested, and of which nothing is known yet.
@@ -265,6 +280,7 @@ impl<'s, 'd> Session<'s, 'd> {
             },
             parameters: self.draft.figures.parameters.clone(),
             limits: self.draft.figures.limits.clone(),
+            wear: self.draft.figures.wear.clone(),
             at_sizes: self.draft.at_sizes.clone(),
             evidence,
             curves: self.draft.curves.clone(),

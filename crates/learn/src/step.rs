@@ -9,8 +9,8 @@ pub(crate) struct Step {
     pub(crate) figures: &'static [&'static str],
     /// Whether it is among those that lay out a database.
     pub(crate) layout: bool,
-    /// Whether it writes the whole drive many times.
-    pub(crate) whole_drive: bool,
+    /// Times that it writes the whole drive, at most; 0 if it does not.
+    pub(crate) overwrites: u64,
     /// Whether it finds something on a drive that may only be read.
     pub(crate) reads_alone: bool,
     /// Whether it runs only where other sizes of requests were requested.
@@ -22,7 +22,7 @@ pub(crate) struct Step {
 impl Step {
     /// A step that writes, and runs where every figure is requested.
     pub(crate) const fn new(name: &'static str, figures: &'static [&'static str]) -> Self {
-        Self { name, figures, layout: false, whole_drive: false, reads_alone: false, at_sizes: false, after: None }
+        Self { name, figures, layout: false, overwrites: 0, reads_alone: false, at_sizes: false, after: None }
     }
 
     /// The same among those that lay out a database.

@@ -11,6 +11,7 @@ mod limits;
 mod parameters;
 mod published;
 mod toml_format;
+mod wear;
 
 pub use figure::{Figure, Verdict};
 pub use limits::Limits;
@@ -20,6 +21,7 @@ pub use published::{
     published_asymmetries, published_drives,
 };
 pub use toml_format::ProfileError;
+pub use wear::Wear;
 
 use flashwise_block::Clock;
 use serde::{Deserialize, Serialize};
@@ -48,6 +50,9 @@ pub struct DeviceProfile {
     /// The limits of what stands in front of the drive, if they were probed.
     #[serde(default, skip_serializing_if = "Limits::is_unknown")]
     pub limits: Limits,
+    /// What its own counters show, if they were read.
+    #[serde(default, skip_serializing_if = "Wear::is_unknown")]
+    pub wear: Wear,
     /// Asymmetry and concurrency at further request sizes, if requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at_sizes: Vec<AtSize>,

@@ -1,7 +1,8 @@
 //! The figures of a drive: one field each, and a list of all for code that shows, scores or counts them.
 //!
 //! Adding a figure is one line in [`figures!`]; reports, scores and exit codes follow from the list. [`Parameters`] are
-//! of the drive; [`Limits`](crate::Limits), in `limits.rs`, are of what stands in front of it.
+//! of the drive; [`Limits`](crate::Limits), in `limits.rs`, are of what stands in front of it; [`Wear`](crate::Wear)
+//! is from its own counters.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,8 @@ pub enum Quantity {
     Ratio(f64),
     /// A part of a whole; 1 is all of it.
     Share(f64),
+    /// A time in years of 365.25 days.
+    Years(f64),
     /// Bits of a byte address, as a mask.
     AddressBits(u64),
     /// Yes or no.
@@ -198,9 +201,9 @@ figures! {
 }
 
 impl DeviceProfile {
-    /// Every figure: those of the drive, then the limits.
+    /// Every figure: those of the drive, then the limits, then its counters'.
     pub fn entries(&self) -> Vec<Entry> {
-        self.parameters.entries().into_iter().chain(self.limits.entries()).collect()
+        self.parameters.entries().into_iter().chain(self.limits.entries()).chain(self.wear.entries()).collect()
     }
 
     /// The figures that were probed: they have a value, are absent, or have evidence.
@@ -210,10 +213,11 @@ impl DeviceProfile {
             .filter(|entry| entry.has_result() || self.evidence.iter().any(|evidence| evidence.figure == entry.key))
     }
 
-    /// Makes a certain figure of either list a best guess; others and unknown keys are unchanged.
+    /// Makes a certain figure of any list a best guess; others and unknown keys are unchanged.
     pub fn doubt(&mut self, key: &str) {
         self.parameters.doubt(key);
         self.limits.doubt(key);
+        self.wear.doubt(key);
     }
 
     /// Whether each of these is certain or absent; figures that were skipped to spare the drive do not count.

@@ -22,6 +22,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]
 
 pub mod audit;
+pub mod counters;
 mod error;
 mod files;
 mod html;
@@ -51,8 +52,8 @@ pub use printed::Printed;
 pub use table::{Column, Table, Values, sweep_table, time_series_table};
 pub use terminal::{
     Detail, Style, cloud_sql_flags, mariadb_option_file, parameter_group, postgres_conf, postgres_tuning_sql,
-    render_attach, render_audit, render_comparison, render_device_stat, render_drift, render_faults, render_file_run,
-    render_mariadb_tuning, render_pool, render_pool_traces, render_postgres_tuning, render_power_cut, render_profile,
-    render_provision, render_score, render_simulation, render_study, render_sweep, render_trace_conversion,
-    render_trace_info, render_trace_replay, render_trace_tpcc,
+    render_attach, render_audit, render_comparison, render_counters, render_device_stat, render_drift, render_faults,
+    render_file_run, render_mariadb_tuning, render_pool, render_pool_traces, render_postgres_tuning, render_power_cut,
+    render_profile, render_provision, render_score, render_simulation, render_study, render_sweep,
+    render_trace_conversion, render_trace_info, render_trace_replay, render_trace_tpcc,
 };

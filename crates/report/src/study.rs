@@ -137,7 +137,7 @@ impl LearnedCell {
             | Quantity::Nanos(n)
             | Quantity::BytesPerSecond(n)
             | Quantity::PerSecond(n) => Some(n as f64),
-            Quantity::Ratio(x) | Quantity::Share(x) => Some(x),
+            Quantity::Ratio(x) | Quantity::Share(x) | Quantity::Years(x) => Some(x),
             Quantity::AddressBits(_) | Quantity::Flag(_) | Quantity::Location(_) => None,
         };
         let (value, low, high) = (number(figure.value), number(figure.low), number(figure.high));

@@ -15,6 +15,7 @@ use flashwise_sim::{Utilisation, WriteCauses};
 
 use super::{Engine, KindLatencies, Times};
 use crate::AttachError;
+use crate::log_pages::LifeCounters;
 use crate::stat::{DEVICE_STAT_SCHEMA, DEVICE_STAT_SCHEMA_VERSION, DeviceStat, DriveState, ReadOnlyCause};
 
 /// A drive's statistics without those computed from its times.
@@ -52,6 +53,8 @@ impl Engine {
             (false, true) => Some(ReadOnlyCause::Fault),
             (false, false) => None,
         };
+        let now = drive.now();
+        let life = drive.drive().map(|inner| LifeCounters::of(inner, now.0, drive.counters()));
         let stat = DeviceStat {
             schema: DEVICE_STAT_SCHEMA.to_owned(),
             schema_version: DEVICE_STAT_SCHEMA_VERSION,
@@ -69,6 +72,7 @@ impl Engine {
             latency: KindLatencies::default(),
             failed: 0,
             pacing: None,
+            life,
             power_cuts: self.power_cuts,
             faults,
         };

@@ -64,6 +64,7 @@ pub(super) fn exposition(stat: &DeviceStat) -> String {
     durations(&mut out, stat);
     pacing(&mut out, stat);
     faults(&mut out, stat);
+    log_pages(&mut out, stat);
     out.0
 }
 
@@ -191,6 +192,42 @@ fn faults(out: &mut Exposition, stat: &DeviceStat) {
     let extra_ns = stat.faults.latency_spike.map_or(0, |spike| spike.extra_ns);
     out.gauge("fault_latency_seconds", "Injected extra latency of requests.", seconds(extra_ns));
     out.gauge("fault_unreadable_bytes", "Bytes made unreadable by an injected fault.", stat.faults.unreadable_bytes);
+}
+
+/// Fields of the drive's NVMe log pages, under nvme-cli's names, since the drive is new.
+fn log_pages(out: &mut Exposition, stat: &DeviceStat) {
+    let Some(life) = &stat.life else { return };
+    let smart = life.smart();
+    for (name, help, value) in [
+        ("data_units_read", "Units of 512,000 bytes read by the host.", smart.data_units_read),
+        ("data_units_written", "Units of 512,000 bytes written by the host.", smart.data_units_written),
+        ("host_read_commands", "Read commands.", smart.host_read_commands),
+        ("host_write_commands", "Write commands.", smart.host_write_commands),
+        ("power_on_hours", "Hours on the drive's clock.", smart.power_on_hours),
+    ] {
+        out.counter(&format!("nvme_smart_{name}_total"), help, value);
+    }
+    for (name, help, value) in [
+        ("critical_warning", "Bits of critical warnings.", smart.critical_warning),
+        ("avail_spare_percent", "Spare blocks that are left.", smart.avail_spare),
+        ("percent_used", "Life used, in percent of the rated P/E cycles.", smart.percent_used),
+    ] {
+        out.gauge(&format!("nvme_smart_{name}"), help, value);
+    }
+    let Some(ocp) = life.ocp() else { return };
+    for (name, help, value) in [
+        ("physical_media_units_written", "Bytes written to flash.", ocp.physical_media_units_written),
+        ("physical_media_units_read", "Bytes read from flash.", ocp.physical_media_units_read),
+        ("bad_user_nand_blocks", "Retired blocks.", ocp.bad_user_nand_blocks_raw.into()),
+    ] {
+        out.counter(&format!("nvme_ocp_{name}_total"), help, value);
+    }
+    for (name, help, value) in [
+        ("max_user_data_erase_counts", "P/E cycles of the most worn block.", ocp.max_user_data_erase_counts),
+        ("min_user_data_erase_counts", "P/E cycles of the least worn block.", ocp.min_user_data_erase_counts),
+    ] {
+        out.gauge(&format!("nvme_ocp_{name}"), help, value);
+    }
 }
 
 #[cfg(test)]

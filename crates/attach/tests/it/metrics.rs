@@ -133,6 +133,9 @@ fn the_page_is_well_formed_and_tells_what_device_stat_tells() {
         ("request_duration_seconds_count{operation=\"write\"}", stat.latency.writes.requests),
         ("requests_in_flight", 0),
         ("read_only", 0),
+        ("nvme_smart_host_write_commands_total", 8),
+        ("nvme_smart_data_units_written_total", 1),
+        ("nvme_ocp_physical_media_units_written_total", flash.bytes_programmed.0),
     ] {
         assert_eq!(page.of_name(name), value as f64, "{name}");
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::StatArguments;
+use super::{CountersArguments, StatArguments};
 
 /// Commands for simulated drives.
 #[derive(Debug, Subcommand)]
@@ -62,6 +62,8 @@ Examples:
     },
     /// Show the activity of an attached drive: traffic, write amplification, latencies
     Stat(StatArguments),
+    /// Show a drive's own counters: write amplification, years left
+    Counters(CountersArguments),
     /// Import the configuration of MQSim or DiskSim as a drive and a workload
     #[command(override_usage = "flashwise device import --mqsim <XML>... --directory <DIR>\n       \
                                 flashwise device import --disksim <PARV> --directory <DIR>")]

@@ -16,6 +16,7 @@ Examples:
   flashwise learn /mnt/ssd --profile ssd.toml    # the drive of this directory
   flashwise learn /mnt/ssd --quick --max-write 2g
   flashwise learn /mnt/ebs --limits --profile ebs.toml  # what a cloud grants
+  sudo flashwise learn /mnt/ebs --limits --counters /dev/nvme1n1
   flashwise learn /dev/nvme0n1 --dry-run
   flashwise learn sim:intel-p4510 --score --html learned.html
   flashwise learn /mnt/ssd --quick --compare ssd.toml   # has it changed?
@@ -73,6 +74,13 @@ pub struct LearnArguments {
     /// beyond its interval, 0 if not
     #[arg(long, value_name = "FILE", conflicts_with_all = ["score", "resume"])]
     pub compare: Option<PathBuf>,
+    /// Also read the drive's own counters: an NVMe device or an attached drive, before and after; or a file with the
+    /// output of nvme-cli or smartctl, for its whole life; or two files, the earlier first
+    ///
+    /// They show the write amplification and the years left, and whether a cloud volume's limit is that of the
+    /// instance.
+    #[arg(long, value_name = "SOURCE", conflicts_with = "export")]
+    pub counters: Vec<PathBuf>,
     /// Save every sample in this directory, one CSV file per probe
     #[arg(long, value_name = "DIR")]
     pub raw: Option<PathBuf>,

@@ -13,6 +13,7 @@ use crate::output::Format;
 
 mod attach;
 mod audit;
+mod counters;
 mod device;
 mod device_stat;
 mod fit;
@@ -32,6 +33,7 @@ mod trace;
 
 pub use attach::{AttachAction, AttachArguments, Data, FaultArguments, ServeArguments, Time};
 pub use audit::{AuditArguments, FailOn, LeastCost};
+pub use counters::CountersArguments;
 pub use device::DeviceAction;
 pub use device_stat::StatArguments;
 pub use fit::{FitDatabase, FitSqlite, ServerDrive, WorkloadSize};

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use flashwise_array::ArrayConfig;
 use flashwise_block::ByteSize;
+use flashwise_block::names::choices;
 use flashwise_block::output::create_directories;
 use flashwise_block::shown;
 use flashwise_import::{ImportError, Imported, disksim, mqsim};
@@ -60,7 +61,7 @@ pub fn run(action: &DeviceAction, output: &Output) -> Result<ExitCode, Failure> 
                 output.print(&volume_document(Some(found.name), &volume), |_| found.toml.to_owned())?;
                 return Ok(ExitCode::SUCCESS);
             }
-            let found = Preset::find(name).map_err(usage)?;
+            let found = Preset::find(name).map_err(|_| unknown_preset(name))?;
             let device = DeviceConfig::preset(found.name).map_err(Failure::error)?;
             let document = document(Some(found.name), &device);
             output.print(&document, |_| found.toml.to_owned())?;
@@ -93,13 +94,17 @@ pub fn run(action: &DeviceAction, output: &Output) -> Result<ExitCode, Failure> 
             let found = truth(&config).map_err(Failure::error)?;
             output.print(&truth_document(&config, &found), |_| truth_lines(&config, &found))?;
         }
+        DeviceAction::Counters(options) => return super::counters::run(options, output),
         DeviceAction::Stat(options) => return super::device_stat::run(options, output),
         DeviceAction::Import { mqsim, disksim, directory } => import(mqsim, disksim.as_deref(), directory, output)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn usage(error: SsdError) -> Failure {
+/// Of drives and volumes: the user need not know which of both a name would be.
+fn unknown_preset(name: &str) -> Failure {
+    let all = PRESETS.iter().chain(&flashwise_volume::PRESETS).map(|preset| preset.name);
+    let error = SsdError::UnknownPreset { name: name.to_owned(), known: choices(name, all) };
     Failure { message: error.to_string(), code: USAGE }
 }
 
@@ -146,7 +151,7 @@ fn plain(value: Quantity) -> String {
         | Quantity::Nanos(n)
         | Quantity::BytesPerSecond(n)
         | Quantity::PerSecond(n) => n.to_string(),
-        Quantity::Ratio(ratio) | Quantity::Share(ratio) => format!("{ratio:.4}"),
+        Quantity::Ratio(ratio) | Quantity::Share(ratio) | Quantity::Years(ratio) => format!("{ratio:.4}"),
         Quantity::AddressBits(mask) => format!("{mask:#x}"),
         Quantity::Flag(flag) => flag.to_string(),
         Quantity::Location(hot) => format!("i * {} + {}", hot.period_bytes, hot.offset_bytes),

@@ -21,6 +21,7 @@ use flashwise_tune::sqlite::LEARN_REGION;
 use flashwise_tune::{Host, LearnRequest, ProgramTime, Target, TuneError, free_memory};
 use serde::Serialize;
 
+use super::counters::LearnCounters;
 use super::read_profile;
 use super::same_drive::check_same_drive;
 use crate::arguments::LearnArguments;
@@ -70,7 +71,11 @@ pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failur
     if let Some(conditions) = conditions(&target) {
         note(&conditions);
     }
-    let learned = learn(&target, options, earlier.as_ref(), &files)?;
+    let counters = LearnCounters::begin(&options.counters)?;
+    let mut learned = learn(&target, options, earlier.as_ref(), &files)?;
+    if let Some(counters) = counters {
+        counters.add_to(&mut learned.profile)?;
+    }
     files.write(&learned)?;
     if let Some(why) = learned.stopped {
         return Err(TuneError::from(why).into());

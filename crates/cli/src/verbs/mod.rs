@@ -5,6 +5,7 @@ mod attach_command;
 mod attach_interrupt;
 pub mod attach_watchdog;
 pub mod audit;
+mod counters;
 pub mod device;
 mod device_stat;
 pub mod fit;

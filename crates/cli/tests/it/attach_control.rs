@@ -114,6 +114,36 @@ fn a_drive_is_found_by_whatever_names_it_and_tells_what_it_is_doing() {
 }
 
 #[test]
+fn the_log_pages_of_a_drive_are_read_like_those_of_a_real_one() {
+    let place = Place::new();
+    let drive = attach(&place, &[]);
+    let mut client = Client::connect(&place);
+    let before = place.run(&["device", "counters", "ssd.sock", "-o", "json"]).expect(4).document();
+    place.write("before.json", &before.to_string());
+    for _ in 0..200 {
+        assert_eq!((client.execute(1), client.execute(3)), (0, 0));
+    }
+    let since = ["device", "counters", "ssd.sock", "--before", "before.json", "--save", "pages", "-o", "json"];
+    // Of simulated milliseconds no rate is certain.
+    let live = place.run(&since).expect(4).document();
+    assert_eq!(live["counters"]["smart"]["host_write_commands"], 200);
+    let stat = place.run(&["device", "stat", "ssd.sock", "-o", "json"]).expect(0).document();
+    let programmed = &stat["counters"]["flash"]["bytes_programmed"];
+    assert_eq!(&live["counters"]["ocp"]["physical_media_units_written"], programmed);
+    let (low, high) =
+        (&live["wear"]["write_amplification_counted"]["low"], &live["wear"]["write_amplification_counted"]["high"]);
+    let real = stat["write_amplification"].as_f64().unwrap();
+    assert!(low.as_f64().unwrap() <= real && real <= high.as_f64().unwrap(), "{real}: {low} {high}");
+    let pages = ["device", "counters", "pages/smart-02.bin", "pages/ocp-c0.bin", "-o", "json"];
+    let saved = place.run(&pages).expect(4).document();
+    for page in ["smart", "ocp"] {
+        assert_eq!(saved["counters"][page], live["counters"][page]);
+    }
+    drop(client);
+    drive.end();
+}
+
+#[test]
 fn a_watch_tells_a_block_at_each_interval_until_the_drive_ends() {
     let place = Place::new();
     let drive = attach(&place, &[]);

@@ -16,6 +16,7 @@ mod audit;
 mod book;
 mod cases;
 mod contract;
+mod counters;
 mod device_files;
 mod documents;
 mod endings;

@@ -28,6 +28,7 @@ fn profile(name: &str, limits: Limits) -> DeviceProfile {
         },
         parameters: Parameters::default(),
         limits,
+        wear: Default::default(),
         at_sizes: Vec::new(),
         evidence: Vec::new(),
         curves: Default::default(),

@@ -10,7 +10,7 @@ use crate::step::Step;
 
 use super::windows::Mark;
 
-pub(crate) const SMALL_WRITES: Step = Step { whole_drive: true, ..Step::new("small writes", &[]) };
+pub(crate) const SMALL_WRITES: Step = Step { overwrites: super::collection::PASSES, ..Step::new("small writes", &[]) };
 
 const BLOCK: ByteSize = ByteSize::kib(4);
 /// Requests in flight.

@@ -217,7 +217,7 @@ fn number(quantity: Quantity) -> Option<f64> {
         | Quantity::Nanos(n)
         | Quantity::BytesPerSecond(n)
         | Quantity::PerSecond(n) => Some(n as f64),
-        Quantity::Ratio(x) | Quantity::Share(x) => Some(x),
+        Quantity::Ratio(x) | Quantity::Share(x) | Quantity::Years(x) => Some(x),
         Quantity::AddressBits(_) | Quantity::Flag(_) | Quantity::Location(_) => None,
     }
 }

@@ -2,6 +2,7 @@
 
 mod attach;
 mod comparison;
+mod counters;
 mod device_stat;
 mod drift;
 mod file_run;
@@ -21,6 +22,7 @@ mod tuning_server;
 
 pub use attach::render_attach;
 pub use comparison::render_comparison;
+pub use counters::render_counters;
 pub use device_stat::render_device_stat;
 pub use drift::render_drift;
 pub use file_run::render_file_run;

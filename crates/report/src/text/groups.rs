@@ -7,8 +7,8 @@
 pub(crate) struct Group {
     /// Heading of the group.
     pub(crate) title: &'static str,
-    /// Key of each in the profile's `parameters` or `limits`, and its name below the title; 20 letters, or a table of
-    /// truth and learned figures does not fit into 80 columns.
+    /// Key of each in the profile's `parameters`, `limits` or `wear`, and its name below the title; 20 letters, or a
+    /// table of truth and learned figures does not fit into 80 columns.
     members: &'static [(&'static str, &'static str)],
 }
 
@@ -19,7 +19,7 @@ pub(crate) const ASYMMETRY: &str = "Asymmetry and concurrency";
 pub(crate) const OTHER_SIZES: Group = Group { title: "Other request sizes", members: &[] };
 
 /// Every figure of a profile is in one of these.
-pub(crate) const GROUPS: [Group; 8] = [
+pub(crate) const GROUPS: [Group; 9] = [
     Group {
         title: "Layout",
         members: &[
@@ -116,6 +116,18 @@ pub(crate) const GROUPS: [Group; 8] = [
             ("burst_bytes_refill", "byte credit refill"),
         ],
     },
+    Group {
+        title: "Counters",
+        members: &[
+            ("write_amplification_counted", "write amplification"),
+            ("host_write_bytes_per_s", "host writes"),
+            ("life_used", "life used"),
+            ("years_left", "life left"),
+            ("years_left_rated", "rating left"),
+            ("over_volume_limit_ns", "over volume's limit"),
+            ("over_instance_limit_ns", "over instance limit"),
+        ],
+    },
 ];
 
 impl Group {
@@ -137,12 +149,12 @@ pub(crate) fn short_name(key: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use flashwise_profile::{Entry, Limits, Parameters};
+    use flashwise_profile::{Entry, Limits, Parameters, Wear};
 
     use super::*;
 
     fn figures() -> Vec<Entry> {
-        [Parameters::default().entries(), Limits::default().entries()].concat()
+        [Parameters::default().entries(), Limits::default().entries(), Wear::default().entries()].concat()
     }
 
     #[test]

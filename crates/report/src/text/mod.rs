@@ -8,6 +8,7 @@
 pub(crate) mod array;
 pub(crate) mod attach;
 pub(crate) mod connect;
+pub(crate) mod counters;
 pub(crate) mod device_stat;
 pub(crate) mod file_run;
 pub(crate) mod findings;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use flashwise_profile::{AtSize, DeviceProfile, Entry, Evidence, Figure, HotLocation, Quantity, Verdict};
 
 use super::groups::{ASYMMETRY, GROUPS, Group, OTHER_SIZES};
-use super::numbers::{bytes, grouped, percentage, time, two_decimals};
+use super::numbers::{bytes, grouped, percentage, significant, time, two_decimals};
 
 /// Verdict of a figure that no probe examined.
 pub(crate) const NOT_TRIED: &str = "not tried";
@@ -127,6 +127,7 @@ pub(crate) fn quantity(value: Quantity) -> String {
         Quantity::PerSecond(n) => format!("{}/s", grouped(n)),
         Quantity::Ratio(x) => two_decimals(x),
         Quantity::Share(x) => percentage(x),
+        Quantity::Years(x) => format!("{} years", significant(x)),
         Quantity::AddressBits(mask) => address_bits(mask),
         Quantity::Flag(true) => "yes".to_owned(),
         Quantity::Flag(false) => "no".to_owned(),

@@ -328,22 +328,30 @@ impl Life {
             Some(history) => history.project(drive),
             None => Err("this drive has no wear limit".to_owned()),
         };
-        let (most, mean) = wear(drive);
-        let before = drive.config().flash.reliability.map_or(0, |reliability| reliability.initial_pe_cycles);
-        let share = |cycles: f64| limit.map(|limit| (cycles + f64::from(before)) / f64::from(limit));
+        let (most, mean) = life_used(drive).unzip();
         let (projection, not_projected) = match projected {
             Ok(projection) => (Some(projection), None),
             Err(reason) => (None, Some(reason)),
         };
         Some(Self {
             pe_cycles_limit: limit,
-            used_share_max: share(most),
-            used_share_mean: share(mean),
+            used_share_max: most,
+            used_share_mean: mean,
             end_of_life,
             projection,
             not_projected,
         })
     }
+}
+
+/// P/E cycles of the most worn and of the mean superblock ÷ those that one endures, over the whole life of the drive;
+/// `None` where it has no wear limit.
+pub fn life_used(drive: &SimulatedSsd) -> Option<(f64, f64)> {
+    let limit = limit_of(drive.config())?;
+    let before = drive.config().flash.reliability.map_or(0, |reliability| reliability.initial_pe_cycles);
+    let (most, mean) = wear(drive);
+    let share = |cycles: f64| (cycles + f64::from(before)) / f64::from(limit);
+    Some((share(most), share(mean)))
 }
 
 /// P/E cycles of the most worn and of the mean superblock that data rests in, or writes to pages.

@@ -33,6 +33,7 @@ use serde::{Deserialize, Serialize};
 
 pub use flashwise_ssd::EndOfLife;
 pub(crate) use history::History;
+pub use history::life_used;
 pub use reduction::DataReduction;
 
 /// What is known of a drive's life after a run.

@@ -236,6 +236,7 @@ pub(super) mod tests {
             recipe,
             parameters,
             limits: Default::default(),
+            wear: Default::default(),
             at_sizes: Vec::new(),
             evidence: Vec::new(),
             curves: Curves {

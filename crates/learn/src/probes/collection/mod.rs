@@ -16,6 +16,7 @@
 //! Source: the protocol (fill, overwrite several times, WA from physical bytes) is SSD-iq's, PVLDB 18(11), 2025; the
 //! steady state SNIA's; PELT Killick et al. 2012.
 
+pub(crate) mod cliff;
 pub(crate) mod onset;
 mod overwrites;
 mod passes;
@@ -38,7 +39,7 @@ use super::small_writes::Padding;
 use super::throughput::FreshWrites;
 use super::units::Units;
 use super::windows::{Mark, Window};
-use onset::Onset;
+use onset::{Onset, keep_overwrites};
 use overwrites::{
     A_PASS_ROUNDS, A_ROUND_WINDOWS, BLOCK, HOPELESS, Load, ONSET_WINDOWS, OVERWRITES, PROGRAMMED_MAX, ROUNDS_MIN,
     SKEWED, TURNOVERS_MAX, UNIFORM, eighty_twenty, report_amplification, until_steady,
@@ -50,7 +51,7 @@ use slc_cache::SlcCache;
 /// Windows of the fill.
 const FILL_WINDOWS: u64 = 200;
 /// Overwrites that all of this takes at most, for asking whether the budget allows it.
-const PASSES: u64 = 11;
+pub(crate) const PASSES: u64 = 11;
 /// What is written at most without being asked to, on drives of this kind.
 pub(crate) const UNASKED: ByteSize = ByteSize::gib(100);
 
@@ -70,19 +71,19 @@ const FIGURES: [&str; 13] = [
     "trim_gain",
 ];
 
-pub(crate) const COLLECTION: Step = Step { whole_drive: true, ..Step::new("collection", &FIGURES) };
+pub(crate) const COLLECTION: Step = Step { overwrites: PASSES, ..Step::new("collection", &FIGURES) };
 
-/// Why the whole drive cannot be written over and over; `None` where it can.
-pub(crate) fn obstacle(prober: &Prober<'_>, whole_drive: bool, asked: Option<ByteSize>) -> Option<String> {
+/// Why the whole drive cannot be written `passes` times; `None` where it can.
+pub(crate) fn obstacle(prober: &Prober<'_>, whole_drive: bool, asked: Option<ByteSize>, passes: u64) -> Option<String> {
     if !whole_drive {
         return Some(
             "the target is a file, not a whole drive: other data on the drive affects garbage collection".to_owned(),
         );
     }
-    let needed = prober.capacity() * PASSES;
+    let needed = prober.capacity() * passes;
     let limit = asked.unwrap_or(prober.written() + UNASKED);
     (prober.written() + needed > limit)
-        .then(|| format!("needs up to {needed} of writes ({PASSES} times the capacity); the limit is {limit}"))
+        .then(|| format!("needs up to {needed} of writes ({passes} times the capacity); the limit is {limit}"))
 }
 
 /// What earlier probes have shown of the drive before its whole was written.

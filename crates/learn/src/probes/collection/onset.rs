@@ -37,7 +37,7 @@ pub(super) const ONSET_FIGURES: [&str; 2] = ["over_provisioning", "collection_on
 
 /// Why an onset that a rise shows may be inconclusive; what bytes programmed and erases show has doubts in
 /// `superblock.rs`.
-const RISE_DOUBTS: [Doubt<Figure<u64>>; 1] = [doubt("a wide interval", Wording::Nothing, |bytes| {
+pub(super) const RISE_DOUBTS: [Doubt<Figure<u64>>; 1] = [doubt("a wide interval", Wording::Nothing, |bytes| {
     let width = bytes.low.zip(bytes.high).map_or(0, |(low, high)| high - low);
     width > bytes.value.unwrap_or(0) / 5
 })];
@@ -51,7 +51,7 @@ impl Onset {
         draft: &mut ProfileDraft,
     ) -> Self {
         let windows = &overwritten.all;
-        keep_curve(capacity, windows, draft);
+        keep_overwrites(capacity, windows, draft);
         let first = &windows[..windows.len().min(ONSET_WINDOWS as usize)];
         let (onset, reason) = match Rise::of(first, buffer.bytes()).first() {
             Some(cut) => {
@@ -102,7 +102,8 @@ impl Onset {
     }
 }
 
-fn keep_curve(capacity: ByteSize, windows: &[Window], draft: &mut ProfileDraft) {
+/// Keeps the curve of random overwrites; its name.
+pub(super) fn keep_overwrites(capacity: ByteSize, windows: &[Window], draft: &mut ProfileDraft) -> &'static str {
     let mut at = 0;
     let points = windows.iter().step_by(4).map(|window| {
         at += 4 * window.bytes;
@@ -116,6 +117,7 @@ fn keep_curve(capacity: ByteSize, windows: &[Window], draft: &mut ProfileDraft) 
         points: points.collect(),
         fit: Vec::new(),
     });
+    OVERWRITES
 }
 
 /// A search for the first lasting rise of the response in successive windows.
@@ -143,7 +145,7 @@ impl Rise {
 
 /// Share of the onset by which collection can start earlier on a drive that was in use before it was trimmed and
 /// filled.
-const LIFE_BEFORE_SHARE: f64 = 0.06;
+pub(super) const LIFE_BEFORE_SHARE: f64 = 0.06;
 /// Factor on the flash bytes of a drive that collects nothing, from which on collection may be at work from the first
 /// window on.
 const AT_WORK_FACTOR: f64 = 1.2;
