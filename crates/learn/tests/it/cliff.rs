@@ -35,31 +35,23 @@ fn over_provisioning_is_learned_within_a_few_writes_of_the_drive_and_without_cou
 }
 
 #[test]
-#[ignore = "make test-full runs it: the same on drives from seeds, half a minute"]
-fn the_cliff_is_right_on_random_drives_or_says_that_it_is_not_certain() {
-    let (mut certain, mut right, mut wrong) = (0, 0, Vec::new());
-    for seed in 0..40 {
-        let Ok(mut config) = random_device(seed) else { continue };
+#[ignore = "make test-full runs it: the same on random drives, some minutes"]
+fn the_cliff_of_random_drives_is_a_best_guess_that_is_near() {
+    let mut off = Vec::new();
+    for seed in 0..10 {
+        let config = random_device(seed).unwrap();
         // A drive that is small enough to be filled.
         if config.capacity_bytes > 8 << 30 {
             continue;
         }
-        config.name = format!("seed {seed}");
         let profile = within(&config, 10);
         let (found, there) =
             (profile.parameters.over_provisioning, truth(&config).unwrap().parameters.over_provisioning);
-        if found.verdict != Verdict::Certain {
-            continue;
-        }
-        certain += 1;
-        let Some(real) = there.value else { continue };
-        let raw_error = (1.0 + found.value.unwrap()) / (1.0 + real) - 1.0;
-        println!("seed {seed}: {found:?}, truth {real:.4}, raw {:+.2} %", 100.0 * raw_error);
-        if raw_error.abs() < 0.01 {
-            right += 1;
-        } else {
-            wrong.push((seed, raw_error));
-        }
+        let is_of_cliff = profile.recipe.probes.contains(&"cliff".to_owned());
+        let (Some(value), Some(real), true) = (found.value, there.value, is_of_cliff) else { continue };
+        assert_eq!(found.verdict, Verdict::Inconclusive, "seed {seed}");
+        off.push((seed, (1.0 + value) / (1.0 + real) - 1.0));
     }
-    assert!(certain > 0 && wrong.is_empty(), "{certain} certain, {right} within 1 %: {wrong:?}");
+    println!("{off:?}");
+    assert!(off.len() >= 3 && off.iter().all(|(_, raw_error): &(u64, f64)| raw_error.abs() < 0.035), "{off:?}");
 }

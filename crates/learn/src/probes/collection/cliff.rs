@@ -11,9 +11,8 @@ use crate::prober::{Prober, anywhere};
 use crate::probes::buffer::WriteBuffer;
 use crate::probes::windows::{Mark, Window, join};
 use crate::step::Step;
-use crate::verdict::applying;
 
-use super::onset::{LIFE_BEFORE_SHARE, ONSET_FIGURES, Onset, RISE_DOUBTS};
+use super::onset::{LIFE_BEFORE_SHARE, ONSET_FIGURES, Onset};
 use super::overwrites::{BLOCK, DEPTH, ONSET_WINDOWS};
 use super::{FILL_WINDOWS, keep_overwrites, pass_in_order, trim_all};
 
@@ -21,6 +20,11 @@ use super::{FILL_WINDOWS, keep_overwrites, pass_in_order, trim_all};
 pub(crate) const PASSES: u64 = 2;
 
 pub(crate) const CLIFF: Step = Step { overwrites: PASSES, ..Step::new("cliff", &ONSET_FIGURES) };
+
+/// Share of the raw capacity by which the cliff of small simulated drives is before or behind the first garbage
+/// collection: 16 of 17 random ones are within it, and one is 8 % early. Their units run out of spare blocks one after
+/// the other, and rates alone do not show by how much. So nothing is certain.
+const OTHER_DRIVES_SHARE: f64 = 0.035;
 
 const RECIPE: &str = "uniform random 4 KiB writes over the whole filled drive, until their rate drops";
 
@@ -56,13 +60,17 @@ pub(crate) fn probe(
     let curve = keep_overwrites(capacity, &windows, draft);
     let cliff = raw_capacity(capacity, &bins, buffered, Some(filled_at));
     // A drive that was in use has less space than a new one; what the buffer holds at the cliff is not programmed yet.
+    let raw = cliff.raw.value.unwrap_or(0) as f64;
+    let unlike = (OTHER_DRIVES_SHARE * raw) as u64;
     let Figure { low, high, .. } = cliff.written;
-    let high = high.map(|high| (high as f64 * (1.0 + LIFE_BEFORE_SHARE)) as u64);
-    let bytes = Figure { low: low.map(|low| low.saturating_sub(buffer.bytes())), high, ..cliff.written };
-    let bytes = applying(&RISE_DOUBTS, &bytes).judge(bytes);
+    let high = high.map(|high| (high as f64 * (1.0 + LIFE_BEFORE_SHARE)) as u64 + unlike);
+    let low = low.map(|low| low.saturating_sub(buffer.bytes() + unlike));
+    let mut bytes = Figure { low, high, ..cliff.written };
+    bytes.doubt();
     Onset { bytes, share: bytes.map(|bytes| bytes as f64 / capacity.bytes() as f64) }.set(draft);
     for key in ONSET_FIGURES {
-        draft.because(key, Because { recipe: RECIPE, reason: cliff.reason.clone(), curve: Some(curve) });
+        let reason = format!("{}; from rates alone, a best guess", cliff.reason);
+        draft.because(key, Because { recipe: RECIPE, reason, curve: Some(curve) });
     }
     Ok(())
 }
@@ -108,7 +116,7 @@ mod tests {
             let data = config.units() * u64::from(blocks - config.gc_threshold()) * superblock;
             let real = data as f64 / capacity.bytes() as f64 - 1.0;
             let value = found.value.unwrap();
-            assert_eq!(found.verdict, Verdict::Certain, "{preset}: {found:?}");
+            assert_eq!(found.verdict, Verdict::Inconclusive, "{preset}: {found:?}");
             assert!(((1.0 + value) / (1.0 + real) - 1.0).abs() < 0.01, "{preset}: {found:?} {real}");
             assert!(found.low.unwrap() <= real && real <= found.high.unwrap(), "{preset}: {found:?} {real}");
             assert!(drive.counters().host_bytes_written < capacity * PASSES, "{preset}");

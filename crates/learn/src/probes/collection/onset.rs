@@ -37,7 +37,7 @@ pub(super) const ONSET_FIGURES: [&str; 2] = ["over_provisioning", "collection_on
 
 /// Why an onset that a rise shows may be inconclusive; what bytes programmed and erases show has doubts in
 /// `superblock.rs`.
-pub(super) const RISE_DOUBTS: [Doubt<Figure<u64>>; 1] = [doubt("a wide interval", Wording::Nothing, |bytes| {
+const RISE_DOUBTS: [Doubt<Figure<u64>>; 1] = [doubt("a wide interval", Wording::Nothing, |bytes| {
     let width = bytes.low.zip(bytes.high).map_or(0, |(low, high)| high - low);
     width > bytes.value.unwrap_or(0) / 5
 })];
