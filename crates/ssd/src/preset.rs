@@ -2,16 +2,52 @@
 //!
 //! # Adding a preset
 //!
-//! `devices/NAME.toml`, each figure with its source, and a line in [`PRESETS`]. If its parameters are published: a row
-//! in `crates/profile/src/published.rs` and a test in `crates/learn/tests/`, which learns it blind and compares.
+//! `devices/NAME.toml`, each figure with its source, and a line in [`PRESETS`] with its year and [`Class`]. If its
+//! parameters are published: a row in `crates/profile/src/published.rs` and a test in `crates/learn/tests/`, which
+//! learns it blind and compares.
 
 use crate::error::SsdError;
+
+/// What a drive is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Servers: flat latencies, power loss protection.
+    DataCentre,
+    /// Laptops and desktops.
+    Client,
+    /// No product: a drive as another simulator or a paper describes it.
+    Model,
+    /// A volume of a cloud provider.
+    Cloud,
+    /// A rotating disk.
+    Disk,
+}
+
+impl Class {
+    /// In the order in which they are listed.
+    pub const ALL: [Self; 5] = [Self::DataCentre, Self::Client, Self::Model, Self::Cloud, Self::Disk];
+
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::DataCentre => "data centre",
+            Self::Client => "client",
+            Self::Model => "model",
+            Self::Cloud => "cloud volume",
+            Self::Disk => "rotating disk",
+        }
+    }
+}
 
 /// A drive that comes with flashwise.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
     /// Its name on the command line.
     pub name: &'static str,
+    /// When it came on the market, or a model's text appeared.
+    pub year: u16,
+    /// What it is made for.
+    pub class: Class,
     /// One line for a list.
     pub summary: &'static str,
     /// Its configuration, with the source of each documented figure.
@@ -19,25 +55,59 @@ pub struct Preset {
 }
 
 macro_rules! preset {
-    ($name:literal, $summary:literal) => {
-        Preset { name: $name, summary: $summary, toml: include_str!(concat!("../devices/", $name, ".toml")) }
+    ($name:literal, $year:literal, $class:ident, $summary:literal) => {
+        Preset {
+            name: $name,
+            year: $year,
+            class: Class::$class,
+            summary: $summary,
+            toml: include_str!(concat!("../devices/", $name, ".toml")),
+        }
     };
 }
 
 /// All presets, in the order in which they are listed.
-pub static PRESETS: [Preset; 12] = [
-    preset!("samsung-960-evo", "NVMe, TLC flash, 500 GB: 64 KiB chunks, one channel each"),
-    preset!("intel-optane-905p", "NVMe, 3D XPoint, 480 GB: written in place, no erase"),
-    preset!("toshiba-xg5", "NVMe, TLC flash, 256 GB: 64 KiB superpages over all channels"),
-    preset!("micron-m500", "SATA, MLC flash, 120 GB: 64 KiB superpages over all channels"),
-    preset!("intel-optane-p4800x", "NVMe, 3D XPoint, 375 GB: written in place, 6 concurrent requests"),
-    preset!("intel-p4510", "NVMe, TLC flash, 1 TB: reads three times as fast as writes, k_r 16"),
-    preset!("intel-p4510-fs", "the same behind a file system: k_r 80"),
-    preset!("intel-s4610", "SATA, TLC flash, 960 GB: k_r 25, k_w 9"),
-    preset!("virtual-ssd", "a cloud volume, 100 GB: over a network, rate-limited"),
-    preset!("disksim-msr", "DiskSim 4.0's SSD model as shipped, 32 GB, 4 KiB pages"),
-    preset!("machado-32g", "the same, 32 GB, 64 KiB pages (Machado et al., 2015)"),
-    preset!("machado-4g", "the same, 4 GB, 64 KiB pages (Machado et al., 2015)"),
+pub static PRESETS: [Preset; 20] = [
+    preset!("samsung-960-evo", 2016, Client, "NVMe, TLC flash, 500 GB: 64 KiB chunks, one channel each"),
+    preset!("intel-optane-905p", 2018, Client, "NVMe, 3D XPoint, 480 GB: written in place, no erase"),
+    preset!("toshiba-xg5", 2017, Client, "NVMe, TLC flash, 256 GB: 64 KiB superpages over all channels"),
+    preset!("micron-m500", 2013, Client, "SATA, MLC flash, 120 GB: 64 KiB superpages over all channels"),
+    preset!(
+        "intel-optane-p4800x",
+        2017,
+        DataCentre,
+        "NVMe, 3D XPoint, 375 GB: written in place, 6 concurrent requests"
+    ),
+    preset!("intel-p4510", 2018, DataCentre, "NVMe, TLC flash, 1 TB: reads three times as fast as writes, k_r 16"),
+    preset!("intel-p4510-fs", 2018, DataCentre, "the same behind a file system: k_r 80"),
+    preset!("intel-s4610", 2018, DataCentre, "SATA, TLC flash, 960 GB: k_r 25, k_w 9"),
+    preset!("virtual-ssd", 2021, Model, "a cloud volume, 100 GB: over a network, rate-limited"),
+    preset!("disksim-msr", 2008, Model, "DiskSim 4.0's SSD model as shipped, 32 GB, 4 KiB pages"),
+    preset!("machado-32g", 2015, Model, "DiskSim's SSD model, 32 GB, 64 KiB pages (Machado et al., 2015)"),
+    preset!("machado-4g", 2015, Model, "DiskSim's SSD model, 4 GB, 64 KiB pages (Machado et al., 2015)"),
+    preset!(
+        "micron-7450-max-800",
+        2021,
+        DataCentre,
+        "NVMe, TLC flash, 800 GB, mixed use: 46 % over-provisioning; validated"
+    ),
+    preset!("micron-7450-pro-960", 2021, DataCentre, "the same series, 960 GB, for reads"),
+    preset!(
+        "solidigm-p5520-1920",
+        2021,
+        DataCentre,
+        "NVMe, TLC flash, 1.92 TB: a tenth of what is programmed is metadata; validated"
+    ),
+    preset!("skhynix-pe8110-960", 2021, DataCentre, "NVMe, TLC flash, 960 GB; validated"),
+    preset!(
+        "samsung-pm9a3-960",
+        2021,
+        DataCentre,
+        "NVMe, TLC flash, 960 GB; not validated: its firmware caps random writes"
+    ),
+    preset!("samsung-pm9d3a-1920", 2024, DataCentre, "NVMe, PCIe 5, TLC flash, 1.92 TB; not measured in public"),
+    preset!("kioxia-cm7r-3840", 2022, DataCentre, "NVMe, PCIe 5, TLC flash, 3.84 TB; validated"),
+    preset!("wd-dc-960", 2020, DataCentre, "NVMe, PCIe 3, TLC flash, 960 GB, model unknown; validated"),
 ];
 
 impl Preset {

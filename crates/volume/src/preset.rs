@@ -4,30 +4,36 @@
 //!
 //! `devices/cloud/NAME.toml`, each figure with its source, and a line in [`PRESETS`].
 
-use flashwise_ssd::{Preset, SsdError};
+use flashwise_ssd::{Class, Preset, SsdError};
 
 use crate::config::Volume;
 
 macro_rules! preset {
-    ($name:literal, $summary:literal) => {
-        Preset { name: $name, summary: $summary, toml: include_str!(concat!("../devices/", $name, ".toml")) }
+    ($name:literal, $year:literal, $class:ident, $summary:literal) => {
+        Preset {
+            name: $name,
+            year: $year,
+            class: Class::$class,
+            summary: $summary,
+            toml: include_str!(concat!("../devices/", $name, ".toml")),
+        }
     };
 }
 
 /// All presets, in the order in which they are listed.
 pub static PRESETS: [Preset; 12] = [
-    preset!("gp2", "EBS, 100 GiB: 300 IOPS, 3,000 while 5.4 million credits last"),
-    preset!("gp3", "EBS, 100 GiB: 3,000 IOPS, 125 MiB/s, no burst"),
-    preset!("io2", "EBS Block Express, 500 GiB: 20,000 IOPS"),
-    preset!("i3en", "AWS instance storage, 7.5 TB: 257,000 reads, 174,000 writes a second"),
-    preset!("i4i", "AWS instance storage, 3.75 TB: random writes at 858 MB/s, then 426"),
-    preset!("m7gd", "AWS instance storage, 950 GB: writes above a rate are held for 5.8 ms"),
-    preset!("azure-premium-ssd-v2", "Azure, 128 GiB: 3,000 IOPS, 125 MB/s, no burst"),
-    preset!("azure-local-nvme", "Azure L series, 894 GB: reads and writes share a budget; held for 3 ms"),
-    preset!("gcp-pd-balanced", "Google Persistent Disk, 500 GiB: 6,000 IOPS behind an instance's 15,000"),
-    preset!("gcp-hyperdisk", "Google Hyperdisk Balanced, 100 GiB: 3,000 IOPS, 140 MiB/s"),
-    preset!("sas-15k", "rotating disk, 15,000 rpm, SAS, 300 GB"),
-    preset!("sata-7k2", "rotating disk, 7,200 rpm, SATA, 4 TB, write cache on"),
+    preset!("gp2", 2014, Cloud, "EBS, 100 GiB: 300 IOPS, 3,000 while 5.4 million credits last"),
+    preset!("gp3", 2020, Cloud, "EBS, 100 GiB: 3,000 IOPS, 125 MiB/s, no burst"),
+    preset!("io2", 2020, Cloud, "EBS Block Express, 500 GiB: 20,000 IOPS"),
+    preset!("i3en", 2019, Cloud, "AWS instance storage, 7.5 TB: 257,000 reads, 174,000 writes a second"),
+    preset!("i4i", 2022, Cloud, "AWS instance storage, 3.75 TB: random writes at 858 MB/s, then 426"),
+    preset!("m7gd", 2023, Cloud, "AWS instance storage, 950 GB: writes above a rate are held for 5.8 ms"),
+    preset!("azure-premium-ssd-v2", 2022, Cloud, "Azure, 128 GiB: 3,000 IOPS, 125 MB/s, no burst"),
+    preset!("azure-local-nvme", 2023, Cloud, "Azure L series, 894 GB: reads and writes share a budget; held for 3 ms"),
+    preset!("gcp-pd-balanced", 2020, Cloud, "Google Persistent Disk, 500 GiB: 6,000 IOPS behind an instance's 15,000"),
+    preset!("gcp-hyperdisk", 2022, Cloud, "Google Hyperdisk Balanced, 100 GiB: 3,000 IOPS, 140 MiB/s"),
+    preset!("sas-15k", 2011, Disk, "rotating disk, 15,000 rpm, SAS, 300 GB"),
+    preset!("sata-7k2", 2014, Disk, "rotating disk, 7,200 rpm, SATA, 4 TB, write cache on"),
 ];
 
 impl Volume {

@@ -12,7 +12,7 @@ use flashwise_block::shown;
 use flashwise_import::{ImportError, Imported, disksim, mqsim};
 use flashwise_profile::{Entry, Parameters, Quantity, Verdict};
 use flashwise_sim::{ArrayMachine, Machine};
-use flashwise_ssd::{DeviceConfig, PRESETS, Preset, SsdError, device_schema};
+use flashwise_ssd::{Class, DeviceConfig, PRESETS, Preset, SsdError, device_schema};
 use flashwise_trace::workload::TraceFormat;
 use flashwise_trace::{ReadOptions, TraceReader};
 use flashwise_truth::random::{random_device, random_toml, random_volume, random_volume_toml};
@@ -47,6 +47,8 @@ struct List {
 #[derive(Serialize)]
 struct Listed {
     name: &'static str,
+    year: u16,
+    class: &'static str,
     summary: &'static str,
 }
 
@@ -158,15 +160,35 @@ fn plain(value: Quantity) -> String {
     }
 }
 
+/// By class, the newest first.
 fn list(output: &Output) -> Result<(), Failure> {
-    let listed = |presets: &'static [Preset]| -> Vec<Listed> {
-        presets.iter().map(|preset| Listed { name: preset.name, summary: preset.summary }).collect()
-    };
     let (presets, volumes) = (listed(&PRESETS), listed(&flashwise_volume::PRESETS));
-    let lines =
-        |group: &[Listed]| group.iter().map(|it| format!("  {:<20} {}\n", it.name, it.summary)).collect::<String>();
-    let text = format!("Drives\n{}\nCloud volumes and rotating disks\n{}", lines(&presets), lines(&volumes));
+    let mut text = String::new();
+    for class in Class::ALL {
+        let title = match class {
+            Class::DataCentre => "Data-centre drives",
+            Class::Client => "Client drives",
+            Class::Model => "Models from simulators and papers",
+            Class::Cloud => "Cloud volumes",
+            Class::Disk => "Rotating disks",
+        };
+        text += &format!("{}{title}\n", if text.is_empty() { "" } else { "\n" });
+        for preset in presets.iter().chain(&volumes).filter(|preset| preset.class == class.words()) {
+            text += &format!("  {} {:<20} {}\n", preset.year, preset.name, preset.summary);
+        }
+    }
     output.print(&List { schema: "flashwise.devices", schema_version: 1, presets, volumes }, |_| text)
+}
+
+fn listed(presets: &'static [Preset]) -> Vec<Listed> {
+    let mut sorted: Vec<&Preset> = presets.iter().collect();
+    let place = |class| Class::ALL.iter().position(|&other| other == class);
+    sorted.sort_by_key(|preset| (place(preset.class), std::cmp::Reverse(preset.year)));
+    let listed = |preset: &&'static Preset| {
+        let &&Preset { name, year, class, summary, .. } = preset;
+        Listed { name, year, class: class.words(), summary }
+    };
+    sorted.iter().map(listed).collect()
 }
 
 fn sound(path: &str, device: &DeviceConfig) -> String {

@@ -42,7 +42,8 @@ const SEQUENTIAL: &str = r#"
 /// A preset with so few blocks that the workloads go round it, and a write buffer that holds little of what they write.
 fn small(preset: &str) -> DeviceConfig {
     let mut config = DeviceConfig::preset(preset).unwrap();
-    config.controller.write_buffer_bytes = config.controller.write_buffer_bytes.min(4 << 20);
+    let open = config.host.max_transfer_bytes + 2 * config.units() * config.superpage_bytes();
+    config.controller.write_buffer_bytes = config.controller.write_buffer_bytes.min(open.max(4 << 20));
     let flash = &mut config.flash;
     flash.energy = EnergyConfig { sense_nj: 1.0, program_nj: 10.0, erase_nj: 100.0, transfer_nj_per_byte: 0.001 };
     if config.ftl.mapping == Mapping::InPlace {

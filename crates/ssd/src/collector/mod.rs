@@ -17,7 +17,7 @@ pub use folding::{SlcCacheCounters, SlcCacheUse};
 pub(crate) use unit::{Collection, Emptied, Erasing, Row, UnitCollector};
 pub(crate) use unsaved::Unsaved;
 
-use crate::config::{DeviceConfig, GcConfig, GcMode, SlcCacheConfig, WritePath};
+use crate::config::{DeviceConfig, GcConfig, GcMode, GcReads, SlcCacheConfig, WritePath};
 use crate::ftl::geometry::Geometry;
 use crate::ftl::wear::InPlaceWear;
 use crate::list::Fifo;
@@ -61,14 +61,18 @@ pub(crate) struct Collector {
     pub(crate) end_of_life: Option<EndOfLife>,
     /// Wear of a medium that is written in place, where it has a limit.
     pub(crate) in_place_wear: Option<Box<InPlaceWear>>,
-    /// Scratch space: what is valid in a row, die by die.
-    pub(crate) bytes_of_die: Vec<u32>,
+    /// Scratch space: what is valid in a row, read by read.
+    pub(crate) bytes_of_read: Vec<u32>,
 }
 
 impl Collector {
     /// Nothing is collected yet.
     pub(crate) fn new(config: &DeviceConfig, geometry: &Geometry) -> Self {
         let units = geometry.units as usize;
+        let reads = match config.ftl.gc.reads {
+            GcReads::Die => geometry.dies_per_unit,
+            GcReads::Page => geometry.pages_per_superpage(),
+        };
         Self {
             rules: Rules::new(config),
             units: vec![UnitCollector::default(); units],
@@ -79,7 +83,7 @@ impl Collector {
             read_only: false,
             end_of_life: None,
             in_place_wear: InPlaceWear::new(config).map(Box::new),
-            bytes_of_die: vec![0; geometry.dies_per_unit as usize],
+            bytes_of_read: vec![0; reads as usize],
         }
     }
 }

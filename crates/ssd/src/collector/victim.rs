@@ -5,7 +5,7 @@ use flashwise_block::FlashCounters;
 use super::{Collection, Collector, Emptied, Unsaved};
 use crate::cache::WriteBuffer;
 use crate::clock::Clock;
-use crate::config::GcTrigger;
+use crate::config::{GcReads, GcTrigger};
 use crate::flash::{FlashOp, FlashOpKind, Medium, Owner};
 use crate::ftl::superblock::BlockState;
 use crate::ftl::{Cause, PageMap, Placement, Stream};
@@ -48,16 +48,20 @@ impl Collector {
         self.units[unit as usize].present.iter_mut().find(|c| c.victim == victim)
     }
 
-    /// Counts for each die what is valid in a row.
+    /// Counts for each read of a row what is valid in it.
     fn count_bytes_of_row(&mut self, victim: u32, row: u32, ftl: &Translation) {
-        self.bytes_of_die.fill(0);
+        self.bytes_of_read.fill(0);
         ftl.pages.prefetch_row(victim, row + 1);
         if ftl.pages.has_extents() {
-            return ftl.pages.count_bytes_of_extents(victim, row, &mut self.bytes_of_die);
+            return ftl.pages.count_bytes_of_extents(victim, row, &mut self.bytes_of_read);
         }
         let translator = ftl.translator.as_ref();
         for (slot, logical_page) in ftl.pages.valid_slots(victim, row) {
-            self.bytes_of_die[ftl.pages.geometry.die_index(slot) as usize] += self.rules.page_bytes;
+            let read = match self.rules.gc.reads {
+                GcReads::Die => ftl.pages.geometry.die_index(slot),
+                GcReads::Page => ftl.pages.geometry.page_in_superpage(slot),
+            };
+            self.bytes_of_read[read as usize] += self.rules.page_bytes;
             if let Some(translator) = translator {
                 translator.prefetch_moved(logical_page);
             }
@@ -74,12 +78,16 @@ impl Collector {
     ) -> u32 {
         self.count_bytes_of_row(victim, row, ftl);
         let mut reads = 0;
-        for n in 0..ftl.pages.geometry.dies_per_unit {
-            let bytes = self.bytes_of_die[n as usize];
+        for n in 0..self.bytes_of_read.len() as u32 {
+            let bytes = self.bytes_of_read[n as usize];
             if bytes > 0 {
                 flash.counters.bytes_read.0 += u64::from(bytes);
                 reads += 1;
-                let (at, owner) = (ftl.pages.geometry.address(victim, row, n), Owner::Gc { unit });
+                let at = match self.rules.gc.reads {
+                    GcReads::Die => ftl.pages.geometry.address(victim, row, n),
+                    GcReads::Page => ftl.pages.geometry.address_of_page(victim, row, n),
+                };
+                let owner = Owner::Gc { unit };
                 let transfer = if self.rules.gc.copy_back { 0 } else { bytes };
                 let op = flash.array.prepare(FlashOp::new(FlashOpKind::Read, owner, at, transfer));
                 self.issue(unit, op, &ftl.pages, flash, clock);

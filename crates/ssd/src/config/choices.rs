@@ -58,10 +58,10 @@ mod tests {
     /// Every list of names that a configuration may choose from.
     fn lists() -> BTreeMap<&'static str, Vec<&'static str>> {
         listed! {
-            AllocationPool, Arbitration, BlockOrder, CacheFlush, CachePolicy, CellType, CleaningMode, CleaningPolicy, Codec,
-            CommandScope, DataTransfer, DynamicWearLevelling, EnduranceFigures, GcMode, GcPolicy, GcTrigger, Interface,
-            Mapping, PageOrder, PartialPages, Placement, QueuePriority, Scheduling, SlcCacheFull, StaticWearLevelling,
-            StreamPolicy, Suspend, UnwrittenReads, WritePolicy,
+            AllocationPool, Arbitration, BlockOrder, CacheFlush, CachePolicy, CellType, CleaningMode, CleaningPolicy,
+            Codec, CommandScope, DataTransfer, DynamicWearLevelling, EnduranceFigures, GcMode, GcPolicy, GcReads,
+            GcTrigger, Interface, Mapping, PageOrder, PartialPages, Placement, QueuePriority, Scheduling, SlcCacheFull,
+            StaticWearLevelling, StreamPolicy, Suspend, UnwrittenReads, WritePolicy,
         }
     }
 

@@ -301,6 +301,15 @@ pub struct FtlConfig {
     /// Planes of each of these dies that program one superpage together; by default all of them.
     #[serde(default)]
     pub superpage_planes: Option<u32>,
+    /// For `mapping = "page"`: flash pages of each superpage that hold the parity of the others, so that a page which
+    /// cannot be read is restored (Micron: RAIN, redundant array of independent NAND). They are programmed with the
+    /// rest, count as programmed, and hold none of the host's data. Default: 0.
+    #[serde(default)]
+    pub parity_pages: u32,
+    /// For `mapping = "page"`: whether a write to a page that waits in a superpage which is not full yet replaces it
+    /// there; otherwise it takes a slot of its own, as if the earlier one were on flash. Default: yes.
+    #[serde(default = "yes")]
+    pub replaces_in_buffer: bool,
     /// For `mapping = "page"`: the page map is on flash and is cached; by default all of it is in controller memory.
     #[serde(default)]
     pub mapping_cache: Option<MappingCacheConfig>,
@@ -337,6 +346,10 @@ fn default_logical_page_bytes() -> u64 {
     4096
 }
 
+fn yes() -> bool {
+    true
+}
+
 fn four() -> u32 {
     4
 }
@@ -363,6 +376,14 @@ impl FtlConfig {
         let (planes, together) = (config.flash.planes_per_die, config.superpage_planes());
         let reason = format!("must divide the {planes} planes of a die");
         checker.require("ftl.superpage_planes", together, divides(together, planes), reason)?;
+        let (parity, pages) = (self.parity_pages, config.flash_pages_per_superpage());
+        let reason = format!("must be below the {pages} flash pages of a superpage");
+        checker.require("ftl.parity_pages", parity, u64::from(parity) < pages, reason)?;
+        let reason = "requires mapping = \"page\"";
+        checker.require("ftl.parity_pages", parity, parity == 0 || self.mapping == Mapping::Page, reason)?;
+        let reason = "requires mapping = \"page\"";
+        let possible = self.replaces_in_buffer || self.mapping == Mapping::Page;
+        checker.require("ftl.replaces_in_buffer", self.replaces_in_buffer, possible, reason)?;
         if let Some(cache) = &self.mapping_cache {
             cache.check(page, checker)?;
             let reason = "requires mapping = \"page\"";

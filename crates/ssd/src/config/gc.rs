@@ -79,6 +79,20 @@ choices! {
     }
 }
 
+choices! {
+    /// What one flash command reads of a victim's row.
+    #[derive(Default)]
+    pub enum GcReads {
+        /// All planes of a die that belong to the row, if one of them holds something valid.
+        #[default]
+        Die = "die",
+        /// One flash page that holds something valid. The hypothesis for firmware that follows a list of valid pages,
+        /// page by page; its cost grows with the share of flash pages that hold any, so that a victim that is nearly
+        /// empty is read faster.
+        Page = "page",
+    }
+}
+
 /// Garbage collection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -110,6 +124,8 @@ pub struct GcConfig {
     pub concurrent_victims: u32,
     /// Maximum number of rows of a victim that are read at the same time; each is programmed when it has been read.
     pub reads_in_flight: u32,
+    /// What one read of a victim's row covers.
+    pub reads: GcReads,
     /// A moved page stays in its plane and does not cross the channel. It needs superpages of one logical page.
     pub copy_back: bool,
     /// Moved data goes to its own open superblock, not to the one that the host fills.
@@ -143,6 +159,7 @@ impl Default for GcConfig {
             hard_free_superblocks: 1,
             concurrent_victims: 1,
             reads_in_flight: 1,
+            reads: GcReads::Die,
             copy_back: false,
             separate_open_block: true,
             choices: 8,
@@ -276,6 +293,9 @@ impl DeviceConfig {
         checker.require("ftl.gc.free_superblocks", gc.free_superblocks.unwrap_or(0), !both, reason)?;
         checker.count("ftl.gc.concurrent_victims", gc.concurrent_victims, 64, "must be between 1 and 64")?;
         checker.count("ftl.gc.reads_in_flight", gc.reads_in_flight, 1 << 16, "must be between 1 and 65536")?;
+        let reason = "not supported with compression, whose pages span flash pages";
+        let by_die = gc.reads == GcReads::Die;
+        checker.require("ftl.gc.reads", "page", by_die || self.compression().is_none(), reason)?;
         let background = gc.mode == GcMode::Background && gc.separate_open_block;
         let trigger = gc.trigger == GcTrigger::Low || background;
         let reason = "requires mode = \"background\" and separate_open_block = true";

@@ -47,7 +47,7 @@ pub use flash::{CellType, FlashConfig, PageOrder};
 pub use ftl::{BoundTo, FtlConfig, Level, Mapping, MappingCacheConfig, PartialPages, Placement, StaticOrder};
 pub(crate) use ftl::{WritePath, ftl_kinds, placements};
 pub use gc::{
-    BadBlocksConfig, DynamicWearLevelling, GcConfig, GcMode, GcPolicy, GcTrigger, StaticWearLevelling,
+    BadBlocksConfig, DynamicWearLevelling, GcConfig, GcMode, GcPolicy, GcReads, GcTrigger, StaticWearLevelling,
     WearLevellingConfig,
 };
 pub(crate) use gc::{EMPTIED_MAX, gc_policies};
@@ -142,16 +142,29 @@ impl DeviceConfig {
         self.flash.raw_bytes().unwrap_or(u64::MAX)
     }
 
-    /// Bytes of a superpage: what is programmed in one go.
-    pub fn superpage_bytes(&self) -> u64 {
+    /// Flash pages of a superpage, with those that hold parity.
+    pub fn flash_pages_per_superpage(&self) -> u64 {
         let dies = u64::from(self.ftl.superpage_channels) * u64::from(self.ftl.superpage_ways);
-        dies * u64::from(self.superpage_planes()) * self.flash.page_bytes
+        dies * u64::from(self.superpage_planes())
     }
 
-    /// Over-provisioning: (raw − addressable) ÷ addressable; on a thin drive, what may be stored counts and not what is
-    /// addressable.
+    /// Bytes of a superpage that hold data: what fills it, and is programmed in one go with its parity.
+    pub fn superpage_bytes(&self) -> u64 {
+        let pages = self.flash_pages_per_superpage();
+        pages.saturating_sub(u64::from(self.ftl.parity_pages)) * self.flash.page_bytes
+    }
+
+    /// Raw bytes less those of parity.
+    pub fn raw_bytes_for_data(&self) -> u64 {
+        let pages = u128::from(self.flash_pages_per_superpage().max(1));
+        let of_data = pages.saturating_sub(u128::from(self.ftl.parity_pages));
+        (u128::from(self.raw_bytes()) * of_data / pages) as u64
+    }
+
+    /// Over-provisioning: (raw − addressable) ÷ addressable, parity not counted as raw; on a thin drive, what may be
+    /// stored counts and not what is addressable.
     pub fn over_provisioning(&self) -> f64 {
-        self.raw_bytes() as f64 / self.physical_bytes() as f64 - 1.0
+        self.raw_bytes_for_data() as f64 / self.physical_bytes() as f64 - 1.0
     }
 
     /// Refuses what describes no possible drive.
@@ -188,7 +201,7 @@ impl DeviceConfig {
         checker.multiple("capacity_bytes", self.capacity_bytes, self.ftl.logical_page_bytes)?;
         let pages = self.flash.raw_bytes().map(|bytes| bytes / self.ftl.logical_page_bytes);
         let fits = pages.is_some_and(|pages| pages <= LOGICAL_PAGES_MAX);
-        let reason = format!("the flash has more than 2^30 logical pages of {}", ByteSize(self.ftl.logical_page_bytes));
+        let reason = format!("the flash has more than 2^31 logical pages of {}", ByteSize(self.ftl.logical_page_bytes));
         checker.require("flash.blocks_per_plane", self.flash.blocks_per_plane, fits, reason)
     }
 
@@ -212,8 +225,9 @@ impl DeviceConfig {
     }
 }
 
-/// Most logical pages: 2³⁰, 4 TiB of pages of 4 KiB, whose page map and its inverse take 8 GiB of address space.
-const LOGICAL_PAGES_MAX: u64 = 1 << 30;
+/// Most logical pages: 2³¹, 8 TiB of pages of 4 KiB, whose page map and its inverse take 16 GiB of address space; their
+/// entries have 32 bits, of which two values are no numbers.
+const LOGICAL_PAGES_MAX: u64 = 1 << 31;
 
 /// Whether a text describes an array of drives rather than a drive: an array has a level and members.
 pub fn is_of_array(text: &str) -> bool {
@@ -272,7 +286,7 @@ mod tests {
         assert!(broken(|c| c.flash.array_time_jitter = f64::NAN).contains("between 0 and 0.5"));
         assert!(broken(|c| c.controller.write_buffer_bytes = 4096).contains("at least"));
         assert!(broken(|c| (c.host.interface, c.host.queue_depth) = (Interface::Sata, 64)).contains("at most 32"));
-        assert!(broken(|c| c.flash.blocks_per_plane = 1 << 24).contains("2^30 logical pages"));
+        assert!(broken(|c| c.flash.blocks_per_plane = 1 << 24).contains("2^31 logical pages"));
     }
 
     #[test]

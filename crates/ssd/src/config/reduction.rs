@@ -166,7 +166,7 @@ impl DeviceConfig {
         self.check_what_reduction_needs(checker)?;
         let (physical, page) = (self.physical_bytes(), self.ftl.logical_page_bytes);
         checker.multiple("reduction.physical_bytes", physical, page)?;
-        let reason = "exceeds 2^30 logical pages";
+        let reason = "exceeds 2^31 logical pages";
         checker.require("capacity_bytes", self.capacity_bytes, self.logical_pages() <= LOGICAL_PAGES_MAX, reason)?;
         let binds = self.units() > 1 && self.ftl.placement.binds_to() != BoundTo::Nothing;
         let reason = "a thin-provisioned drive requires placement \"round-robin\" or \"least-loaded\"";
@@ -311,7 +311,7 @@ mod tests {
             c.ftl.placement = crate::config::Placement::RoundRobin;
             c.capacity_bytes = 1 << 62;
         });
-        assert!(vast.unwrap_err().contains("exceeds 2^30 logical pages"));
+        assert!(vast.unwrap_err().contains("exceeds 2^31 logical pages"));
     }
 
     #[test]

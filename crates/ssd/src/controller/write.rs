@@ -289,7 +289,7 @@ impl SimulatedSsd {
         if self.ftl.pages.has_slc_cache() {
             self.collector.count_cached(
                 block,
-                self.config.superpage_bytes(),
+                self.ftl.pages.geometry.program_bytes(),
                 stream.is_host(),
                 &self.ftl.pages,
                 &mut self.flash.counters,

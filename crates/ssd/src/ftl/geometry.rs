@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Inside a superpage the pages are filled one after the other: channel by channel, then way by way, then plane by
-//! plane.
+//! plane. The last flash pages of a superpage may hold parity, and no slots.
 
 use super::superblock::CellMode;
 use crate::config::DeviceConfig;
@@ -81,7 +81,8 @@ impl Geometry {
         let channels_per_unit = config.ftl.superpage_channels;
         let (ways, dies_per_unit) = (config.ways(), channels_per_unit * config.ftl.superpage_ways);
         let units_per_group = ways / config.ftl.superpage_ways * plane_groups;
-        let slots = dies_per_unit * planes_per_unit * slots_per_page;
+        // The last pages of a superpage are those of parity.
+        let slots = (dies_per_unit * planes_per_unit - config.ftl.parity_pages) * slots_per_page;
         Self {
             units: flash.channels / channels_per_unit * units_per_group,
             units_per_group,
@@ -182,6 +183,11 @@ impl Geometry {
         }
     }
 
+    /// Bytes that a superpage programs, parity among them.
+    pub(crate) fn program_bytes(&self) -> u64 {
+        u64::from(self.dies_per_unit) * u64::from(self.program_bytes_per_die)
+    }
+
     /// Slots of the whole drive.
     pub(crate) fn total_slots(&self) -> u64 {
         u64::from(self.units) * u64::from(self.superblocks) * u64::from(self.slots_per_superblock())
@@ -255,6 +261,24 @@ impl Geometry {
         }
         let in_superpage = self.by.slots.divide(slot).1;
         self.by.dies_per_unit.divide(self.by.slots_per_page.quotient(in_superpage)).1
+    }
+
+    /// Flash pages of a superpage, those of parity among them.
+    pub(crate) fn pages_per_superpage(&self) -> u32 {
+        self.dies_per_unit * self.planes_per_unit
+    }
+
+    /// Which flash page of its superpage a slot is in.
+    #[inline]
+    pub(crate) fn page_in_superpage(&self, slot: u32) -> u32 {
+        self.by.slots_per_page.quotient(self.by.slots.divide(slot).1)
+    }
+
+    /// The one plane that a command to the `n`th flash page of a superpage names.
+    pub(crate) fn address_of_page(&self, block: u32, row: u32, n: u32) -> FlashAddress {
+        let (plane, die) = self.by.dies_per_unit.divide(n);
+        let at = self.address(block, row, die);
+        FlashAddress { plane: at.plane + plane as u8, planes: 1, ..at }
     }
 
     /// Notes where the dies of every unit are, so that a command's address needs no division.

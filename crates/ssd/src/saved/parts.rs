@@ -100,7 +100,7 @@ impl SimulatedSsd {
             read_only: _,
             end_of_life: _,
             in_place_wear: _,
-            bytes_of_die: _,
+            bytes_of_read: _,
         } = collector;
         let Translation { pages: _, kind: _, sectors: _, translator: _, reduction: _, steps: _ } = ftl;
         let Medium { array: _, payload: _, counters: _, row_reads: _, recent_reads: _ } = flash;

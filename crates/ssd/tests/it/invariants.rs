@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use flashwise_block::{BlockDevice, ByteSize, IoBuffer, Nanos, Operation, Request, execute};
 use flashwise_ssd::config::{
-    AllocationPool, CacheFlush, CachePolicy, CleaningPolicy, DataTransfer, Mapping, MappingCacheConfig, PartialPages,
-    Placement, ReadAheadConfig, ReadCacheConfig, StreamPolicy, StreamsConfig, WriteCacheConfig, WritePolicy,
+    AllocationPool, CacheFlush, CachePolicy, CleaningPolicy, DataTransfer, GcReads, Mapping, MappingCacheConfig,
+    PartialPages, Placement, ReadAheadConfig, ReadCacheConfig, StreamPolicy, StreamsConfig, WriteCacheConfig,
+    WritePolicy,
 };
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use proptest::prelude::*;
@@ -39,6 +40,8 @@ fn small_drives() -> Vec<DeviceConfig> {
         with_streams(tiny("toshiba-xg5", ByteSize::mib(7), 13, 4), StreamPolicy::BloomFilters),
         with_streams(caching_the_map(Placement::Static), StreamPolicy::SepBit),
         with_streams(with_write_cache(plane_by_plane(Placement::Static), CacheFlush::WhenFull), StreamPolicy::Hint),
+        with_parity(tiny("toshiba-xg5", ByteSize::mib(5), 13, 4)),
+        with_parity(with_streams(tiny("samsung-960-evo", ByteSize::mib(3), 15, 4), StreamPolicy::SepBit)),
         of_elements(CleaningPolicy::Greedy, AllocationPool::Element),
         of_elements(CleaningPolicy::WearAware, AllocationPool::Element),
         of_elements(CleaningPolicy::WearAware, AllocationPool::Plane),
@@ -59,6 +62,14 @@ fn plane_by_plane(placement: Placement) -> DeviceConfig {
 }
 
 /// The drive with a write cache of 40 pages and DRAM that takes its time.
+/// Of every superpage a flash page holds parity; pages are collected one by one, and not replaced in the buffer.
+fn with_parity(mut config: DeviceConfig) -> DeviceConfig {
+    (config.ftl.parity_pages, config.ftl.replaces_in_buffer) = (1, false);
+    (config.ftl.gc.reads, config.ftl.stripe_bytes) = (GcReads::Page, config.superpage_bytes());
+    config.check("parity").unwrap();
+    config
+}
+
 fn with_write_cache(mut config: DeviceConfig, flush: CacheFlush) -> DeviceConfig {
     config.controller.write_cache = Some(WriteCacheConfig {
         bytes: 40 * config.ftl.logical_page_bytes,

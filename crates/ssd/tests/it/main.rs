@@ -13,6 +13,7 @@ mod flash_rules;
 mod hidden_parameters;
 mod invariants;
 mod order;
+mod parity;
 mod power_cuts;
 mod reclaiming;
 mod reduction;

@@ -184,7 +184,7 @@ crate::state::state! {
             placement,
         }
         lists { host_superpages, opened }
-        built { geometry, slot_bytes, reclaiming, full }
+        built { replaces_in_buffer, geometry, slot_bytes, reclaiming, full }
     }
     checked go_on
 }

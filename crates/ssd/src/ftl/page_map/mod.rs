@@ -84,6 +84,8 @@ pub(crate) struct PageMap {
     /// Superpages with host data that are not on flash yet, in no order.
     host_superpages: Vec<u32>,
     placement: AnyPlacement,
+    /// A page that is overwritten in an open superpage stays in its slot.
+    replaces_in_buffer: bool,
     /// The stream for which no unit has room, since one was looked for in all of them: whoever waits for room asks
     /// again and again. `None` again as soon as a unit may have some.
     full: Option<Stream>,
@@ -115,6 +117,7 @@ impl PageMap {
             generation: 0,
             host_superpages: Vec::new(),
             placement: AnyPlacement::new(config, &geometry),
+            replaces_in_buffer: config.ftl.replaces_in_buffer,
             full: None,
             opened: Vec::new(),
             geometry,
@@ -329,8 +332,8 @@ impl PageMap {
     /// The slot of a page that is in a superpage of the host's which is still open, and that superpage.
     #[inline]
     fn open_superpage_that_holds(&self, logical_page: u32) -> Option<(u32, u32)> {
-        if self.geometry.slots == 1 {
-            // A superpage is full with its first page.
+        if self.geometry.slots == 1 || !self.replaces_in_buffer {
+            // A superpage is full with its first page, or its pages are as good as on flash.
             return None;
         }
         let slot = self.mapping.slot_of(logical_page)?;
@@ -786,7 +789,7 @@ impl PageMap {
     pub(crate) fn count_programmed(&self, filled: u32, moved: [u32; Cause::COUNT], counters: &mut FlashCounters) {
         let slot_bytes = self.slot_bytes();
         let slots = self.geometry.slots;
-        counters.bytes_programmed.0 += u64::from(slots) * slot_bytes;
+        counters.bytes_programmed.0 += self.geometry.program_bytes();
         counters.padding_bytes.0 += u64::from(slots - filled) * slot_bytes;
         if moved == [0; Cause::COUNT] {
             return;
