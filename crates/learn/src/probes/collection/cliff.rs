@@ -22,7 +22,7 @@ pub(crate) const PASSES: u64 = 2;
 pub(crate) const CLIFF: Step = Step { overwrites: PASSES, ..Step::new("cliff", &ONSET_FIGURES) };
 
 /// Share of the raw capacity by which the cliff of small simulated drives is before or behind the first garbage
-/// collection: 16 of 17 random ones are within it, and one is 8 % early. Their units run out of spare blocks one after
+/// collection: 7 of 8 random ones are within it, and one is 6 % early. Their units run out of spare blocks one after
 /// the other, and rates alone do not show by how much. So nothing is certain.
 const OTHER_DRIVES_SHARE: f64 = 0.035;
 
