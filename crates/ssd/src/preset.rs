@@ -85,29 +85,19 @@ pub static PRESETS: [Preset; 20] = [
     preset!("disksim-msr", 2008, Model, "DiskSim 4.0's SSD model as shipped, 32 GB, 4 KiB pages"),
     preset!("machado-32g", 2015, Model, "DiskSim's SSD model, 32 GB, 64 KiB pages (Machado et al., 2015)"),
     preset!("machado-4g", 2015, Model, "DiskSim's SSD model, 4 GB, 64 KiB pages (Machado et al., 2015)"),
-    preset!(
-        "micron-7450-max-800",
-        2021,
-        DataCentre,
-        "NVMe, TLC flash, 800 GB, mixed use: 46 % over-provisioning; validated"
-    ),
+    preset!("micron-7450-max-800", 2021, DataCentre, "NVMe, TLC flash, 800 GB, mixed use: 46 % over-provisioning"),
     preset!("micron-7450-pro-960", 2021, DataCentre, "the same series, 960 GB, for reads"),
     preset!(
         "solidigm-p5520-1920",
         2021,
         DataCentre,
-        "NVMe, TLC flash, 1.92 TB: a tenth of what is programmed is metadata; validated"
+        "NVMe, TLC flash, 1.92 TB: a tenth of what is programmed is metadata"
     ),
-    preset!("skhynix-pe8110-960", 2021, DataCentre, "NVMe, TLC flash, 960 GB; validated"),
-    preset!(
-        "samsung-pm9a3-960",
-        2021,
-        DataCentre,
-        "NVMe, TLC flash, 960 GB; not validated: its firmware caps random writes"
-    ),
+    preset!("skhynix-pe8110-960", 2021, DataCentre, "NVMe, TLC flash, 960 GB"),
+    preset!("samsung-pm9a3-960", 2021, DataCentre, "NVMe, TLC flash, 960 GB; its firmware caps random writes"),
     preset!("samsung-pm9d3a-1920", 2024, DataCentre, "NVMe, PCIe 5, TLC flash, 1.92 TB; not measured in public"),
-    preset!("kioxia-cm7r-3840", 2022, DataCentre, "NVMe, PCIe 5, TLC flash, 3.84 TB; validated"),
-    preset!("wd-dc-960", 2020, DataCentre, "NVMe, PCIe 3, TLC flash, 960 GB, model unknown; validated"),
+    preset!("kioxia-cm7r-3840", 2022, DataCentre, "NVMe, PCIe 5, TLC flash, 3.84 TB"),
+    preset!("wd-dc-960", 2020, DataCentre, "NVMe, PCIe 3, TLC flash, 960 GB, model unknown"),
 ];
 
 impl Preset {
