@@ -40,6 +40,11 @@ macro_rules! choices {
 
 pub(crate) use choices;
 
+/// Whether a key has its default, so that files of before it was there stay as they are.
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::DeviceConfig;
 use super::check::Checker;
-use super::choices::choices;
+use super::choices::{choices, is_default};
 use super::domains::DomainConfig;
 use super::element::ElementConfig;
 use super::gc::{BadBlocksConfig, GcConfig, WearLevellingConfig};
@@ -304,11 +304,13 @@ pub struct FtlConfig {
     /// For `mapping = "page"`: flash pages of each superpage that hold the parity of the others, so that a page which
     /// cannot be read is restored (Micron: RAIN, redundant array of independent NAND). They are programmed with the
     /// rest, count as programmed, and hold none of the host's data. Default: 0.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[schemars(extend("default" = 0))]
     pub parity_pages: u32,
     /// For `mapping = "page"`: whether a write to a page that waits in a superpage which is not full yet replaces it
     /// there; otherwise it takes a slot of its own, as if the earlier one were on flash. Default: yes.
-    #[serde(default = "yes")]
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    #[schemars(extend("default" = true))]
     pub replaces_in_buffer: bool,
     /// For `mapping = "page"`: the page map is on flash and is cached; by default all of it is in controller memory.
     #[serde(default)]
@@ -348,6 +350,10 @@ fn default_logical_page_bytes() -> u64 {
 
 fn yes() -> bool {
     true
+}
+
+fn is_yes(value: &bool) -> bool {
+    *value
 }
 
 fn four() -> u32 {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::DeviceConfig;
 use super::check::Checker;
-use super::choices::choices;
+use super::choices::{choices, is_default};
 use super::ftl::Mapping;
 use crate::error::SsdError;
 
@@ -125,6 +125,8 @@ pub struct GcConfig {
     /// Maximum number of rows of a victim that are read at the same time; each is programmed when it has been read.
     pub reads_in_flight: u32,
     /// What one read of a victim's row covers.
+    #[serde(skip_serializing_if = "is_default")]
+    #[schemars(extend("default" = "die"))]
     pub reads: GcReads,
     /// A moved page stays in its plane and does not cross the channel. It needs superpages of one logical page.
     pub copy_back: bool,

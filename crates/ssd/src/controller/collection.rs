@@ -60,6 +60,22 @@ impl SimulatedSsd {
         !self.clock.events.is_empty() || self.host.completions > completed
     }
 
+    /// Pages that left a protected write cache may wait for space in their unit while the host waits for nothing: its
+    /// units look for victims once more, as in [`Self::collect_at_rest`]. Gives whether anything comes of it.
+    #[cold]
+    pub(crate) fn places_parked_at_rest(&mut self) -> bool {
+        if !self.ftl.is_page_map() || self.cache.buffer.parked.iter().all(|parked| parked.peek().is_none()) {
+            return false;
+        }
+        for unit in 0..self.ftl.pages.geometry.units {
+            self.collect_if_needed(unit);
+            self.place_parked(unit);
+        }
+        self.collect_where_opened();
+        self.flash.settle(&mut self.clock);
+        !self.clock.events.holds_timers_alone()
+    }
+
     /// A stream has opened a superblock. Another one may wait for the next, and this one for pages that fill its first
     /// superpage: whether too few are free is not found out when that is programmed, but now.
     #[inline(always)]

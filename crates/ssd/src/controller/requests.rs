@@ -360,7 +360,7 @@ impl SimulatedSsd {
 
     /// Lets everything happen that does not wait for the drive to have had nothing to do for a while.
     pub(crate) fn come_to_rest(&mut self) {
-        while !self.clock.events.holds_timers_alone() {
+        while !self.clock.events.holds_timers_alone() || self.places_parked_at_rest() {
             let Some((time_ns, event)) = self.clock.events.pop_until(u64::MAX) else { return };
             self.clock.now_ns = time_ns;
             self.handle(event);
