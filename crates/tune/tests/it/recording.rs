@@ -34,8 +34,10 @@ impl Place {
         self.directory.path().join(name)
     }
 
+    /// Records a command, whose word `DB` stands for the database.
     pub fn record(&self, command: &[&str]) -> Result<Recording, TuneError> {
-        let command = command.iter().map(|word| word.replace("DB", self.path("app.db").to_str().unwrap()).into());
+        let database = self.path("app.db").into_os_string();
+        let command = command.iter().map(|&word| if word == "DB" { database.clone() } else { word.into() });
         let command = TracedCommand { command: command.collect(), output_to_stderr: true, interrupted: Arc::default() };
         record(&self.path("app.db"), DatabaseBefore::copy(&self.path("app.db")).unwrap(), &command)
     }
