@@ -52,12 +52,17 @@ impl SimulatedSsd {
         if self.is_idle() || !self.ftl.is_page_map() {
             return false;
         }
+        self.let_units_look_again();
+        !self.clock.events.is_empty() || self.host.completions > completed
+    }
+
+    fn let_units_look_again(&mut self) {
         (0..self.ftl.pages.geometry.units).for_each(|unit| self.collect_if_needed(unit));
         (0..self.ftl.pages.geometry.units).for_each(|unit| self.place_cleaned(unit));
+        (0..self.ftl.pages.geometry.units).for_each(|unit| self.place_parked(unit));
         self.admit_writes();
         self.collect_where_opened();
         self.flash.settle(&mut self.clock);
-        !self.clock.events.is_empty() || self.host.completions > completed
     }
 
     /// Pages that left a protected write cache may wait for space in their unit while the host waits for nothing: its
@@ -67,12 +72,7 @@ impl SimulatedSsd {
         if !self.ftl.is_page_map() || self.cache.buffer.parked.iter().all(|parked| parked.peek().is_none()) {
             return false;
         }
-        for unit in 0..self.ftl.pages.geometry.units {
-            self.collect_if_needed(unit);
-            self.place_parked(unit);
-        }
-        self.collect_where_opened();
-        self.flash.settle(&mut self.clock);
+        self.let_units_look_again();
         !self.clock.events.holds_timers_alone()
     }
 

@@ -61,7 +61,6 @@ fn plane_by_plane(placement: Placement) -> DeviceConfig {
     config
 }
 
-/// The drive with a write cache of 40 pages and DRAM that takes its time.
 /// Of every superpage a flash page holds parity; pages are collected one by one, and not replaced in the buffer.
 fn with_parity(mut config: DeviceConfig) -> DeviceConfig {
     (config.ftl.parity_pages, config.ftl.replaces_in_buffer) = (1, false);
@@ -70,6 +69,7 @@ fn with_parity(mut config: DeviceConfig) -> DeviceConfig {
     config
 }
 
+/// The drive with a write cache of 40 pages and DRAM that takes its time.
 fn with_write_cache(mut config: DeviceConfig, flush: CacheFlush) -> DeviceConfig {
     config.controller.write_cache = Some(WriteCacheConfig {
         bytes: 40 * config.ftl.logical_page_bytes,

@@ -4,9 +4,9 @@
 use flashwise_ssd::config::{
     AllocationPool, BadBlocksConfig, BlockOrder, CacheFlush, CachePolicy, CellType, CleaningMode, CleaningPolicy,
     Codec, CommandScope, CompressionConfig, DeduplicationConfig, DomainConfig, DynamicWearLevelling, ElementConfig,
-    EnduranceConfig, GcConfig, GcMode, GcPolicy, GcTrigger, Interface, Mapping, MappingCacheConfig, PartialPages,
-    Placement, ReadAheadConfig, ReadCacheConfig, ReductionConfig, SlcCacheConfig, SlcCacheFull, SlcModeConfig,
-    StaticOrder, StaticWearLevelling, StreamPolicy, StreamsConfig, UnwrittenReads, WearLevellingConfig,
+    EnduranceConfig, GcConfig, GcMode, GcPolicy, GcReads, GcTrigger, Interface, Mapping, MappingCacheConfig,
+    PartialPages, Placement, ReadAheadConfig, ReadCacheConfig, ReductionConfig, SlcCacheConfig, SlcCacheFull,
+    SlcModeConfig, StaticOrder, StaticWearLevelling, StreamPolicy, StreamsConfig, UnwrittenReads, WearLevellingConfig,
     WriteCacheConfig, WritePolicy,
 };
 use flashwise_ssd::{ContentModel, DeviceConfig};
@@ -94,6 +94,13 @@ pub fn small_config() -> impl Strategy<Value = DeviceConfig> {
             config.ftl.streams = streams;
             choose_mapping(&mut config, mapping);
             config.flash.endurance = endurance.filter(|_| mapping.0 == Mapping::Page);
+            if mapping.0 == Mapping::Page {
+                // Any drive may have each of these; the queue depth, which they have nothing to do with, chooses.
+                let pages = config.flash_pages_per_superpage() as u32;
+                config.ftl.parity_pages = if depth % 4 == 1 { (depth / 8).min(pages - 1) } else { 0 };
+                config.ftl.replaces_in_buffer = depth % 5 != 2;
+                config.ftl.gc.reads = if depth % 3 == 1 { GcReads::Page } else { GcReads::Die };
+            }
             let page = config.ftl.logical_page_bytes;
             config.ftl.stripe_bytes = stripe * config.superpage_bytes();
             let one_page = config.superpage_bytes() == page;
@@ -112,7 +119,8 @@ pub fn small_config() -> impl Strategy<Value = DeviceConfig> {
             let open = config.raw_bytes() / u64::from(shape.1 * shape.2);
             let written = u64::from(config.ftl.streams.host_classes());
             config.controller.write_buffer_bytes = (128 << 10) + (1 + written) * open + buffer * 65536;
-            let usable = config.raw_bytes() as f64 * f64::from(shape.1.saturating_sub(keep)) / f64::from(shape.1);
+            let usable =
+                config.raw_bytes_for_data() as f64 * f64::from(shape.1.saturating_sub(keep)) / f64::from(shape.1);
             config.capacity_bytes = ((usable * fill) as u64 / page * page).max(page);
             if mapping.0 == Mapping::Element {
                 (config.flash.channels, config.flash.array_time_jitter) = (groups.0 * groups.1, 0.0);
@@ -240,6 +248,7 @@ pub fn small_config_in_domains() -> impl Strategy<Value = DeviceConfig> {
         |(mut config, parts, fill)| {
             choose_mapping(&mut config, (Mapping::Page, 300));
             (config.ftl.superpage_channels, config.ftl.superpage_ways) = (1, 1);
+            config.ftl.parity_pages = config.ftl.parity_pages.min(config.flash_pages_per_superpage() as u32 - 1);
             config.ftl.placement = Placement::Static;
             let flash = &config.flash;
             let one_plane = config.superpage_planes() == 1;
@@ -298,6 +307,7 @@ pub fn small_config_that_reduces() -> impl Strategy<Value = (DeviceConfig, Conte
             if physical < 1.0 || config.ftl.superpage_channels * config.ftl.superpage_ways > 1 {
                 config.ftl.placement = Placement::RoundRobin;
             }
+            config.ftl.gc.reads = GcReads::Die;
             let compression = compression.filter(|_| config.superpage_bytes() >= 2 * config.ftl.logical_page_bytes);
             let page = config.ftl.logical_page_bytes;
             let physical_bytes = ((config.capacity_bytes as f64 * physical) as u64 / page * page).max(page);
