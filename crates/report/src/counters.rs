@@ -2,7 +2,7 @@
 
 use flashwise_block::nvme::Counters;
 use flashwise_learn::wear::Counted;
-use flashwise_profile::{Evidence, Figure, Wear};
+use flashwise_profile::{Entry, Evidence, Figure, Wear};
 use serde::Serialize;
 
 /// The document of `flashwise device counters`.
@@ -29,5 +29,17 @@ impl CountersDocument {
     pub fn new(source: String, counters: Counters, counted: Counted) -> Self {
         let Counted { wear, limit_of_instance, evidence } = counted;
         Self { schema: "flashwise.counters", schema_version: 1, source, counters, wear, limit_of_instance, evidence }
+    }
+
+    /// How a figure came about, if it was computed or tried.
+    pub fn evidence_of(&self, key: &str) -> Option<&Evidence> {
+        self.evidence.iter().find(|evidence| evidence.figure == key)
+    }
+
+    /// The figures of the drive that were computed or tried.
+    pub fn figures(&self) -> Vec<Entry> {
+        let mut entries = self.wear.entries();
+        entries.retain(|entry| self.evidence_of(entry.key).is_some());
+        entries
     }
 }

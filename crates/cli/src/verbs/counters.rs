@@ -53,10 +53,8 @@ pub fn run(options: &CountersArguments, output: &Output) -> Result<ExitCode, Fai
     let sources: Vec<String> = options.sources.iter().map(|path| path.display().to_string()).collect();
     let document = CountersDocument::new(sources.join(", "), now, counted);
     output.print(&document, |style| render_counters(&document, style))?;
-    let is_inconclusive = |key: &str| document.evidence.iter().any(|evidence| evidence.figure == key);
-    let entries = document.wear.entries();
-    let open = entries.iter().any(|e| e.figure.verdict == Verdict::Inconclusive && is_inconclusive(e.key));
-    Ok(if open { ExitCode::from(INCONCLUSIVE) } else { ExitCode::SUCCESS })
+    let is_inconclusive = document.figures().iter().any(|entry| entry.figure.verdict == Verdict::Inconclusive);
+    Ok(if is_inconclusive { ExitCode::from(INCONCLUSIVE) } else { ExitCode::SUCCESS })
 }
 
 /// A drive's state, from one or more sources that have a part of it each.

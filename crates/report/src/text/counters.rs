@@ -39,9 +39,7 @@ pub(crate) fn headline(document: &CountersDocument) -> Option<String> {
 
 /// Figures that were computed or tried: name, value with interval.
 pub(crate) fn figure_rows(document: &CountersDocument) -> Vec<(&'static str, String)> {
-    let is_noted = |entry: &Entry| document.evidence.iter().any(|evidence| evidence.figure == entry.key);
-    let entries = document.wear.entries();
-    let mut rows: Vec<_> = entries.iter().filter(|e| is_noted(e)).map(|e| (short_name(e.key), value(e))).collect();
+    let mut rows: Vec<_> = document.figures().iter().map(|entry| (short_name(entry.key), value(entry))).collect();
     if let Some(flag) = document.limit_of_instance.known() {
         rows.push(("of the instance", quantity(Quantity::Flag(flag))));
     }
@@ -87,14 +85,12 @@ pub(crate) fn counter_rows(counters: &Counters) -> Vec<(&'static str, String)> {
 
 /// Why a figure is inconclusive.
 pub(crate) fn remarks(document: &CountersDocument) -> Vec<String> {
-    let mut entries = document.wear.entries();
-    entries.retain(|entry| entry.figure.verdict == Verdict::Inconclusive);
-    let reason = |entry: &Entry| {
-        let evidence = document.evidence.iter().find(|evidence| evidence.figure == entry.key)?;
+    let figures = document.figures().into_iter().filter(|entry| entry.figure.verdict == Verdict::Inconclusive);
+    let reason = |entry: Entry| {
+        let evidence = document.evidence_of(entry.key)?;
         Some(super::findings::sentence(&format!("{}: {}", short_name(entry.key), evidence.reason)))
     };
-    let instance = document.evidence.iter().find(|evidence| evidence.figure == "limit_of_instance");
-    let instance = instance.filter(|_| document.limit_of_instance.known().is_none());
+    let instance = document.evidence_of("limit_of_instance").filter(|_| document.limit_of_instance.known().is_none());
     let instance = instance.map(|evidence| super::findings::sentence(&evidence.reason));
-    entries.iter().filter_map(reason).chain(instance).collect()
+    figures.filter_map(reason).chain(instance).collect()
 }
