@@ -243,6 +243,17 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_guides_table_has_what_is_read_off() {
+        let guide = include_str!("../../../docs/guide/drive-counters.md");
+        let rows = guide.lines().skip_while(|line| !line.contains("GiB raw by the cliff")).skip(2);
+        let printed: Vec<&str> = rows.map_while(|row| row.split('|').nth(2)).map(str::trim).collect();
+        let all = recorded();
+        let series = ["7450max-745GiB", "7450max-372GiB", "p5520-seqfilled", "cm7r", "i4i-run1"];
+        let read_off = series.map(|series| of(&all[series]).0.round());
+        assert_eq!(printed.iter().map(|cell| cell.replace(',', "").parse().unwrap()).collect::<Vec<f64>>(), read_off);
+    }
+
     fn bins(rates: &[f64]) -> Vec<Bin> {
         rates.iter().map(|&rate| Bin { bytes: rate, seconds: 1.0 }).collect()
     }

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use flashwise_ssd::DeviceConfig;
+
 /// Folders that hold nothing of the repository, by their names.
 const NOT_OURS: [&str; 3] = ["target", ".git", "shared"];
 
@@ -120,4 +122,21 @@ fn a_path_that_is_gone_is_found_and_a_placeholder_is_not() {
                 ```text\n`crates/fenced.rs`\n```\n`crates/gone.rs` [x](gone.md) [y](https://example.org) [z](#here)";
     assert_eq!(missing_paths(&root, text, &files), ["5: `crates/gone.rs`"]);
     assert_eq!(missing_links(&root, text), ["5: (gone.md)"]);
+}
+
+#[test]
+fn the_table_of_data_centre_drives_is_that_of_the_presets() {
+    let page = fs::read_to_string(root().join("docs/devices.md")).unwrap();
+    let rows = page.lines().skip_while(|line| !line.starts_with("## Data-centre drives")).skip(1);
+    let rows: Vec<Vec<&str>> = rows
+        .take_while(|line| !line.starts_with("## "))
+        .filter(|line| line.starts_with("| `"))
+        .map(|line| line.split('|').map(|cell| cell.trim().trim_matches('`')).collect())
+        .collect();
+    assert_eq!(rows.len(), 8, "{rows:?}");
+    for row in rows {
+        let drive = DeviceConfig::preset(row[1]).unwrap();
+        let parity = format!("{} of {}", drive.ftl.parity_pages, drive.flash_pages_per_superpage());
+        assert_eq!(row[3..5], [format!("{:.0} %", 100.0 * drive.over_provisioning()), parity], "{}", row[1]);
+    }
 }
