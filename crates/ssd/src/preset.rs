@@ -67,7 +67,7 @@ macro_rules! preset {
 }
 
 /// All presets, in the order in which they are listed.
-pub static PRESETS: [Preset; 20] = [
+pub static PRESETS: [Preset; 24] = [
     preset!("samsung-960-evo", 2016, Client, "NVMe, TLC flash, 500 GB: 64 KiB chunks, one channel each"),
     preset!("intel-optane-905p", 2018, Client, "NVMe, 3D XPoint, 480 GB: written in place, no erase"),
     preset!("toshiba-xg5", 2017, Client, "NVMe, TLC flash, 256 GB: 64 KiB superpages over all channels"),
@@ -98,6 +98,10 @@ pub static PRESETS: [Preset; 20] = [
     preset!("samsung-pm9d3a-1920", 2024, DataCentre, "NVMe, PCIe 5, TLC flash, 1.92 TB; not measured in public"),
     preset!("kioxia-cm7r-3840", 2022, DataCentre, "NVMe, PCIe 5, TLC flash, 3.84 TB"),
     preset!("wd-dc-960", 2020, DataCentre, "NVMe, PCIe 3, TLC flash, 960 GB, model unknown"),
+    preset!("samsung-980-pro-1tb", 2020, Client, "NVMe, PCIe 4, TLC flash, 1 TB: SLC cache of 113 GB"),
+    preset!("samsung-980-1tb", 2021, Client, "NVMe, PCIe 3, TLC flash, 1 TB, no DRAM: its map is in the host's memory"),
+    preset!("corsair-mp700-2tb", 2023, Client, "NVMe, PCIe 5, TLC flash, 2 TB: all free flash is SLC cache"),
+    preset!("hp-fx700-2tb", 2024, Client, "NVMe, PCIe 4, QLC flash, 2 TB, no DRAM: 130 MB/s behind its SLC cache"),
 ];
 
 impl Preset {

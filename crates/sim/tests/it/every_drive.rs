@@ -50,6 +50,11 @@ fn small(preset: &str) -> DeviceConfig {
         return config;
     }
     (flash.blocks_per_plane, flash.pages_per_block) = (24, flash.pages_per_block.min(16));
+    if let Some(cache) = &mut config.ftl.slc_cache {
+        cache.dedicated_superblocks = cache.dedicated_superblocks.min(1);
+        cache.dynamic_superblocks = cache.dynamic_superblocks.min(3);
+        flash.pages_per_block = 12;
+    }
     if config.ftl.mapping == Mapping::Element {
         config.capacity_bytes = 16 * config.ftl.element.row_bytes(&config);
     } else {
@@ -152,7 +157,8 @@ fn check(name: &str, config: &DeviceConfig, result: &Simulation) {
     if result.host.bytes_written > 0 {
         let amplification = result.write_amplification.unwrap();
         let causes = result.write_amplification_by_cause.unwrap();
-        let sum = causes.host + causes.gc + causes.wear_levelling + causes.retirement + causes.mapping + causes.padding;
+        let moved = causes.gc + causes.wear_levelling + causes.retirement + causes.folding;
+        let sum = causes.host + moved + causes.mapping + causes.padding;
         assert!((sum - amplification).abs() < 1e-9, "{name}: {causes:?} are not {amplification}");
         let programmed = flash.bytes_programmed as f64 / result.host.bytes_written as f64;
         assert!((programmed - amplification).abs() < 1e-9, "{name}: {programmed}, {amplification}");
