@@ -3,7 +3,7 @@
 use flashwise_bufferpool::policies;
 use flashwise_sim::sweep::set_value;
 use flashwise_sim::{ArrayMachine, Machine};
-use flashwise_ssd::{DeviceConfig, PRESETS, Preset};
+use flashwise_ssd::{DeviceConfig, Preset};
 use flashwise_trace::workload::Workload;
 use flashwise_truth::random::random_toml;
 use pyo3::prelude::*;
@@ -19,7 +19,7 @@ fn raised<T>(py: Python<'_>, made: impl FnOnce() -> Result<T, Failure>) -> PyRes
 /// Names and summaries of the presets.
 #[pyfunction]
 pub(crate) fn presets() -> Vec<(&'static str, &'static str)> {
-    PRESETS.iter().map(|preset| (preset.name, preset.summary)).collect()
+    Preset::all().map(|preset| (preset.name, preset.summary)).collect()
 }
 
 /// The file of a preset.

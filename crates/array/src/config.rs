@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::stripes::Stripes;
-use flashwise_ssd::PRESETS;
+use flashwise_ssd::Preset;
 use flashwise_ssd::SsdError;
 use flashwise_ssd::config::Checker;
 use flashwise_ssd::config::DeviceConfig;
@@ -145,7 +145,7 @@ impl ArrayConfig {
     }
 
     fn read_member(&self, path: &str) -> Result<DeviceConfig, SsdError> {
-        if PRESETS.iter().any(|preset| preset.name == self.member) {
+        if Preset::all().any(|preset| preset.name == self.member) {
             return DeviceConfig::preset(&self.member);
         }
         let file = Path::new(path).parent().unwrap_or(Path::new("")).join(&self.member);
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!((config.level, config.members, config.controller.iops_max), (Level::Raid5, 4, 45_000));
         assert_eq!(member.name, "Micron M500 120GB");
         assert!(is_of_array(GOOD));
-        assert!(PRESETS.iter().all(|preset| !is_of_array(preset.toml)));
+        assert!(Preset::all().all(|preset| !is_of_array(preset.toml)));
     }
 
     #[test]

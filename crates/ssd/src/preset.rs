@@ -2,9 +2,9 @@
 //!
 //! # Adding a preset
 //!
-//! `devices/NAME.toml`, each figure with its source, and a line in [`PRESETS`] with its year and [`Class`]. If its
-//! parameters are published: a row in `crates/profile/src/published.rs` and a test in `crates/learn/tests/`, which
-//! learns it blind and compares.
+//! `devices/NAME.toml`, or `devices/cards/NAME.toml` of a memory card, each figure with its source, and a line in
+//! [`PRESETS`] or [`CARDS`] with its year and [`Class`]. If its parameters are published: a row in
+//! `crates/profile/src/published.rs` and a test in `crates/learn/tests/`, which learns it blind and compares.
 
 use crate::error::SsdError;
 
@@ -15,6 +15,8 @@ pub enum Class {
     DataCentre,
     /// Laptops and desktops.
     Client,
+    /// SD cards, eMMC, USB sticks: few units open, each mapped as one.
+    Card,
     /// No product: a drive as another simulator or a paper describes it.
     Model,
     /// A volume of a cloud provider.
@@ -25,13 +27,14 @@ pub enum Class {
 
 impl Class {
     /// In the order in which they are listed.
-    pub const ALL: [Self; 5] = [Self::DataCentre, Self::Client, Self::Model, Self::Cloud, Self::Disk];
+    pub const ALL: [Self; 6] = [Self::DataCentre, Self::Client, Self::Card, Self::Model, Self::Cloud, Self::Disk];
 
     /// In words.
     pub fn words(self) -> &'static str {
         match self {
             Self::DataCentre => "data centre",
             Self::Client => "client",
+            Self::Card => "memory card",
             Self::Model => "model",
             Self::Cloud => "cloud volume",
             Self::Disk => "rotating disk",
@@ -56,12 +59,15 @@ pub struct Preset {
 
 macro_rules! preset {
     ($name:literal, $year:literal, $class:ident, $summary:literal) => {
+        preset!($name, $year, $class, $summary, "")
+    };
+    ($name:literal, $year:literal, $class:ident, $summary:literal, $folder:literal) => {
         Preset {
             name: $name,
             year: $year,
             class: Class::$class,
             summary: $summary,
-            toml: include_str!(concat!("../devices/", $name, ".toml")),
+            toml: include_str!(concat!("../devices/", $folder, $name, ".toml")),
         }
     };
 }
@@ -104,15 +110,28 @@ pub static PRESETS: [Preset; 24] = [
     preset!("hp-fx700-2tb", 2024, Client, "NVMe, PCIe 4, QLC flash, 2 TB, no DRAM: 130 MB/s behind its SLC cache"),
 ];
 
+/// Memory cards and eMMC, in the order in which they are listed.
+pub static CARDS: [Preset; 4] = [
+    preset!("kingston-sa04g", 2013, Card, "SD card, 4 GB: three units of 4 MiB open at a time", "cards/"),
+    preset!("sd-a1", 2016, Card, "SD card, 32 GB, as class A1 demands: 1,500 reads, 500 writes a second", "cards/"),
+    preset!("sd-a2", 2017, Card, "SD card, 64 GB, as class A2 demands: 4,000 reads, 2,000 writes a second", "cards/"),
+    preset!("emmc-phone-2012", 2012, Card, "eMMC of a phone, 16 GB", "cards/"),
+];
+
 impl Preset {
+    /// Every preset: the drives, then the cards.
+    pub fn all() -> impl Iterator<Item = &'static Self> {
+        PRESETS.iter().chain(&CARDS)
+    }
+
     /// The preset of that name.
     ///
     /// # Errors
     /// When there is none.
     pub fn find(name: &str) -> Result<&'static Self, SsdError> {
-        PRESETS.iter().find(|preset| preset.name == name).ok_or_else(|| SsdError::UnknownPreset {
+        Self::all().find(|preset| preset.name == name).ok_or_else(|| SsdError::UnknownPreset {
             name: name.to_owned(),
-            known: flashwise_block::names::choices(name, PRESETS.map(|preset| preset.name)),
+            known: flashwise_block::names::choices(name, Self::all().map(|preset| preset.name)),
         })
     }
 }
@@ -124,7 +143,7 @@ mod tests {
 
     #[test]
     fn every_preset_is_a_possible_drive() {
-        for preset in &PRESETS {
+        for preset in Preset::all() {
             let config = DeviceConfig::preset(preset.name).unwrap_or_else(|e| panic!("{e}"));
             assert!(config.raw_bytes() >= config.capacity_bytes, "{}", preset.name);
         }

@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn every_preset_follows_the_schema_s_names() {
         let schema = device_schema();
-        for preset in &crate::PRESETS {
+        for preset in crate::Preset::all() {
             let drive = serde_json::to_value(crate::DeviceConfig::preset(preset.name).unwrap()).unwrap();
             for (name, table) in drive.as_object().unwrap() {
                 let target = resolve(&schema, &schema["properties"][name]);

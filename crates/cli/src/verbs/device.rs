@@ -12,7 +12,7 @@ use flashwise_block::shown;
 use flashwise_import::{ImportError, Imported, disksim, mqsim};
 use flashwise_profile::{Entry, Parameters, Quantity, Verdict};
 use flashwise_sim::{ArrayMachine, Machine};
-use flashwise_ssd::{Class, DeviceConfig, PRESETS, Preset, SsdError, device_schema};
+use flashwise_ssd::{Class, DeviceConfig, Preset, SsdError, device_schema};
 use flashwise_trace::workload::TraceFormat;
 use flashwise_trace::{ReadOptions, TraceReader};
 use flashwise_truth::random::{random_device, random_toml, random_volume, random_volume_toml};
@@ -105,7 +105,7 @@ pub fn run(action: &DeviceAction, output: &Output) -> Result<ExitCode, Failure> 
 
 /// Of drives and volumes: the user need not know which of both a name would be.
 fn unknown_preset(name: &str) -> Failure {
-    let all = PRESETS.iter().chain(&flashwise_volume::PRESETS).map(|preset| preset.name);
+    let all = Preset::all().chain(&flashwise_volume::PRESETS).map(|preset| preset.name);
     let error = SsdError::UnknownPreset { name: name.to_owned(), known: choices(name, all) };
     Failure { message: error.to_string(), code: USAGE }
 }
@@ -162,12 +162,13 @@ fn plain(value: Quantity) -> String {
 
 /// By class, the newest first.
 fn list(output: &Output) -> Result<(), Failure> {
-    let (presets, volumes) = (listed(&PRESETS), listed(&flashwise_volume::PRESETS));
+    let (presets, volumes) = (listed(Preset::all()), listed(&flashwise_volume::PRESETS));
     let mut text = String::new();
     for class in Class::ALL {
         let title = match class {
             Class::DataCentre => "Data-centre drives",
             Class::Client => "Client drives",
+            Class::Card => "Memory cards and eMMC",
             Class::Model => "Models from simulators and papers",
             Class::Cloud => "Cloud volumes",
             Class::Disk => "Rotating disks",
@@ -180,8 +181,8 @@ fn list(output: &Output) -> Result<(), Failure> {
     output.print(&List { schema: "flashwise.devices", schema_version: 1, presets, volumes }, |_| text)
 }
 
-fn listed(presets: &'static [Preset]) -> Vec<Listed> {
-    let mut sorted: Vec<&Preset> = presets.iter().collect();
+fn listed(presets: impl IntoIterator<Item = &'static Preset>) -> Vec<Listed> {
+    let mut sorted: Vec<&Preset> = presets.into_iter().collect();
     let place = |class| Class::ALL.iter().position(|&other| other == class);
     sorted.sort_by_key(|preset| (place(preset.class), std::cmp::Reverse(preset.year)));
     let listed = |preset: &&'static Preset| {

@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Command, CommandFactory};
 use flashwise_block::output::{Access, OutputFile, Replaceable, create_directories};
 use flashwise_report::Printed;
-use flashwise_ssd::PRESETS;
+use flashwise_ssd::Preset;
 use flashwise_studies::STUDIES;
 use serde::Serialize;
 
@@ -66,7 +66,7 @@ fn with_names(command: Command) -> Command {
 
 /// The names that an argument of a command takes, if it takes any.
 fn names_of(verb: &str, argument: &str) -> Option<Vec<&'static str>> {
-    let presets = || PRESETS.iter().map(|preset| preset.name);
+    let presets = || Preset::all().map(|preset| preset.name);
     // One leaked text for each preset, in a process that ends after printing them.
     let targets = || presets().map(|name| &*Box::leak(format!("sim:{name}").into_boxed_str()));
     match (verb, argument) {
@@ -123,6 +123,8 @@ fn write_man_pages(command: &clap::Command, directory: &Path, files: &mut Vec<St
 
 #[cfg(test)]
 mod tests {
+    use flashwise_ssd::{CARDS, PRESETS};
+
     use super::*;
 
     #[test]
@@ -131,7 +133,7 @@ mod tests {
         let mut command = with_names(Arguments::command());
         clap_complete::generate(clap_complete::Shell::Bash, &mut command, "flashwise", &mut script);
         let script = String::from_utf8(script).unwrap();
-        for name in [PRESETS[0].name, STUDIES[0].name, &format!("sim:{}", PRESETS[0].name)] {
+        for name in [PRESETS[0].name, CARDS[0].name, STUDIES[0].name, &format!("sim:{}", PRESETS[0].name)] {
             assert!(script.contains(name), "{name}");
         }
     }

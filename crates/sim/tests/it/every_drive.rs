@@ -124,6 +124,13 @@ fn mappings() -> Vec<(&'static str, DeviceConfig)> {
             }),
         ),
         ("block", mapped(|c| c.ftl.mapping = Mapping::Block)),
+        (
+            "block, in any order",
+            mapped(|c| {
+                (c.ftl.mapping, c.ftl.replacement_blocks) = (Mapping::Block, 4);
+                (c.ftl.random_replacement_blocks, c.ftl.random_log_pages, c.ftl.first_block_log) = (2, Some(5), true);
+            }),
+        ),
         ("fast", mapped(|c| (c.ftl.mapping, c.ftl.log_blocks) = (Mapping::Fast, 4))),
         ("block, write cache", mapped(|c| (c.ftl.mapping, c.controller.write_cache) = (Mapping::Block, write_cache()))),
         (

@@ -318,6 +318,19 @@ pub struct FtlConfig {
     /// For `mapping = "block"`: logical blocks of a unit that may occupy two physical blocks at a time.
     #[serde(default = "one")]
     pub replacement_blocks: u32,
+    /// For `mapping = "block"`: of these, how many may be written in any order. On a memory card, a logical block is
+    /// an allocation unit, and both are its open units. Default: 0.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[schemars(extend("default" = 0))]
+    pub random_replacement_blocks: u32,
+    /// For `mapping = "block"`: pages that are written to such a block until it is merged; by default all of a block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub random_log_pages: Option<u32>,
+    /// For `mapping = "block"`: whether the first logical block of each unit has a block of its own for writes in any
+    /// order, beside the others. Default: no.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[schemars(extend("default" = false))]
+    pub first_block_log: bool,
     /// For `mapping = "fast"`: random log blocks of a unit, beside the sequential one.
     #[serde(default = "one")]
     pub log_blocks: u32,
@@ -395,6 +408,15 @@ impl FtlConfig {
             let reason = "requires mapping = \"page\"";
             checker.require("ftl.mapping_cache", "present", self.mapping == Mapping::Page, reason)?;
         }
+        let of_blocks = [
+            ("ftl.random_replacement_blocks", self.random_replacement_blocks > 0),
+            ("ftl.random_log_pages", self.random_log_pages.is_some()),
+            ("ftl.first_block_log", self.first_block_log),
+        ];
+        for (key, is_set) in of_blocks {
+            let possible = !is_set || self.mapping == Mapping::Block;
+            checker.require(key, "set", possible, "requires mapping = \"block\"")?;
+        }
         let reason = "requires mapping = \"page\"";
         let possible = self.partial_pages == PartialPages::Fill || self.mapping == Mapping::Page;
         checker.require("ftl.partial_pages", "sectors", possible, reason)?;
@@ -407,7 +429,7 @@ impl FtlConfig {
     /// clean block for a merge.
     fn spare_blocks(&self) -> u32 {
         match self.mapping {
-            Mapping::Block => self.replacement_blocks.saturating_add(1),
+            Mapping::Block => self.replacement_blocks.saturating_add(1 + u32::from(self.first_block_log)),
             _ => self.log_blocks.saturating_add(2),
         }
     }
@@ -428,10 +450,20 @@ impl FtlConfig {
         let (blocks, spare) = (config.flash.blocks_per_plane, self.spare_blocks());
         let reason = format!("leaves no data block of the {blocks} blocks of a plane");
         checker.require(key, count, spare < blocks, reason)?;
+        self.check_random_blocks(config.flash.pages_per_block, checker)?;
         let block = page * u64::from(config.flash.pages_per_block);
         let usable = config.units() * u64::from(blocks - spare) * block;
         let reason = format!("each unit needs {spare} spare blocks: must be at most {usable} bytes");
         checker.require("capacity_bytes", config.capacity_bytes, config.capacity_bytes <= usable, reason)
+    }
+
+    fn check_random_blocks(&self, pages: u32, checker: &Checker<'_>) -> Result<(), SsdError> {
+        let (random, all) = (self.random_replacement_blocks, self.replacement_blocks);
+        let reason = format!("must be at most ftl.replacement_blocks, {all}");
+        checker.require("ftl.random_replacement_blocks", random, random <= all, reason)?;
+        let log = self.random_log_pages.unwrap_or(pages);
+        let reason = format!("must be between 1 and the {pages} pages of a block");
+        checker.require("ftl.random_log_pages", log, (1..=pages).contains(&log), reason)
     }
 
     pub(super) fn check_page_mapping(&self, config: &DeviceConfig, checker: &Checker<'_>) -> Result<(), SsdError> {

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own")]
 
 mod caches;
+mod cards;
 mod client_drives;
 mod configurations;
 mod disksim;

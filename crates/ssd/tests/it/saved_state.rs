@@ -387,7 +387,7 @@ fn each_policy_goes_on_exactly_where_it_was() {
 
 #[test]
 fn every_preset_can_be_saved_and_an_empty_drive_of_500_gb_takes_little() {
-    for preset in flashwise_ssd::PRESETS {
+    for preset in flashwise_ssd::Preset::all() {
         let Ok(config) = DeviceConfig::from_toml(preset.toml, preset.name) else { continue };
         let mut drive = SimulatedSsd::new(config.clone(), 3).unwrap();
         (0..100).for_each(|n| {

@@ -20,6 +20,8 @@ mod space;
 
 pub(crate) use fast::Fast;
 pub(crate) use replacement::Replacement;
+#[cfg(test)]
+pub(crate) use replacement::Replacements;
 pub(crate) use space::BlockSpace;
 
 use std::collections::BTreeMap;
@@ -181,7 +183,7 @@ mod tests {
                 let geometry = Geometry::pages(units, pages.div_ceil(units).div_ceil(pages_per_block) + 4, pages_per_block);
                 BlockSpace::new(&geometry, u64::from(pages))
             };
-            let ftls = || -> [Box<dyn BlockFtl>; 2] { [Box::new(Fast::new(space(), 2)), Box::new(Replacement::new(space(), 2))] };
+            let ftls = || -> [Box<dyn BlockFtl>; 2] { [Box::new(Fast::new(space(), 2)), Box::new(Replacement::new(space(), Replacements::linear(2)))] };
             for (mut written, mut filled) in ftls().into_iter().zip(ftls()) {
                 (0..pages).for_each(|page| written.write(page, &mut Vec::new()));
                 filled.space_mut().fill_in_order(pages, kept);

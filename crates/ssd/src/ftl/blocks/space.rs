@@ -86,6 +86,11 @@ impl BlockSpace {
         }
     }
 
+    /// Whether a logical block is the first of its unit.
+    pub(crate) fn is_first_of_unit(&self, logical_block: u32) -> bool {
+        logical_block.is_multiple_of(self.logical_blocks_per_unit)
+    }
+
     /// The logical page at an offset of a logical block.
     pub(crate) fn page_at(&self, logical_block: u32, offset: u32) -> u32 {
         let (unit, block) =

@@ -142,6 +142,12 @@ fn choose_mapping(config: &mut DeviceConfig, (mapping, entries): (Mapping, u64))
         config.ftl.streams = StreamsConfig::default();
         (config.ftl.superpage_channels, config.ftl.superpage_ways) = (1, 1);
         (config.ftl.superpage_planes, config.ftl.logical_page_bytes) = (Some(1), config.flash.page_bytes);
+        if mapping == Mapping::Block {
+            // The same draw decides how many logical blocks may be open, and how.
+            config.ftl.replacement_blocks = 1 + (entries % 3) as u32;
+            config.ftl.random_replacement_blocks = ((entries / 3 % 4) as u32).min(config.ftl.replacement_blocks);
+            config.ftl.first_block_log = entries % 2 == 1;
+        }
     } else if entries > 0 && entries < 150 {
         config.ftl.mapping_cache = Some(MappingCacheConfig {
             capacity_bytes: entries * 8,
