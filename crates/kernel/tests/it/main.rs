@@ -7,6 +7,7 @@ mod file_interface;
 mod hostile;
 mod job;
 mod naive;
+mod phone;
 mod recorded;
 mod simulated_drive;
 mod support;
