@@ -291,6 +291,7 @@ def learn(
     request_size: Bytes | Sequence[Bytes] = (),
     resume: Profile | StrPath | None = None,
     limits: bool = False,
+    card: bool = False,
     score: bool = False,
     seed: int = 1,
     progress: bool | Listener | None = None,
@@ -311,6 +312,7 @@ def learn(
         request_size: further sizes at which asymmetry and concurrency are measured.
         resume: a profile of the same drive to continue from; finished probes are skipped.
         limits: measure the limits of a cloud volume instead of the drive; the default on a simulated volume.
+        card: measure in which units a memory card works instead of the drive; the default on a simulated card.
         score: compare the result with the true parameters of the simulated drive.
         seed: seed of all random choices.
         progress: as in :func:`simulate`.
@@ -334,6 +336,7 @@ def learn(
         "request_sizes": several(request_size),
         "resume": None if resume is None else profile_text(resume),
         "limits": limits,
+        "card": card,
         "score": score,
     }
     with shown(progress) as listener:

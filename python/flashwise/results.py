@@ -1172,6 +1172,23 @@ class Limits(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Card(Record):
+    """The figures of a memory card. One that was not probed is inconclusive and has no value."""
+
+    allocation_unit_bytes: Figure
+    """Unit in which the card maps what is written, counted from the start of the card; absent where no write is slow
+    for the place that it goes to."""
+    open_units_linear: Figure
+    """Units that stay open while each is written in order."""
+    open_units_random: Figure
+    """Units that stay open while each is written in any order; absent where any write out of order merges its unit."""
+    merge_ns: Figure
+    """Time of a short durable write to a unit that is not open."""
+    special_first_unit: Figure
+    """Whether the first unit of the card stays open beside the others."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class AtSize(Record):
     """Asymmetry and concurrency of one request size; those of 4 and 8 KiB are in `Parameters`."""
 
@@ -1192,7 +1209,7 @@ class Evidence(Record):
     """How one figure came about, so that anyone can repeat it."""
 
     figure: str
-    """Key of the figure in `Parameters` or `Limits`."""
+    """Key of the figure in `Parameters`, `Limits` or `Card`."""
     recipe: str
     """What was done to the drive."""
     reason: str
@@ -1224,6 +1241,8 @@ class Profile(Result):
     """The figures."""
     limits: Limits | None = None
     """The limits of what stands in front of the drive, if they were probed."""
+    card: Card | None = None
+    """The units of a memory card, if they were probed."""
     at_sizes: tuple[AtSize, ...] = ()
     """Asymmetry and concurrency at further request sizes, if requested."""
     evidence: tuple[Evidence, ...] = ()

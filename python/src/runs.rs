@@ -14,7 +14,6 @@ use flashwise_report::audit::AuditDocument;
 use flashwise_sim::{Precondition, SimulationOptions};
 use flashwise_trace::{TraceFormat, TraceReader};
 use flashwise_truth::truth;
-use flashwise_tune::sqlite::LEARN_REGION;
 use flashwise_tune::{Host, LearnRequest, ProgramTime, RawOptions, Target, free_memory};
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -234,6 +233,7 @@ struct LearnCall {
     request_sizes: Vec<Amount<ByteSize>>,
     resume: Option<Text>,
     limits: bool,
+    card: bool,
     score: bool,
 }
 
@@ -265,9 +265,6 @@ pub(crate) fn learn(py: Python<'_>, request: &str, listener: Option<&Bound<'_, P
     let request: LearnCall = parsed(py, request)?;
     running::run(py, listener, move |mut reporter| {
         let target = request.target()?;
-        if let Some(refusal) = target.plan(LEARN_REGION)?.refusal() {
-            return Err(Failure::refused(refusal));
-        }
         let truth = match (request.score, &target) {
             (false, _) => None,
             (true, Target::Simulated { config, .. }) => Some(truth(config)?.parameters),
@@ -275,8 +272,7 @@ pub(crate) fn learn(py: Python<'_>, request: &str, listener: Option<&Bound<'_, P
         };
         let efforts = [("quick", Effort::Quick), ("thorough", Effort::Thorough)];
         let effort = request.effort.as_deref().map(|name| chosen("effort", name, &efforts)).transpose()?;
-        let mut device = target.open_as_file(request.seed, LEARN_REGION)?;
-        let options = LearnRequest {
+        let learn_request = LearnRequest {
             seed: request.seed,
             effort,
             max_write: request.max_write.map(|size| size.0),
@@ -285,8 +281,13 @@ pub(crate) fn learn(py: Python<'_>, request: &str, listener: Option<&Bound<'_, P
             resume: request.resume.as_ref().map(Text::profile).transpose()?.map(Box::new),
             keep_raw: false,
             limits: request.limits,
+            card: request.card,
+        };
+        if let Some(refusal) = target.plan(learn_request.region(&target))?.refusal() {
+            return Err(Failure::refused(refusal));
         }
-        .options(&target, device.info());
+        let mut device = target.open_as_file(request.seed, learn_request.region(&target))?;
+        let options = learn_request.options(&target, device.info());
         let profile = learn_device(&mut *device, &options, &mut reporter).map_err(flashwise_tune::TuneError::from)?;
         let score = truth.map(|truth| Box::new(score(&profile, &truth)));
         Ok(Document(Content::Profile(Box::new(profile), score)))

@@ -3,7 +3,7 @@
 //! Probes write into it as they go, so that a checkpoint has what was found and a spent budget loses nothing. They do
 //! not read from it: what one probe needs of another it takes as typed evidence ([`crate::evidence`]).
 
-use flashwise_profile::{AtSize, Curves, Entry, Evidence, Figure, Limits, Parameters, ProbeCurve, Wear};
+use flashwise_profile::{AtSize, Card, Curves, Entry, Evidence, Figure, Limits, Parameters, ProbeCurve, Wear};
 
 use crate::stats::holm;
 
@@ -15,6 +15,7 @@ const ANY_CHANCE_PROBABILITY: f64 = 0.05;
 pub(crate) struct Figures {
     pub(crate) parameters: Parameters,
     pub(crate) limits: Limits,
+    pub(crate) card: Card,
     /// Of an earlier run: no probe sets them.
     pub(crate) wear: Wear,
 }
@@ -47,6 +48,14 @@ macro_rules! limit {
 }
 pub(crate) use limit;
 
+/// The [`Key`] of a field of [`Card`].
+macro_rules! card {
+    ($name:ident) => {
+        $crate::draft::Key { name: stringify!($name), figure: |f| &mut f.card.$name, recorded: |f| f.card.$name }
+    };
+}
+pub(crate) use card;
+
 /// A profile in the making.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProfileDraft {
@@ -71,7 +80,13 @@ pub(crate) struct Because<'a> {
 impl Figures {
     /// Every figure, in the order in which they are shown.
     pub(crate) fn entries(&self) -> Vec<Entry> {
-        self.parameters.entries().into_iter().chain(self.limits.entries()).chain(self.wear.entries()).collect()
+        self.parameters
+            .entries()
+            .into_iter()
+            .chain(self.limits.entries())
+            .chain(self.card.entries())
+            .chain(self.wear.entries())
+            .collect()
     }
 }
 
@@ -146,6 +161,7 @@ impl ProfileDraft {
         for key in doubtful {
             self.figures.parameters.doubt(key);
             self.figures.limits.doubt(key);
+            self.figures.card.doubt(key);
             self.add_to_reason(key, "not certain after correction for the number of tests");
         }
     }

@@ -24,6 +24,7 @@
 //! | collection | GC onset and cost, WA, superblock, SLC cache, trim | the whole drive, overwritten until steady |
 //! | cliff | over-provisioning | where that is too much: a fill, and random writes until their rate drops |
 //! | limits | rates, bursts, budgets, holds of a cloud | loads that are never satisfied; in a run of its own |
+//! | card | allocation unit, open units, merge | durable writes on both sides of where a unit may end; in a run of its own |
 //! | | write amplification, years left, whose limit | the drive's own counters (`wear.rs`) |
 //!
 //! Points are measured in random order, so that drift cannot look like a trend. The estimates use medians, not means,
@@ -133,6 +134,8 @@ pub enum Scope {
     Complete,
     /// What stands in front of the drive: the limits of a cloud volume.
     Limits,
+    /// In which units a memory card works.
+    Card,
 }
 
 /// How many samples are taken: intervals narrow with their number, and so does the drive's life.
@@ -153,6 +156,9 @@ impl Effort {
         }
     }
 }
+
+/// The region in which the units of a card are learned.
+pub const CARD_REGION: ByteSize = ByteSize::gib(2);
 
 /// The smallest region that the probes fit in.
 pub const REGION_BYTES_MIN: ByteSize = ByteSize::mib(64);
@@ -192,6 +198,11 @@ impl LearnOptions {
     /// The usual with the limits of a volume alone.
     pub fn limits(target: impl Into<String>) -> Self {
         Self { scope: Scope::Limits, ..Self::new(target) }
+    }
+
+    /// The usual with the units of a memory card alone, in a region that holds as many as class A1 keeps open.
+    pub fn card(target: impl Into<String>) -> Self {
+        Self { scope: Scope::Card, region: CARD_REGION, ..Self::new(target) }
     }
 
     /// The usual with every figure.

@@ -133,6 +133,12 @@ impl Sections {
         self.starts.iter().filter(fits).nth(n)
     }
 
+    /// The start with the most behind it, where it is on the drive, and how much that is.
+    pub(crate) fn longest(&self) -> (ByteSize, ByteSize, ByteSize) {
+        let longest = self.starts.iter().max_by_key(|start| start.room);
+        longest.map_or((ByteSize(0), ByteSize(0), ByteSize(0)), |start| (start.at, start.on_drive, start.room))
+    }
+
     /// The first `count` starts that have `length` bytes each, which do not overlap; `None` where there are fewer.
     pub(crate) fn stretches(&self, length: ByteSize, count: usize) -> Option<Vec<ByteSize>> {
         let mut stretches = Vec::with_capacity(count);

@@ -9,8 +9,8 @@
 //! a few megabytes, and a database needs it more than any other figure.
 
 use crate::probes::{
-    buffer, cache, collection, content, latency, limits, location, page, request_size, small_writes, throughput, units,
-    volumes,
+    buffer, cache, card, collection, content, latency, limits, location, page, request_size, small_writes, throughput,
+    units, volumes,
 };
 use crate::session::{Ended, Session};
 
@@ -20,6 +20,7 @@ use crate::session::{Ended, Session};
 /// When learning ends early.
 pub(crate) fn run(session: &mut Session<'_, '_>) -> Result<(), Ended> {
     session.step(&limits::LIMITS, limits::probe)?;
+    session.step(&card::CARD, card::probe)?;
     if session.is_on_real_drive() {
         session.step(&latency::DURABILITY, latency::probe_durability)?;
     }

@@ -192,6 +192,12 @@ impl<'a> Prober<'a> {
         self.sections.random_multiple(length, &mut self.random)
     }
 
+    /// The longest piece of the region that is in one piece on the drive, from a whole section on: where it is in the
+    /// region, where on the drive, and its length.
+    pub(crate) fn longest_piece(&self) -> (ByteSize, ByteSize, ByteSize) {
+        self.sections.longest()
+    }
+
     /// What offsets of the layout count from.
     pub(crate) fn origin(&self) -> &Origin {
         self.sections.origin()

@@ -9,7 +9,7 @@
 //!
 //! A figure for which the drive has no defined truth is left out.
 
-use flashwise_profile::{DeviceProfile, Entry, Figure, HotLocation, Limits, Parameters, Quantity, Verdict};
+use flashwise_profile::{Card, DeviceProfile, Entry, Figure, HotLocation, Limits, Parameters, Quantity, Verdict};
 use serde::Serialize;
 
 /// Distance from the truth that is still right for graded figures, as a share of it.
@@ -17,7 +17,7 @@ const TOLERANCE_SHARE: f64 = 0.10;
 /// Knees are whole numbers: one beside the truth is as near as they can tell.
 const COUNT_TOLERANCE: f64 = 1.0;
 /// Figures that are sizes of the layout or counts, and so either right or wrong.
-const EXACT: [&str; 9] = [
+const EXACT: [&str; 12] = [
     "write_unit_bytes",
     "stripe_bytes",
     "chunk_bytes",
@@ -27,6 +27,9 @@ const EXACT: [&str; 9] = [
     "internal_volume_bits",
     "superblock_bytes",
     "request_unit_bytes",
+    "allocation_unit_bytes",
+    "open_units_linear",
+    "open_units_random",
 ];
 
 /// One figure of the score.
@@ -75,6 +78,11 @@ pub fn score(profile: &DeviceProfile, truth: &Parameters) -> Score {
 /// The same of the limits of a volume.
 pub fn score_limits(profile: &DeviceProfile, truth: &Limits) -> Score {
     of_entries(profile.limits.entries(), truth.entries())
+}
+
+/// The same of a memory card.
+pub fn score_card(profile: &DeviceProfile, truth: &Card) -> Score {
+    of_entries(profile.card.entries(), truth.entries())
 }
 
 fn of_entries(learned: Vec<Entry>, truth: Vec<Entry>) -> Score {

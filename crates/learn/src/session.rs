@@ -14,6 +14,7 @@ use flashwise_profile::{DeviceIdentity, DeviceProfile, Entry, Evidence as Noted,
 use crate::draft::{Figures, ProfileDraft};
 use crate::evidence::Evidence;
 use crate::prober::{Prober, RawSample};
+use crate::probes::card::CARD;
 use crate::probes::collection;
 use crate::probes::collection::COLLECTION;
 use crate::probes::collection::cliff::CLIFF;
@@ -102,6 +103,7 @@ impl<'s, 'd> Session<'s, 'd> {
         self.draft.figures = Figures {
             parameters: earlier.parameters.clone(),
             limits: earlier.limits.clone(),
+            card: earlier.card.clone(),
             wear: earlier.wear.clone(),
         };
         self.draft.at_sizes.clone_from(&earlier.at_sizes);
@@ -152,10 +154,13 @@ impl<'s, 'd> Session<'s, 'd> {
         let options = self.options;
         let has_sizes = !step.at_sizes || !self.sizes_to_measure().is_empty();
         let is_of_scope = match options.scope {
-            Scope::Complete => step.name != LIMITS.name && (step.name != CLIFF.name || self.needs_cliff()),
+            Scope::Complete => {
+                ![LIMITS.name, CARD.name].contains(&step.name) && (step.name != CLIFF.name || self.needs_cliff())
+            }
             Scope::Layout => step.layout,
             Scope::Durability => step.name == DURABILITY.name,
             Scope::Limits => step.name == LIMITS.name,
+            Scope::Card => step.name == CARD.name,
         };
         let is_requested = has_sizes && is_of_scope;
         let is_done = self.done.iter().any(|name| name == step.name);
@@ -204,6 +209,7 @@ impl<'s, 'd> Session<'s, 'd> {
         // What was never written may lie nowhere, and reading it shows nothing.
         self.draft.figures.parameters.remove_absent(step.figures);
         self.draft.figures.limits.remove_absent(step.figures);
+        self.draft.figures.card.remove_absent(step.figures);
         Ok(Outcome::Ran(evidence.of_reads_alone()))
     }
 
@@ -280,6 +286,7 @@ impl<'s, 'd> Session<'s, 'd> {
             },
             parameters: self.draft.figures.parameters.clone(),
             limits: self.draft.figures.limits.clone(),
+            card: self.draft.figures.card.clone(),
             wear: self.draft.figures.wear.clone(),
             at_sizes: self.draft.at_sizes.clone(),
             evidence,

@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]
 
+mod card;
 mod figure;
 mod limits;
 mod parameters;
@@ -13,6 +14,7 @@ mod published;
 mod toml_format;
 mod wear;
 
+pub use card::Card;
 pub use figure::{Figure, Verdict};
 pub use limits::Limits;
 pub use parameters::{Entry, HotLocation, Parameters, Quantity};
@@ -50,6 +52,9 @@ pub struct DeviceProfile {
     /// The limits of what stands in front of the drive, if they were probed.
     #[serde(default, skip_serializing_if = "Limits::is_unknown")]
     pub limits: Limits,
+    /// The units of a memory card, if they were probed.
+    #[serde(default, skip_serializing_if = "Card::is_unknown")]
+    pub card: Card,
     /// What its own counters show, if they were read.
     #[serde(default, skip_serializing_if = "Wear::is_unknown")]
     pub wear: Wear,
@@ -119,7 +124,7 @@ pub struct Recipe {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evidence {
-    /// Key of the figure in [`Parameters`] or [`Limits`].
+    /// Key of the figure in [`Parameters`], [`Limits`] or [`Card`].
     pub figure: String,
     /// What was done to the drive.
     pub recipe: String,

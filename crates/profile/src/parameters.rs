@@ -1,8 +1,9 @@
 //! The figures of a drive: one field each, and a list of all for code that shows, scores or counts them.
 //!
 //! Adding a figure is one line in [`figures!`]; reports, scores and exit codes follow from the list. [`Parameters`] are
-//! of the drive; [`Limits`](crate::Limits), in `limits.rs`, are of what stands in front of it; [`Wear`](crate::Wear)
-//! is from its own counters.
+//! of the drive; [`Limits`](crate::Limits), in `limits.rs`, are of what stands in front of it;
+//! [`Card`](crate::Card), in `card.rs`, is of a drive that maps whole units; [`Wear`](crate::Wear) is from its own
+//! counters.
 
 use serde::{Deserialize, Serialize};
 
@@ -201,9 +202,15 @@ figures! {
 }
 
 impl DeviceProfile {
-    /// Every figure: those of the drive, then the limits, then its counters'.
+    /// Every figure: those of the drive, then the limits, then those of a card, then its counters'.
     pub fn entries(&self) -> Vec<Entry> {
-        self.parameters.entries().into_iter().chain(self.limits.entries()).chain(self.wear.entries()).collect()
+        self.parameters
+            .entries()
+            .into_iter()
+            .chain(self.limits.entries())
+            .chain(self.card.entries())
+            .chain(self.wear.entries())
+            .collect()
     }
 
     /// The figures that were probed: they have a value, are absent, or have evidence.
@@ -217,6 +224,7 @@ impl DeviceProfile {
     pub fn doubt(&mut self, key: &str) {
         self.parameters.doubt(key);
         self.limits.doubt(key);
+        self.card.doubt(key);
         self.wear.doubt(key);
     }
 

@@ -64,6 +64,7 @@ fn samsung_profile() -> DeviceProfile {
         device: device("sim:samsung-960-evo", "Samsung 960 EVO (simulated)", 512 * GIB),
         recipe: recipe(),
         limits: Default::default(),
+        card: Default::default(),
         wear: Default::default(),
         at_sizes: vec![AtSize {
             request_bytes: 16 * KIB,
@@ -123,6 +124,7 @@ fn optane_profile() -> DeviceProfile {
     DeviceProfile {
         device: device("sim:intel-optane-905p", "Intel Optane 905P (simulated)", 480 * GIB),
         limits: Default::default(),
+        card: Default::default(),
         wear: Default::default(),
         at_sizes: Vec::new(),
         parameters: Parameters {

@@ -46,6 +46,7 @@
 
 mod bench;
 mod buffers;
+mod card;
 mod content;
 mod layout;
 pub mod learned;
@@ -57,6 +58,7 @@ mod scale;
 mod slc_cache;
 mod throughput;
 
+pub use card::card;
 pub use limits::limits;
 
 use std::collections::BTreeMap;

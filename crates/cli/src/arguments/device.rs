@@ -38,12 +38,13 @@ Examples:
 Examples:
   flashwise device schema > device.schema.json")]
     Schema,
-    /// Print the configuration of a random, plausible drive or cloud volume
+    /// Print a random, plausible drive, cloud volume or memory card
     #[command(after_help = "\
 Examples:
   flashwise device random --seed 7 > random.toml
   flashwise learn sim:random.toml --score
-  flashwise device random --cloud --seed 7 > volume.toml")]
+  flashwise device random --cloud --seed 7 > volume.toml
+  flashwise device random --card --seed 7 > card.toml")]
     Random {
         /// Seed; the same seed gives the same drive
         #[arg(long, value_name = "N")]
@@ -51,6 +52,9 @@ Examples:
         /// A cloud volume instead of a drive: limits, bursts, a network
         #[arg(long)]
         cloud: bool,
+        /// A memory card instead of a drive: allocation units, few of them open
+        #[arg(long, conflicts_with = "cloud")]
+        card: bool,
     },
     /// Print the true parameters of a simulated drive, which `learn` should find
     #[command(after_help = "\

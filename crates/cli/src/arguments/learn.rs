@@ -18,6 +18,7 @@ Examples:
   flashwise learn /mnt/ebs --limits --profile ebs.toml  # what a cloud grants
   sudo flashwise learn /mnt/ebs --limits --counters /dev/nvme1n1
   flashwise learn /dev/nvme0n1 --dry-run
+  flashwise learn /mnt/sd --card --profile sd.toml      # an SD card
   flashwise learn sim:intel-p4510 --score --html learned.html
   flashwise learn /mnt/ssd --quick --compare ssd.toml   # has it changed?
   flashwise learn /mnt/ssd --resume ssd.toml --export seastar limits
@@ -49,6 +50,10 @@ pub struct LearnArguments {
     /// reads and writes as fast as it can for 5 minutes or --time-budget [default on simulated volumes]
     #[arg(long, conflicts_with_all = ["quick", "thorough", "request_size"])]
     pub limits: bool,
+    /// Measure in which units a memory card (SD, eMMC, USB stick) works instead of the drive: allocation unit, open
+    /// units, merge time; each slow write wears the card by one unit [default on simulated cards]
+    #[arg(long, conflicts_with_all = ["limits", "quick", "thorough", "request_size"])]
+    pub card: bool,
     /// Stop before writing more than this in all, such as 2g [default on block devices: 4g]
     #[arg(long, value_name = "SIZE")]
     pub max_write: Option<ByteSize>,

@@ -15,7 +15,9 @@ use flashwise_sim::{ArrayMachine, Machine};
 use flashwise_ssd::{Class, DeviceConfig, Preset, SsdError, device_schema};
 use flashwise_trace::workload::TraceFormat;
 use flashwise_trace::{ReadOptions, TraceReader};
-use flashwise_truth::random::{random_device, random_toml, random_volume, random_volume_toml};
+use flashwise_truth::random::{
+    random_card, random_card_toml, random_device, random_toml, random_volume, random_volume_toml,
+};
 use flashwise_truth::{Truth, truth};
 use flashwise_volume::{Volume, VolumeConfig};
 use serde::Serialize;
@@ -82,11 +84,15 @@ pub fn run(action: &DeviceAction, output: &Output) -> Result<ExitCode, Failure> 
             }
         }
         DeviceAction::Schema => output.print_json_schema(&device_schema())?,
-        DeviceAction::Random { seed, cloud: true } => {
+        DeviceAction::Random { seed, cloud: true, .. } => {
             let (volume, text) = (random_volume(*seed)?, random_volume_toml(*seed)?);
             output.print(&volume_document(None, &volume), |_| text)?;
         }
-        DeviceAction::Random { seed, cloud: false } => {
+        DeviceAction::Random { seed, card: true, .. } => {
+            let (card, text) = (random_card(*seed)?, random_card_toml(*seed)?);
+            output.print(&document(None, &card), |_| text)?;
+        }
+        DeviceAction::Random { seed, .. } => {
             let (device, text) =
                 (random_device(*seed).map_err(Failure::error)?, random_toml(*seed).map_err(Failure::error)?);
             output.print(&document(None, &device), |_| text)?;

@@ -12,11 +12,12 @@ use flashwise_block::output::OutputFolder;
 use flashwise_learn::drift::{Drift, drift};
 use flashwise_learn::export::{ExportedFile, NotCertain, iocost_files, seastar_files};
 use flashwise_learn::fio::job_files;
-use flashwise_learn::score::{Score, score, score_limits};
+use flashwise_learn::score::{Score, score, score_card, score_limits};
 use flashwise_learn::{Effort, Learned, RawSample, learn_step_by_step};
-use flashwise_profile::{DeviceProfile, Entry, Limits, Parameters};
+use flashwise_profile::{Card, DeviceProfile, Entry, Limits, Parameters};
 use flashwise_report::{OwnFile, profile_page, render_drift, render_profile, render_score};
-use flashwise_truth::{limits, truth};
+use flashwise_ssd::config::Mapping;
+use flashwise_truth::{card, limits, truth};
 use flashwise_tune::sqlite::LEARN_REGION;
 use flashwise_tune::{Host, LearnRequest, ProgramTime, Target, TuneError, free_memory};
 use serde::Serialize;
@@ -46,7 +47,7 @@ pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failur
         }
         (None, _) => target,
     };
-    let plan = target.plan(LEARN_REGION)?;
+    let plan = target.plan(options.request()?.region(&target))?;
     if options.dry_run {
         output.print(&plan, |_| plan.to_string())?;
         return Ok(if plan.refusal().is_none() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) });
@@ -118,6 +119,26 @@ struct Exported {
 }
 
 impl LearnArguments {
+    /// What is asked of the learner.
+    fn request(&self) -> Result<LearnRequest, Failure> {
+        let resume = self.resume.as_deref().map(read_profile).transpose()?;
+        Ok(LearnRequest {
+            seed: self.seed,
+            effort: match (self.quick, self.thorough) {
+                (true, _) => Some(Effort::Quick),
+                (_, true) => Some(Effort::Thorough),
+                _ => None,
+            },
+            max_write: self.max_write,
+            time_budget: self.time_budget,
+            request_sizes: self.request_size.clone(),
+            resume: resume.map(Box::new),
+            keep_raw: self.raw.is_some(),
+            limits: self.limits || self.needs_limits(),
+            card: self.card,
+        })
+    }
+
     /// Whether the files of `--export` are of limits.
     fn needs_limits(&self) -> bool {
         let format = self.export.as_deref().and_then(|words| words.first());
@@ -243,12 +264,16 @@ fn compare(earlier: &DeviceProfile, path: &Path, now: &DeviceProfile, output: &O
 /// What is true of a simulated target. The learner does not see it.
 enum Truth {
     Drive(Box<Parameters>),
+    Card(Box<Card>),
     Volume(Box<Limits>),
 }
 
 impl Truth {
     fn of(target: &Target) -> Result<Self, Failure> {
         match target {
+            Target::Simulated { config, .. } if config.ftl.mapping == Mapping::Block => {
+                Ok(Self::Card(Box::new(card(config)?)))
+            }
             Target::Simulated { config, .. } => Ok(Self::Drive(Box::new(truth(config)?.parameters))),
             Target::Volume { volume, .. } => Ok(Self::Volume(Box::new(limits(volume)))),
             Target::Directory(_) | Target::Raw(_) => Err(Failure::usage(format!(
@@ -260,6 +285,7 @@ impl Truth {
     fn score(&self, profile: &DeviceProfile) -> Score {
         match self {
             Self::Drive(parameters) => score(profile, parameters),
+            Self::Card(card) => score_card(profile, card),
             Self::Volume(limits) => score_limits(profile, limits),
         }
     }
@@ -272,25 +298,11 @@ fn learn(
     earlier: Option<&DeviceProfile>,
     files: &Files,
 ) -> Result<Learned, Failure> {
-    let resume = options.resume.as_deref().map(read_profile).transpose()?;
+    let request = options.request()?;
     // Before the scratch file is made, so that Ctrl-C is heard from then on.
     let mut bar = Bar::new();
-    let mut device = target.open_as_file(options.seed, LEARN_REGION)?;
+    let mut device = target.open_as_file(options.seed, request.region(target))?;
     earlier.map_or(Ok(()), |earlier| check_same_drive(earlier, target, &device.info().name))?;
-    let request = LearnRequest {
-        seed: options.seed,
-        effort: match (options.quick, options.thorough) {
-            (true, _) => Some(Effort::Quick),
-            (_, true) => Some(Effort::Thorough),
-            _ => None,
-        },
-        max_write: options.max_write,
-        time_budget: options.time_budget,
-        request_sizes: options.request_size.clone(),
-        resume: resume.map(Box::new),
-        keep_raw: options.raw.is_some(),
-        limits: options.limits || options.needs_limits(),
-    };
     let learn_options = request.options(target, device.info());
     let mut unwritten = Ok(());
     let learned = learn_step_by_step(&mut *device, &learn_options, &mut bar, &mut |profile| {

@@ -28,6 +28,7 @@ fn profile(name: &str, limits: Limits) -> DeviceProfile {
         },
         parameters: Parameters::default(),
         limits,
+        card: Default::default(),
         wear: Default::default(),
         at_sizes: Vec::new(),
         evidence: Vec::new(),

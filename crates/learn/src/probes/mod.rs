@@ -14,6 +14,7 @@
 //! | `content.rs` | compression, deduplication |
 //! | `collection/` | what needs the whole drive |
 //! | `limits/` | what a cloud grants: rates, bursts, budgets |
+//! | `card/` | in which units a memory card works, and how many stay open |
 //! | `windows.rs` | windows of writes, by the clock and the drive's counters |
 //!
 //! # To add a probe
@@ -32,6 +33,7 @@
 
 pub(crate) mod buffer;
 pub(crate) mod cache;
+pub(crate) mod card;
 mod channels;
 mod chunk;
 pub(crate) mod collection;

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own")]
 
 mod budgets;
+mod cards;
 mod cliff;
 mod failures;
 mod features;

@@ -7,8 +7,8 @@
 pub(crate) struct Group {
     /// Heading of the group.
     pub(crate) title: &'static str,
-    /// Key of each in the profile's `parameters`, `limits` or `wear`, and its name below the title; 20 letters, or a
-    /// table of truth and learned figures does not fit into 80 columns.
+    /// Key of each in the profile's `parameters`, `limits`, `card` or `wear`, and its name below the title; 20
+    /// letters, or a table of truth and learned figures does not fit into 80 columns.
     members: &'static [(&'static str, &'static str)],
 }
 
@@ -19,7 +19,7 @@ pub(crate) const ASYMMETRY: &str = "Asymmetry and concurrency";
 pub(crate) const OTHER_SIZES: Group = Group { title: "Other request sizes", members: &[] };
 
 /// Every figure of a profile is in one of these.
-pub(crate) const GROUPS: [Group; 9] = [
+pub(crate) const GROUPS: [Group; 10] = [
     Group {
         title: "Layout",
         members: &[
@@ -86,6 +86,16 @@ pub(crate) const GROUPS: [Group; 9] = [
         members: &[("compression_gain", "compression gain"), ("deduplication_gain", "deduplication gain")],
     },
     Group {
+        title: "Memory card",
+        members: &[
+            ("allocation_unit_bytes", "allocation unit"),
+            ("open_units_linear", "open, in order"),
+            ("open_units_random", "open, random"),
+            ("merge_ns", "merge"),
+            ("special_first_unit", "special first unit"),
+        ],
+    },
+    Group {
         title: "Limits",
         members: &[
             ("read_iops_limit", "read IOPS"),
@@ -149,12 +159,18 @@ pub(crate) fn short_name(key: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use flashwise_profile::{Entry, Limits, Parameters, Wear};
+    use flashwise_profile::{Card, Entry, Limits, Parameters, Wear};
 
     use super::*;
 
     fn figures() -> Vec<Entry> {
-        [Parameters::default().entries(), Limits::default().entries(), Wear::default().entries()].concat()
+        [
+            Parameters::default().entries(),
+            Limits::default().entries(),
+            Card::default().entries(),
+            Wear::default().entries(),
+        ]
+        .concat()
     }
 
     #[test]

@@ -236,6 +236,7 @@ pub(super) mod tests {
             recipe,
             parameters,
             limits: Default::default(),
+            card: Default::default(),
             wear: Default::default(),
             at_sizes: Vec::new(),
             evidence: Vec::new(),

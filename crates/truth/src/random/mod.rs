@@ -39,6 +39,7 @@
 //!
 //! A seed's drive never changes: each decision is drawn by its name ([`draw`]), and three of them are kept as files.
 
+mod card;
 mod cloud;
 mod controller;
 mod draw;
@@ -48,6 +49,7 @@ mod host;
 mod reduction;
 mod slc_cache;
 
+pub use card::{random_card, random_card_toml};
 pub use cloud::{random_volume, random_volume_toml};
 use draw::Draws;
 use flashwise_ssd::{DeviceConfig, SsdError};

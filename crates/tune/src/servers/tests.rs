@@ -54,6 +54,7 @@ pub(crate) fn profile() -> DeviceProfile {
             ..Parameters::default()
         },
         limits: Default::default(),
+        card: Default::default(),
         wear: Default::default(),
         at_sizes: Vec::new(),
         evidence: Vec::new(),

@@ -41,11 +41,12 @@ use std::path::Path;
 
 use flashwise_block::output::{Access, OutputFile, directory_of};
 use flashwise_block::{ByteSize, Clock, Progress};
-use flashwise_learn::{Effort, LearnOptions, learn};
+use flashwise_learn::{CARD_REGION, Effort, LearnOptions, Scope, learn};
 use flashwise_profile::DeviceProfile;
 use flashwise_sqlite::{SqliteError, check_target};
 use flashwise_trace::IoTrace;
 
+use crate::learning::is_simulated_card;
 use crate::{Target, TuneError};
 use run::RunConfig;
 
@@ -75,7 +76,10 @@ pub fn learn_target(
 ) -> Result<DeviceProfile, TuneError> {
     let mut device = target.open(seed, LEARN_REGION)?;
     let max_write = max_write.into_iter().chain(target.write_limit()).min();
-    let options = LearnOptions { max_write, ..learn_options(target, seed, device.info().clock) };
+    let mut options = LearnOptions { max_write, ..learn_options(target, seed, device.info().clock) };
+    if is_simulated_card(target) {
+        (options.scope, options.region) = (Scope::Card, CARD_REGION);
+    }
     Ok(learn(&mut *device, &options, progress)?)
 }
 

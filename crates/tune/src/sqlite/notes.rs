@@ -2,7 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use flashwise_block::grouped;
+use flashwise_block::{ByteSize, Nanos, grouped};
+use flashwise_profile::DeviceProfile;
 use flashwise_sqlite::VfsOptions;
 
 use super::run::Workload;
@@ -44,7 +45,33 @@ pub(super) fn notes(c: &Comparison, workload: &Workload, vfs: &VfsOptions) -> Ve
                 .to_owned(),
         );
     }
+    notes.extend(of_card(&c.profile));
     notes
+}
+
+/// What a memory card needs that is no setting of SQLite, and what would change a guarantee: named, never set.
+fn of_card(profile: &DeviceProfile) -> Vec<String> {
+    let card = &profile.card;
+    let (Some(unit), Some(open), Some(merge)) =
+        (card.allocation_unit_bytes.known(), card.open_units_linear.known(), card.merge_ns.known())
+    else {
+        return Vec::new();
+    };
+    vec![
+        format!(
+            "The drive is a memory card: it keeps {} units of {} open, and a write to another one takes {}. A checkpoint \
+             writes pages in the order of the file, so a longer log changes units less often.",
+            grouped(open),
+            ByteSize(unit),
+            Nanos(merge)
+        ),
+        "Fewer commits wear a card less. Longer transactions, or with PRAGMA synchronous = NORMAL in WAL mode a sync at \
+         checkpoints only, lose the last transactions at a power cut: that is for you to decide, and is not tried."
+            .to_owned(),
+        "Only an administrator can change the rest, and flashwise does not: F2FS instead of ext4, the mount options \
+         noatime and lazytime, and commit=SECONDS, which lets writes that no program syncs be lost for longer."
+            .to_owned(),
+    ]
 }
 
 /// How several sessions were run.
@@ -85,5 +112,23 @@ pub(super) fn clock(target: &Target) -> String {
               each statement, so that requests reach the drive. The log is written back at the end, and that time is \
               included."
             .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_an_administrator_can_change_is_named_for_a_card_and_for_no_other_drive() {
+        let mut profile = crate::servers::tests::profile();
+        assert_eq!(of_card(&profile), Vec::<String>::new());
+        let exactly = |value: u64| flashwise_profile::Figure::certain(value, value, value);
+        let card = &mut profile.card;
+        (card.allocation_unit_bytes, card.open_units_linear) = (exactly(4 << 20), exactly(3));
+        card.merge_ns = exactly(430_000_000);
+        let notes = of_card(&profile);
+        assert!(notes[0].contains("keeps 3 units of 4 MiB open") && notes[0].contains("430 ms"), "{notes:?}");
+        assert!(notes[1].contains("is not tried") && notes[2].contains("F2FS"), "{notes:?}");
     }
 }
