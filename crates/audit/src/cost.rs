@@ -131,12 +131,14 @@ fn difference(now: &Played, then: &Played) -> Cost {
         flash_bytes: less(now.flash_bytes, then.flash_bytes),
         is_in_steady_state: false,
         is_of_budget: false,
+        is_of_merges: false,
     }
 }
 
-/// Of a rule about a volume's limits: the difference in time of its budget.
+/// Of a rule about a volume's limits or a card's units: the difference in time of its budget, or of merges.
 fn of_budget(check: &dyn Check, now: &[Step], then: &[Step]) -> Option<Cost> {
     let (now, then) = (check.budget_time(now)?, check.budget_time(then)?);
     let time_ns = i64::try_from(i128::from(now.0) - i128::from(then.0)).ok();
-    Some(Cost { time_ns, is_of_budget: true, ..Cost::default() })
+    let is_of_merges = check.is_paid_in_merges();
+    Some(Cost { time_ns, is_of_budget: !is_of_merges, is_of_merges, ..Cost::default() })
 }

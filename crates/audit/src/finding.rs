@@ -23,6 +23,16 @@ pub struct Cost {
     /// Whether the time is that of the volume's budget instead: it is computed from the limits, without a drive.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_of_budget: bool,
+    /// Whether the time is that of a memory card's merges: it is computed from the card's units, without a drive.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_of_merges: bool,
+}
+
+impl Cost {
+    /// Whether the time was computed, without a simulated drive.
+    pub fn is_computed(&self) -> bool {
+        self.is_of_budget || self.is_of_merges
+    }
 }
 
 /// What an audit concludes from the requests that break a rule.

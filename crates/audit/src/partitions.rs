@@ -1,4 +1,4 @@
-//! Alignment of a drive's partitions to its flash page, write unit and stripe.
+//! Alignment of a drive's partitions to its flash page, write unit and stripe, and to a card's allocation unit.
 //!
 //! A file system reads and writes whole blocks, counted from the start of its partition. If that start is off the flash
 //! page, each block straddles two pages; if it is off the write unit or the stripe, no write of the file system starts
@@ -72,11 +72,22 @@ impl PartitionAudit {
                 .filter(|&bytes| bytes > 1)
                 .map(|figure_bytes| AlignmentFigure { figure: name.to_owned(), figure_bytes })
         };
-        let figures = [("flash page", &p.page_bytes), ("write unit", &p.write_unit_bytes), ("stripe", &p.stripe_bytes)];
+        let unit = &profile.card.allocation_unit_bytes;
+        let figures = [
+            ("flash page", &p.page_bytes),
+            ("write unit", &p.write_unit_bytes),
+            ("stripe", &p.stripe_bytes),
+            ("allocation unit", unit),
+        ];
         let figures: Vec<AlignmentFigure> = figures.into_iter().filter_map(known).collect();
         let place = |partition: &Partition| placed(partition, &figures);
         let partitions = table.partitions.iter().map(place).collect();
-        let remedy = "recreate the partition at a multiple of 1 MiB, the default of parted and fdisk".to_owned();
+        let remedy = match unit.known() {
+            Some(unit) if !(1_u64 << 20).is_multiple_of(unit.max(1)) => {
+                format!("recreate the partition at a multiple of {}", ByteSize(unit))
+            }
+            _ => "recreate the partition at a multiple of 1 MiB, the default of parted and fdisk".to_owned(),
+        };
         Self { drive, table: table.kind, partitions, figures, remedy }
     }
 

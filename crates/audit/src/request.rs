@@ -157,6 +157,8 @@ pub(crate) struct Facts {
     pub(crate) latencies: u64,
     /// Requests of a file whose part in a database is known.
     pub(crate) roles: u64,
+    /// Requests of a file.
+    pub(crate) files: u64,
     pub(crate) contents: u64,
     pub(crate) flushes: u64,
     pub(crate) trims: u64,
@@ -175,6 +177,7 @@ impl Facts {
         self.requests += 1;
         self.latencies += u64::from(record.latency.is_some_and(|latency| latency.0 > 0));
         self.roles += u64::from(record.role != FileRole::Unknown || seen.kind == FileKind::DoubleWrite);
+        self.files += u64::from(record.file.is_some() || record.role != FileRole::Unknown);
         self.contents += u64::from(record.content.is_some());
         self.flushes += u64::from(record.operation == Operation::Flush || record.fua);
         self.trims += u64::from(record.operation == Operation::Trim);

@@ -35,6 +35,21 @@ pub(crate) fn whole_toshiba() -> DeviceProfile {
     profile
 }
 
+/// The Toshiba's other figures with the units of the Kingston card.
+pub(crate) fn card() -> DeviceProfile {
+    let mut profile = toshiba();
+    let card = &mut profile.card;
+    (card.allocation_unit_bytes, card.merge_ns) = (exactly(4 << 20), exactly(430_000_000));
+    (card.open_units_linear, card.open_units_random) = (exactly(3), exactly(3));
+    card.special_first_unit = exactly(false);
+    profile
+}
+
+/// A write whose offset is on the device.
+pub(crate) fn on_device(offset: u64, length: u64) -> TraceRecord {
+    record(Operation::Write, FileRole::Unknown, offset, length)
+}
+
 pub(crate) fn record(operation: Operation, role: FileRole, offset: u64, length: u64) -> TraceRecord {
     TraceRecord { role, ..TraceRecord::new(Nanos(0), operation, ByteSize(offset), ByteSize(length)) }
 }
@@ -599,6 +614,10 @@ fn a_partition_is_held_against_every_figure_that_is_known() {
     let one_page = vec![named("write unit", 4096), named("stripe", 4096)];
     assert_eq!(off(&audit), [sector_63, vec![], one_page]);
     assert!(audit.is_violated() && Audit::from_partitions(audit).is_violated());
+    // A card's units count from its start, and so does a partition.
+    let audit = PartitionAudit::new("mmcblk0".to_owned(), &table, &card());
+    assert_eq!(off(&audit)[1], [named("allocation unit", 1 << 20)]);
+    assert_eq!(audit.remedy, "recreate the partition at a multiple of 4 MiB");
     // The Samsung shows no page.
     let clean = PartitionTable { partitions: vec![table.partitions[1]], ..table };
     let audit = PartitionAudit::new("sda".to_owned(), &clean, &samsung());

@@ -11,14 +11,17 @@
 
 mod align_partition;
 mod append_in_fresh_pages;
+mod commit_to_one_file;
 mod fill_request_units;
 mod keep_burst_credits;
 mod keep_hot_locations;
+mod keep_units_open;
 mod pace_checkpoints;
 mod pages_of_write_unit;
 mod read_chunks_at_hot_locations;
 mod read_in_parallel;
 mod separate_hot_and_cold;
+mod spare_first_unit;
 mod start_writes_on_stripes;
 mod sync_less_often;
 mod touch_few_pages;
@@ -74,6 +77,11 @@ pub(crate) trait Check {
     /// difference is the cost then, without a simulated drive, which has no limits.
     fn budget_time(&self, _steps: &[Step]) -> Option<Nanos> {
         None
+    }
+
+    /// Whether that time is not of a budget, but of merges of a memory card, which the simulated drive does not make.
+    fn is_paid_in_merges(&self) -> bool {
+        false
     }
 }
 
@@ -197,6 +205,12 @@ rules! {
     FillRequestUnits fill_request_units "fill-request-units",
     /// 17: checkpoints leave reads their part of a budget that both share.
     PaceCheckpoints pace_checkpoints "pace-checkpoints",
+    /// 18: writes stay within the allocation units that a memory card keeps open.
+    KeepUnitsOpen keep_units_open "keep-units-open",
+    /// 19: no bulk data in a card's first unit, which it keeps open for small writes.
+    SpareFirstUnit spare_first_unit "spare-first-unit",
+    /// 20: on a card, a commit creates, deletes and truncates no file.
+    CommitToOneFile commit_to_one_file "commit-to-one-file",
 }
 
 impl Rule {

@@ -268,7 +268,7 @@ fn costs(audit: &Audit, finding: &Finding, least: LeastCost) -> Option<bool> {
         LeastCost::Time(time) => finding.cost.time_ns.map(|ns| at_least(ns, time.0)),
         LeastCost::Bytes(ByteSize(bytes)) => finding.cost.flash_bytes.map(|cost| at_least(cost, bytes)),
         LeastCost::Percent(percent) => {
-            let simulated = audit.simulated.as_ref().filter(|_| !finding.cost.is_of_budget)?;
+            let simulated = audit.simulated.as_ref().filter(|_| !finding.cost.is_computed())?;
             let (cost, whole) = (finding.cost.time_ns?, simulated.window_totals(&finding.cost).0);
             Some(cost as f64 >= whole as f64 * percent / 100.0)
         }

@@ -112,11 +112,14 @@ pub(crate) fn processes(finding: &Finding) -> Option<String> {
     named(finding.processes.iter().map(|share| (share.process.to_string(), share.violations)))
 }
 
-/// Whose time a cost is: the volume's budget, the drive's, or with a machine between program and drive what the program
-/// waits for.
+/// Whose time a cost is: the volume's budget, a card's merges, the drive's, or with a machine between program and drive
+/// what the program waits for.
 fn whose_time(cost: &Cost, simulated: Option<&Simulated>) -> &'static str {
     if cost.is_of_budget {
         return "the volume's budget";
+    }
+    if cost.is_of_merges {
+        return "merges on the card";
     }
     let is_of_calls = simulated.is_some_and(|simulated| simulated.machine.is_some()) && !cost.is_in_steady_state;
     if is_of_calls { "waiting time" } else { "drive time" }
@@ -137,7 +140,7 @@ pub(crate) fn cost(cost: &Cost, simulated: Option<&Simulated>) -> String {
     };
     let whose = whose_time(cost, simulated);
     // The window's totals are those of a drive.
-    let simulated = simulated.filter(|_| !cost.is_of_budget);
+    let simulated = simulated.filter(|_| !cost.is_computed());
     let told = [
         cost.time_ns.map(|ns| one(ns, &time, whose, simulated.map(|s| s.window_totals(cost).0))),
         cost.flash_bytes.map(|b| one(b, &bytes, "flash bytes", simulated.map(|s| s.window_totals(cost).1))),
