@@ -6,6 +6,7 @@
 
 mod end_of_life;
 mod folding;
+mod pace;
 mod unit;
 mod unprogrammed;
 mod unsaved;
@@ -14,6 +15,7 @@ mod victim;
 pub use end_of_life::EndOfLife;
 pub(crate) use folding::Folding;
 pub use folding::{SlcCacheCounters, SlcCacheUse};
+pub(crate) use pace::Pace;
 pub(crate) use unit::{Collection, Emptied, Erasing, Row, UnitCollector};
 pub(crate) use unsaved::Unsaved;
 
@@ -54,6 +56,8 @@ pub(crate) struct Collector {
     pub(crate) held: Vec<Fifo>,
     /// Superblocks that were chosen to be emptied since the host has nothing outstanding and nothing left the buffer.
     pub(crate) idle_collections: u32,
+    /// Victims that wait for credit: the host has not written enough for them to go on ([`Pace`]).
+    pub(crate) waiting_for_credit: u32,
     pub(crate) folding: Folding,
     pub(crate) slc_counters: SlcCacheCounters,
     /// The drive has run out of spare superblocks.
@@ -78,6 +82,7 @@ impl Collector {
             units: vec![UnitCollector::default(); units],
             held: vec![Fifo::default(); units],
             idle_collections: 0,
+            waiting_for_credit: 0,
             folding: Folding::default(),
             slc_counters: SlcCacheCounters::default(),
             read_only: false,

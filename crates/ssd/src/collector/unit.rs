@@ -23,6 +23,7 @@
 //! Wear levelling, retirement ([`mod@super::retirement`]) and the SLC cache ([`super::slc_cache`]) empty superblocks in
 //! the same way.
 
+use super::pace::Pace;
 use super::unprogrammed::Unprogrammed;
 use super::unsaved::Unsaved;
 use crate::ftl::streams::{ByStream, StreamSet};
@@ -51,6 +52,8 @@ pub(crate) struct Collection {
     pub(crate) streams: StreamSet,
     /// What it frees is more than a row: padding one at its end is no loss.
     pub(crate) frees_a_row: bool,
+    /// How fast it is emptied, where GC has a pace and the drive has not come to rest since.
+    pub(crate) pace: Option<Pace>,
 }
 
 impl Collection {
@@ -152,6 +155,7 @@ crate::state::state! {
     Collection {
         saved { victim, cause, next_row, streams, frees_a_row }
         lists { rows }
+        built { pace }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use flashwise_block::FlashCounters;
 
-use super::{Collection, Collector, Emptied, Unsaved};
+use super::{Collection, Collector, Emptied, Pace, Unsaved};
 use crate::cache::WriteBuffer;
 use crate::clock::Clock;
 use crate::config::{GcReads, GcTrigger};
@@ -96,6 +96,69 @@ impl Collector {
         reads
     }
 
+    /// Whether a victim that has a pace continues with its next row, which is then taken, or waits until the host has
+    /// written more.
+    pub(crate) fn goes_on(&mut self, unit: u32, victim: u32, ftl: &PageMap) -> bool {
+        let needs_none = self.needs_no_credit(unit, ftl);
+        let Some(collection) = self.victim(unit, victim) else { return false };
+        let Some(pace) = &mut collection.pace else { return false };
+        let waits = pace.is_used_up() && !needs_none;
+        let waited = std::mem::replace(&mut pace.waits, waits);
+        collection.next_row += u32::from(!waits);
+        self.waiting_for_credit = self.waiting_for_credit + u32::from(waits) - u32::from(waited);
+        !waits
+    }
+
+    /// The host cannot write to the unit, so GC does not wait for its writes.
+    fn needs_no_credit(&self, unit: u32, ftl: &PageMap) -> bool {
+        self.read_only || ftl.blocks_host(unit) || ftl.is_held(unit)
+    }
+
+    /// The host's writes have filled so many pages of a unit; its victims share the credit.
+    pub(crate) fn earn(&mut self, unit: u32, pages: u32) {
+        let present = &mut self.units[unit as usize].present;
+        let shares = present.iter().filter(|collection| collection.pace.is_some()).count();
+        let pages = f64::from(pages) / shares.max(1) as f64;
+        present.iter_mut().filter_map(|collection| collection.pace.as_mut()).for_each(|pace| pace.earn(pages));
+    }
+
+    /// A victim that waits may move so many pages without the host writing any.
+    pub(crate) fn forgive(&mut self, unit: u32, victim: u32, pages: u32) {
+        if let Some(pace) = self.victim(unit, victim).and_then(|collection| collection.pace.as_mut()) {
+            pace.forgive(pages);
+        }
+    }
+
+    /// The pages of the row that was counted last are on their way to elsewhere.
+    pub(crate) fn spend_row(&mut self, unit: u32, victim: u32) {
+        let pages = self.bytes_of_read.iter().sum::<u32>() / self.rules.page_bytes;
+        if let Some(pace) = self.victim(unit, victim).and_then(|collection| collection.pace.as_mut()) {
+            pace.spend(pages);
+        }
+    }
+
+    /// A victim of a unit that waits for credit.
+    pub(crate) fn waiting_victim(&self, unit: u32) -> Option<u32> {
+        self.victim_with(unit, |pace| pace.waits)
+    }
+
+    /// A victim of a unit that waits for credit, and has some by now or needs none.
+    pub(crate) fn victim_that_goes_on(&self, unit: u32, ftl: &PageMap) -> Option<u32> {
+        self.victim_with(unit, |pace| pace.waits && (!pace.is_used_up() || self.needs_no_credit(unit, ftl)))
+    }
+
+    fn victim_with(&self, unit: u32, wanted: impl Fn(&Pace) -> bool) -> Option<u32> {
+        let is_wanted = |collection: &&Collection| collection.pace.as_ref().is_some_and(&wanted);
+        self.units[unit as usize].present.iter().find(is_wanted).map(|collection| collection.victim)
+    }
+
+    /// The drive is at rest: victims that are left, which wait for superblocks, will not wait for the host's writes.
+    pub(crate) fn forget_paces(&mut self) {
+        if self.rules.gc.pace.is_some() {
+            self.units.iter_mut().flat_map(|unit| &mut unit.present).for_each(|collection| collection.pace = None);
+        }
+    }
+
     /// Issues a prepared flash command of a collection.
     pub(crate) fn issue(&self, unit: u32, op: u32, ftl: &PageMap, flash: &mut Medium, clock: &mut Clock) {
         if self.rules.gc.preemptible {
@@ -165,14 +228,25 @@ impl Collector {
             }
             self.idle_collections = self.idle_collections.saturating_add(1);
         }
-        let invalid = ftl.geometry.slots_per_superblock() - ftl.superblocks[victim].valid;
+        let valid = ftl.superblocks[victim].valid;
+        let invalid = ftl.geometry.slots_per_superblock() - valid;
+        let relative = self.rules.gc.pace.filter(|_| cause == Cause::Gc);
+        let pace = relative.map(|relative| Pace::of_victim(relative, valid, invalid));
         let streams = ftl.streams_of_victim(cause);
         let collector = &mut self.units[unit as usize];
         debug_assert!(collector.present.iter().all(|other| other.victim != victim), "{victim} is a victim already");
         let rows = collector.spare_rows.pop().unwrap_or_default();
         let frees_a_row = invalid >= ftl.geometry.slots;
         debug_assert!(rows.is_empty() && ftl.superblocks[victim].state == BlockState::Victim, "superblock {victim}");
-        collector.present.push(Collection { victim, cause: Some(cause), next_row: 0, rows, streams, frees_a_row });
+        collector.present.push(Collection {
+            victim,
+            cause: Some(cause),
+            next_row: 0,
+            rows,
+            streams,
+            frees_a_row,
+            pace,
+        });
         debug_assert!(collector.is_consistent(), "{collector:?}");
     }
 

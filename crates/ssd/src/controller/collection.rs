@@ -28,6 +28,9 @@ impl SimulatedSsd {
         if self.config.ftl.gc.preemptible {
             self.collector.promote_if_hard(unit, &self.ftl.pages, &mut self.flash);
         }
+        if self.collector.waiting_for_credit > 0 {
+            self.continue_paced(unit);
+        }
         self.empty_failing_superblocks(unit);
         if self.is_read_only() {
             return self.pad_where_no_victim_is(unit);
@@ -225,7 +228,12 @@ impl SimulatedSsd {
                 }
                 return;
             }
-            collection.next_row += 1;
+            let has_pace = collection.pace.is_some();
+            if !has_pace {
+                collection.next_row += 1;
+            } else if !self.collector.goes_on(unit, victim, &self.ftl.pages) {
+                return;
+            }
             let is_buffered = row >= self.ftl.pages.superblocks[victim].programmed_rows;
             let reads_left = if is_buffered {
                 0
@@ -235,6 +243,9 @@ impl SimulatedSsd {
             if reads_left == 0 && !is_buffered {
                 continue;
             }
+            if has_pace && !is_buffered {
+                self.collector.spend_row(unit, victim);
+            }
             if let Some(collection) = self.collector.victim(unit, victim) {
                 collection.rows.push(Row { row, slot: 0, reads_left });
                 debug_assert!(collection.rows.len() <= most, "more rows of {victim} than may be in flight");
@@ -243,6 +254,39 @@ impl SimulatedSsd {
                 return;
             }
         }
+    }
+
+    /// The host's writes have filled so many pages of a unit: its victims may move more.
+    #[inline(never)]
+    pub(crate) fn earn_pace(&mut self, unit: u32, pages: u32) {
+        self.collector.earn(unit, pages);
+        self.continue_paced(unit);
+    }
+
+    /// Victims that waited for credit continue if they have any, or need none.
+    fn continue_paced(&mut self, unit: u32) {
+        while let Some(victim) = self.collector.victim_that_goes_on(unit, &self.ftl.pages) {
+            self.read_victim_ahead(unit, victim);
+        }
+    }
+
+    /// Where the drive has nothing else to do, victims that wait for the host's writes continue, a row at a time. Gives
+    /// whether anything comes of it.
+    #[inline(never)]
+    pub(crate) fn collects_unpaced_at_rest(&mut self) -> bool {
+        let mut continues = false;
+        while self.collector.waiting_for_credit > 0 && self.clock.events.holds_timers_alone() {
+            continues = true;
+            for unit in 0..self.ftl.pages.geometry.units {
+                if let Some(victim) = self.collector.waiting_victim(unit) {
+                    self.collector.forgive(unit, victim, self.ftl.pages.geometry.slots);
+                    self.read_victim_ahead(unit, victim);
+                    self.settle(unit);
+                }
+            }
+            self.flash.settle(&mut self.clock);
+        }
+        continues && !self.clock.events.holds_timers_alone()
     }
 
     /// One read of a row has ended; with the last one the row is moved.

@@ -79,7 +79,7 @@ impl SimulatedSsd {
         if self.collector.idle_collections > 0 {
             self.collect_when_asked();
         }
-        if self.host.in_drive < self.config.host.queue_depth && self.host.queues.pass() {
+        if self.host.in_drive < self.host.in_drive_max && self.host.queues.pass() {
             self.take_command(index);
         } else {
             self.host.queues.push(&mut self.host.active, index, queue);
@@ -88,8 +88,8 @@ impl SimulatedSsd {
     }
 
     /// Takes requests from the host's queue for as long as the drive's queue has a place.
-    fn take_commands(&mut self) {
-        while self.host.in_drive < self.config.host.queue_depth {
+    pub(crate) fn take_commands(&mut self) {
+        while self.host.in_drive < self.host.in_drive_max {
             let Some(request) = self.host.queues.pop(&mut self.host.active) else { return };
             self.take_command(request);
         }
@@ -112,6 +112,7 @@ impl SimulatedSsd {
             }
         } else if let Some(Request { operation: Operation::Write, length, .. }) = &active.request {
             ready_ns = self.host.interface.receive(ready_ns, length.bytes());
+            self.host.write_is_taken(request);
         }
         if !self.host.hints.are_given {
             self.prefetch_taken(request);
@@ -212,6 +213,7 @@ impl SimulatedSsd {
         self.host.completed.push(&mut self.host.active, request);
         self.host.completions += 1;
         self.host.in_drive -= 1;
+        self.host.write_is_in(request);
         if self.host.queues.waiting() > 0 || self.ftl.reduction.is_some() || self.ftl.pages.has_slc_cache() {
             self.place_is_free(request);
         }
@@ -360,13 +362,15 @@ impl SimulatedSsd {
 
     /// Lets everything happen that does not wait for the drive to have had nothing to do for a while.
     pub(crate) fn come_to_rest(&mut self) {
-        while !self.clock.events.holds_timers_alone() || self.places_parked_at_rest() {
-            let Some((time_ns, event)) = self.clock.events.pop_until(u64::MAX) else { return };
+        while !self.clock.events.holds_timers_alone() || self.collects_unpaced_at_rest() || self.places_parked_at_rest()
+        {
+            let Some((time_ns, event)) = self.clock.events.pop_until(u64::MAX) else { break };
             self.clock.now_ns = time_ns;
             self.handle(event);
             self.collect_where_opened();
             self.flash.settle(&mut self.clock);
         }
+        self.collector.forget_paces();
         self.forget_ended_rests();
     }
 
@@ -405,6 +409,9 @@ impl SimulatedSsd {
                 if self.host.completions > completed {
                     return true;
                 }
+            }
+            if self.collects_unpaced_at_rest() {
+                continue;
             }
             if !self.clock.events.is_empty() || !self.collect_at_rest(completed) {
                 return false;

@@ -90,12 +90,16 @@ impl SimulatedSsd {
             }
             if self.admit(request) {
                 self.cache.buffer.waiting.pop(&mut self.host.active);
+                self.host.write_is_in(request);
                 self.all_pages_taken(request);
             } else if !self.cache.buffer.has_changed {
                 break;
             }
         }
         self.cache.buffer.is_admitting = false;
+        if self.host.limits_writes() && self.host.queues.waiting() > 0 {
+            self.take_commands();
+        }
     }
 
     /// Takes the pages of a write into the buffer and places them; `false` when it has to wait with the rest.
@@ -271,6 +275,9 @@ impl SimulatedSsd {
             }
         }
         self.collect_if_needed(unit);
+        if self.config.ftl.gc.pace.is_some() && !all_moved {
+            self.earn_pace(unit, filled - moved.iter().sum::<u32>());
+        }
     }
 
     /// One of a superpage's program commands has ended.

@@ -4,6 +4,7 @@ use super::FlashArray;
 use super::command::{FlashOp, FlashOpKind};
 use super::statistics::DieStatistics;
 use super::suspension::Suspended;
+use crate::config::Suspend;
 use crate::event::{Event, EventQueue};
 use crate::list::NONE;
 use crate::state::AtRest;
@@ -138,6 +139,10 @@ impl FlashArray {
         }
         let done = if is_read { Event::Sensed { die } } else { Event::Programmed { die } };
         events.schedule(now_ns + array_ns, done);
+        // A read that came while data was on its way into the die can stop the array only now.
+        if !is_read && self.suspension.suspend != Suspend::None {
+            self.die_may_take(die, now_ns, events);
+        }
     }
 
     /// The planes that commands done together name work so much longer.

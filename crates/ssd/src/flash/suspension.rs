@@ -7,8 +7,8 @@
 //!
 //! A read that comes while the array programs or erases stops it, unless the operation is nearly over or has let as
 //! many reads go before it as it may; then the read waits for its end. Reads that come while the operation is stopped
-//! go before its rest too, and each counts. Only the array's work is interrupted: while data is on its way into the
-//! die, the page register is taken.
+//! go before its rest too, and each counts. Only the array's work is interrupted: a read that comes while data is on
+//! its way into the die, when the page register is taken, stops the array as soon as it starts.
 //!
 //! Source: Wu and He, "Reducing SSD Read Latency via NAND Flash Program and Erase Suspension", FAST 2012.
 

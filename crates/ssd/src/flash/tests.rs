@@ -237,7 +237,8 @@ fn a_read_interrupts_a_program_and_the_rest_follows() {
     let read_end = 200 + 20 + 50 + 100;
     assert_eq!(ends(suspending, &commands), [read_end + 400, read_end]);
     let on_the_way_in = [command(Program, 0, 100), command(Read, 0, 100).issued_at(99)];
-    assert_eq!(ends(suspending, &on_the_way_in), [600, 750], "the register is taken while data comes in");
+    let read_end = 100 + 20 + 50 + 100;
+    assert_eq!(ends(suspending, &on_the_way_in), [read_end + 500, read_end], "it goes first as soon as data is in");
     let erase_only = |flash: &mut FlashConfig| flash.suspension.suspend = Suspend::Erase;
     assert_eq!(ends(erase_only, &commands), [600, 750]);
     let erase = [command(Erase, 0, 0), command(Read, 0, 100).issued_at(1_000)];

@@ -27,6 +27,8 @@ pub(crate) struct Active {
     pub(crate) to_dispatch: Fifo,
     /// Logical pages of a write that are in the write buffer.
     pub(crate) taken: u32,
+    /// It counts among the writes that are not in the write buffer yet.
+    pub(crate) awaits_buffer: bool,
     /// A flash read for it could not be corrected.
     pub(crate) failed: bool,
     /// It is completed with an error, because the drive is read-only.
@@ -60,7 +62,7 @@ impl Active {
         (self.queue, self.stream) = (queue, stream);
         self.submitted_at = submitted_at;
         (self.pending, self.finish_ns, self.taken, self.next) = (0, 0, 0, NONE);
-        self.failed = false;
+        (self.failed, self.awaits_buffer) = (false, false);
         (self.is_refused, self.has_no_space, self.compressed_bytes) = (false, false, 0);
         self.to_dispatch = Fifo::default();
         self.touched.clear();

@@ -51,6 +51,12 @@ pub(crate) struct Host {
     pub(crate) active: Slab<Active>,
     /// Requests that the drive has taken and not completed.
     pub(crate) in_drive: u32,
+    /// While so many are in the drive, it takes no further one; 0 while as many writes wait for the buffer as may.
+    pub(crate) in_drive_max: u32,
+    /// Writes in the drive that are not wholly in the write buffer, and how many there may be; not counted, and 0,
+    /// without a limit.
+    pub(crate) awaiting_buffer: u32,
+    pub(crate) awaiting_buffer_max: u32,
     /// Requests that are completed and not given back, in the order of their completion, and how many there are.
     pub(crate) completed: Fifo,
     pub(crate) completions: u32,
@@ -83,6 +89,9 @@ impl Host {
             queues: SubmissionQueues::new(&config.host),
             active: Slab::default(),
             in_drive: 0,
+            in_drive_max: config.host.queue_depth,
+            awaiting_buffer: 0,
+            awaiting_buffer_max: config.controller.waiting_writes.unwrap_or(0),
             completed: Fifo::default(),
             completions: 0,
             outstanding: 0,
@@ -103,6 +112,35 @@ impl Host {
             && offset <= limit
             && length <= limit - offset
             && request.buffer.is_none()
+    }
+
+    /// Whether only so many writes may wait for the write buffer.
+    #[inline(always)]
+    pub(crate) fn limits_writes(&self) -> bool {
+        self.awaiting_buffer_max > 0
+    }
+
+    /// The drive has taken a write.
+    #[inline(always)]
+    pub(crate) fn write_is_taken(&mut self, request: u32) {
+        if self.limits_writes() {
+            self.active[request].awaits_buffer = true;
+            self.count_awaiting(self.awaiting_buffer + 1);
+        }
+    }
+
+    /// A request is wholly in the write buffer, or has ended.
+    #[inline(always)]
+    pub(crate) fn write_is_in(&mut self, request: u32) {
+        if self.limits_writes() && std::mem::take(&mut self.active[request].awaits_buffer) {
+            self.count_awaiting(self.awaiting_buffer - 1);
+        }
+    }
+
+    #[inline(never)]
+    fn count_awaiting(&mut self, count: u32) {
+        self.awaiting_buffer = count;
+        self.in_drive_max = if count < self.awaiting_buffer_max { self.info.queue_depth } else { 0 };
     }
 
     /// Whether the drive has nothing to do for the host.

@@ -72,6 +72,9 @@ impl SimulatedSsd {
             queues: _,
             active,
             in_drive,
+            in_drive_max: _,
+            awaiting_buffer,
+            awaiting_buffer_max: _,
             completed,
             completions,
             outstanding,
@@ -95,6 +98,7 @@ impl SimulatedSsd {
             units: _,
             held,
             idle_collections: _,
+            waiting_for_credit,
             folding: _,
             slc_counters: _,
             read_only: _,
@@ -106,10 +110,12 @@ impl SimulatedSsd {
         let Medium { array: _, payload: _, counters: _, row_reads: _, recent_reads: _ } = flash;
         rests(active, "active")?;
         rests(in_drive, "in_drive")?;
+        rests(awaiting_buffer, "awaiting_buffer")?;
         rests(outstanding, "outstanding")?;
         rests(completed, "completed")?;
         rests(completions, "answered")?;
         rests(held, "held")?;
+        rests(waiting_for_credit, "waiting_for_credit")?;
         rests(link, "link")
     }
 }

@@ -35,8 +35,9 @@ fn drive(by_plane: bool) -> DeviceConfig {
 fn any_drive() -> impl Strategy<Value = DeviceConfig> {
     let modes = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let wear = (any::<bool>(), any::<bool>(), prop::option::of(5_u32..60), any::<bool>());
-    (prop::sample::select(&GcPolicy::ALL[..]), modes, wear, 1_u32..=3, 1_u32..=4).prop_map(
-        |(policy, (by_plane, foreground, preemptible, shared, copy_back), wear, victims, rows)| {
+    let pace = prop::option::of(1.0_f64..4.0);
+    (prop::sample::select(&GcPolicy::ALL[..]), modes, wear, 1_u32..=3, (1_u32..=4, pace)).prop_map(
+        |(policy, (by_plane, foreground, preemptible, shared, copy_back), wear, victims, (rows, pace))| {
             let mut config = drive(by_plane);
             config.ftl.gc = GcConfig {
                 policy,
@@ -47,6 +48,7 @@ fn any_drive() -> impl Strategy<Value = DeviceConfig> {
                 copy_back: copy_back && by_plane,
                 concurrent_victims: victims,
                 reads_in_flight: rows,
+                pace,
                 lifetime_erasures: 20,
                 migration_ratio: wear.3.then_some(0.85),
                 ..GcConfig::default()
@@ -376,6 +378,39 @@ fn reads_beside_collection(preemptible: bool) -> f64 {
 fn a_preemptible_collection_delays_reads_less() {
     let (patient, polite) = (reads_beside_collection(false), reads_beside_collection(true));
     assert!(polite < patient, "{polite} µs with preemption, {patient} µs without");
+}
+
+/// The latency below which 99 of 100 random writes stay, in µs, of a drive of two dies that is nearly as busy as it can
+/// be; a victim of it has 64 rows, and the write buffer has space for 12.
+fn writes_beside_collection(pace: Option<f64>) -> f64 {
+    let mut config = tiny("samsung-960-evo", ByteSize::mib(80), 26, 64);
+    (config.flash.channels, config.flash.chips_per_channel) = (1, 1);
+    (config.ftl.superpage_channels, config.ftl.superpage_ways) = (1, 1);
+    (config.ftl.gc.pace, config.ftl.gc.free_superblocks) = (pace, Some(4));
+    config.controller.write_buffer_bytes = 12 * config.superpage_bytes();
+    config.capacity_bytes = config.raw_bytes() * 11 / 16;
+    config.check("two dies").unwrap();
+    let mut drive = SimulatedSsd::new(config, 1).unwrap();
+    let pages = drive.info().capacity.bytes() / PAGE;
+    support::fill(&mut drive, 0, pages * PAGE);
+    let mut latencies = Vec::new();
+    let start = drive.now();
+    for n in 0..2 * pages {
+        let due = start + Nanos::micros(165 * n);
+        while let Some(done) = drive.wait_until(due).unwrap() {
+            latencies.push(done.latency().0);
+        }
+        drive.submit(Request::write(ByteSize(page_of(2 * n + 1, pages) * PAGE), ByteSize(PAGE))).unwrap();
+    }
+    latencies.drain(..latencies.len() / 4);
+    latencies.sort_unstable();
+    latencies[latencies.len() * 99 / 100] as f64 / 1e3
+}
+
+#[test]
+fn a_paced_collection_delays_writes_less() {
+    let (burst, paced) = (writes_beside_collection(None), writes_beside_collection(Some(1.0)));
+    assert!(paced < burst / 10.0, "{paced} µs at the host's pace, {burst} µs as fast as the flash allows");
 }
 
 #[test]

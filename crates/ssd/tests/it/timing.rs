@@ -187,3 +187,35 @@ fn the_stages_of_a_request_add_up() {
     assert_eq!((reads.waiting.0, reads.arriving.0, reads.service.0), (each, 2 * (49 + 1_000), 2 * each));
     assert_eq!(reads.before_flash, Nanos(0));
 }
+
+/// The latency of a read, in µs, that comes behind so many writes when the write buffer is full.
+fn read_behind_writes_us(waiting_writes: Option<u32>, writes: u64) -> f64 {
+    let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
+    config.flash.array_time_jitter = 0.0;
+    config.controller.waiting_writes = waiting_writes;
+    config.check("full buffer").unwrap();
+    let page = 16_384;
+    let buffered = config.controller.write_buffer_bytes / page;
+    let mut drive = SimulatedSsd::new(config, 1).unwrap();
+    support::write(&mut drive, 1 << 30, page);
+    support::flush(&mut drive);
+    for n in 0..buffered + writes {
+        drive.submit(Request::write(ByteSize(n * page), ByteSize(page)).tagged(n)).unwrap();
+    }
+    drive.submit(Request::read(ByteSize(1 << 30), ByteSize(4096)).tagged(u64::MAX)).unwrap();
+    loop {
+        let done = drive.wait().unwrap().unwrap();
+        if done.tag == u64::MAX {
+            return done.latency().0 as f64 / 1e3;
+        }
+    }
+}
+
+#[test]
+fn reads_pass_writes_that_wait_for_the_buffer_unless_only_so_many_may_wait() {
+    let passing = read_behind_writes_us(None, 200);
+    let behind = |limit| read_behind_writes_us(Some(limit), 200);
+    assert!(behind(8) > 2.0 * passing, "{} µs behind writes, {passing} µs past them", behind(8));
+    assert!(behind(150) < behind(8), "the more writes may wait, the sooner a read is taken");
+    assert_eq!(behind(10_000), passing, "a limit that is not reached changes nothing");
+}

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 /// Every way to collect garbage.
 fn gc() -> impl Strategy<Value = GcConfig> {
-    let start = (2_u32..=5, any::<bool>(), any::<bool>(), 0_u32..=2);
+    let start = (2_u32..=5, any::<bool>(), any::<bool>(), 0_u32..=2, prop::option::of(1.0_f64..4.0));
     let pace = (1_u32..=4, 1_u32..=6, any::<bool>(), any::<bool>(), any::<bool>(), prop::option::of(0_u32..5));
     let policy = (prop::sample::select(&GcPolicy::ALL[..]), 1_u32..12, 0.0_f64..1.0, prop::option::of(0.0_f64..1.0));
     (start, pace, policy).prop_map(|(start, pace, policy)| GcConfig {
@@ -27,6 +27,7 @@ fn gc() -> impl Strategy<Value = GcConfig> {
         hard_free_superblocks: start.3.min(start.0 - 1),
         concurrent_victims: pace.0,
         reads_in_flight: pace.1,
+        pace: start.4,
         copy_back: pace.2,
         separate_open_block: pace.3 || pace.4,
         choices: policy.1,
@@ -116,6 +117,9 @@ pub fn small_config() -> impl Strategy<Value = DeviceConfig> {
             config.host.queue_depth = depth;
             config.host.interface = if sata { Interface::Sata } else { Interface::Nvme };
             config.controller.power_loss_protection = plp;
+            // A third of the drives, whatever else is drawn.
+            let counts_writes = config.ftl.mapping == Mapping::Page && depth % 3 == 0;
+            config.controller.waiting_writes = counts_writes.then_some(1 + depth / 3);
             let open = config.raw_bytes() / u64::from(shape.1 * shape.2);
             let written = u64::from(config.ftl.streams.host_classes());
             config.controller.write_buffer_bytes = (128 << 10) + (1 + written) * open + buffer * 65536;
