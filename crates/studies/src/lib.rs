@@ -30,6 +30,7 @@ mod gc_organisation;
 mod hidden_parameters;
 mod mariadb;
 mod parallel;
+mod real_drives;
 pub mod slots;
 mod sqlite;
 mod statistics;
@@ -112,7 +113,7 @@ pub struct Study {
 }
 
 /// All studies, in the order in which they are listed.
-pub static STUDIES: [Study; 12] = [
+pub static STUDIES: [Study; 13] = [
     Study {
         name: "ace",
         title: "ACE: write-back and prefetching in batches",
@@ -177,6 +178,13 @@ pub static STUDIES: [Study; 12] = [
         source: "A. Kakaraparthy, J. M. Patel, K. Park, B. P. Kroth: Optimizing Databases by Learning Hidden Parameters \
                  of Solid State Drives. PVLDB 13(4), 2019.",
         run: mariadb::run,
+    },
+    Study {
+        name: "real-drives",
+        title: "Data-centre drives: write amplification, cliff, skew, zones",
+        source: "G. Haas et al.: SSD-iq: Uncovering the Hidden Side of SSD Performance. PVLDB 18(11), 2025; the data in \
+                 the authors' repository.",
+        run: real_drives::run,
     },
     Study {
         name: "sqlite",
@@ -251,7 +259,7 @@ mod tests {
         assert_eq!(
             error,
             "unknown study 'gc': choose one of ace, cloud-volumes, death-time, dedup-raid, fillfactor, fit, \
-             gc-organisation, hidden-parameters, mariadb, sqlite, stores, transparent-compression"
+             gc-organisation, hidden-parameters, mariadb, real-drives, sqlite, stores, transparent-compression"
         );
     }
 }
