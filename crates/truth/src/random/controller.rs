@@ -53,6 +53,7 @@ pub(super) fn controller(
         } else {
             0
         },
+        waiting_writes: None,
         dram_row_bytes: 0,
         write_cache,
         read_ahead: read_cache.as_ref().and_then(|cache| read_ahead(draws, cache, logical_page_bytes)),
