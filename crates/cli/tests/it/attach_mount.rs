@@ -373,3 +373,56 @@ fn what_is_written_first_needs_no_memory_that_is_not_there() {
     drive.signal(Signal::INT);
     drive.ended().expect(0);
 }
+
+/// Updates of random rows of a table by Python's sqlite3, a transaction each, with a rollback journal and with a log:
+/// how many a second, and how many requests and KiB of each reached the drive.
+const UPDATES: &str = r#"
+import os, random, sqlite3, time
+
+with open("/sys/block/%s/stat" % os.path.basename(os.environ["FLASHWISE_DEVICE"])) as stat:
+    def written():
+        stat.seek(0)
+        fields = stat.read().split()
+        return int(fields[4]), int(fields[6])
+
+    for mode in ["delete", "wal"]:
+        path = "%s/%s.db" % (os.environ["FLASHWISE_MOUNT"], mode)
+        with sqlite3.connect(path, isolation_level=None) as db:
+            db.execute("PRAGMA journal_mode = " + mode)
+            db.execute("PRAGMA synchronous = OFF")
+            db.execute("CREATE TABLE item (id INTEGER PRIMARY KEY, text BLOB)")
+            db.execute("BEGIN")
+            db.executemany("INSERT INTO item VALUES (?, ?)", ((n, bytes(100)) for n in range(2000)))
+            db.execute("COMMIT")
+            dice = random.Random(7)
+            def update():
+                db.execute("UPDATE item SET text = randomblob(100) WHERE id = ?", (dice.randrange(2000),))
+            # A log that no longer grows.
+            for _ in range(1200):
+                update()
+            db.execute("PRAGMA synchronous = FULL")
+            os.sync()
+            updates, before, started = 0, written(), time.monotonic()
+            while time.monotonic() < started + 1.5:
+                update()
+                updates += 1
+            seconds = time.monotonic() - started
+            requests, sectors = (after - was for after, was in zip(written(), before))
+            print(updates / seconds, requests / updates, sectors / 2 / updates)
+"#;
+
+/// While a log grows, each sync also writes the journal of the file system, and a log makes 1.3 to 1.9 times the
+/// updates only; once it starts over in its own blocks, 4.1 to 6.3 times, in a tenth of the bytes.
+#[test]
+fn a_log_of_stock_sqlite_makes_three_times_the_updates_on_an_emmc_at_least_with_less_than_half_the_writes() {
+    let Some(_turn) = turn(&["mkfs.ext4", "python3"]) else { return };
+    let place = place();
+    place.write("updates.py", UPDATES);
+    let job = "exec python3 updates.py > rates";
+    place.run(&["attach", "emmc-phone-2012", "--mount", "on", "--time", "real", "--", "sh", "-c", job]).expect(0);
+    let numbers = |line: &str| -> Vec<f64> { line.split(' ').map(|number| number.parse().unwrap()).collect() };
+    let rates: Vec<Vec<f64>> = place.read("rates").lines().map(numbers).collect();
+    let times: Vec<f64> = (0..3).map(|n| rates[1][n] / rates[0][n]).collect();
+    println!("{rates:.2?}, {times:.2?} times");
+    assert!(times[0] >= 3.0 && times[1] <= 0.5 && times[2] <= 0.5, "{rates:?}");
+}
