@@ -405,8 +405,8 @@ fn scale_section(options: &StudyOptions, pages: u64, progress: Progress<'_>) -> 
 mod tests {
     use super::*;
 
-    fn amplification(preset: &'static str, fill: f64, work: Work, drive_writes: f64) -> f64 {
-        let (preparation, rows) = (Preparation::InOrder, ROWS_LEAST);
+    fn amplification(preset: &'static str, fill: f64, work: Work, rows: u32) -> f64 {
+        let (preparation, drive_writes) = (Preparation::InOrder, 4.0);
         let case = Case { preset, fill, preparation, work, drive_writes, rows, change: |_| {} };
         bed::run(&case, 1).unwrap().window.amplification
     }
@@ -414,9 +414,10 @@ mod tests {
     /// The small form of the study: what was not fitted, and is steady after few drive writes.
     #[test]
     fn the_micron_s_write_amplification_over_fill_and_the_p5520_s_under_skew_come_out() {
-        let wa = [(0.8, 1.410), (0.6, 1.172)].map(|(fill, real)| (amplification(MAX, fill, Work::Uniform, 4.0), real));
+        let wa = [(0.8, 1.410), (0.6, 1.172)]
+            .map(|(fill, real)| (amplification(MAX, fill, Work::Uniform, ROWS_LEAST), real));
         assert!(wa.iter().all(|(here, real)| (here - real).abs() <= 0.01), "{wa:?}");
-        let zipf = amplification(P5520, 1.0, Work::Zipf(0.8), 4.0);
+        let zipf = amplification(P5520, 1.0, Work::Zipf(0.8), 4);
         assert!((3.31..=3.45).contains(&zipf), "{zipf}: not that of cost-benefit victims");
     }
 
