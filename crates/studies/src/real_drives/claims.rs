@@ -244,7 +244,8 @@ fn zones(runs: &Runs<'_>) -> Option<StudyClaim> {
         "MAX, 1, 2, 8, 32 open zones of 8 GiB: WA 1.033, 1.18 ± 0.13, 1.45 ± 0.06, 1.27 ± 0.04; with eight, 36 stalled \
          seconds.",
         format!("{:.3}, {:.2}, {:.2}, {:.2}.", wa[0], wa[1], wa[2], wa[3]),
-        verdict(hold == 4, hold > 1),
+        // Stalls are a part of what was published.
+        verdict(false, hold > 1),
         "A superblock of 2 GiB holds pieces of all open zones, which are trimmed at different times. The next zone is chosen \
          at random. Stalled seconds are not measured.",
     ))
