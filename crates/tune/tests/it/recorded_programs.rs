@@ -40,7 +40,7 @@ impl Place {
             return None;
         }
         std::fs::write(self.path("app.py"), SQLITE.to_owned() + program).unwrap();
-        let recording = self.record(&[PYTHON, self.path("app.py").to_str().unwrap(), "DB"]).unwrap();
+        let recording = self.record(&[PYTHON, self.path("app.py").to_str().unwrap(), "{db}"]).unwrap();
         assert!(recording.status.success());
         Some(recording)
     }
@@ -237,7 +237,7 @@ fn a_program_that_may_write_no_longer_files_goes_on_and_its_recording_ends_early
     let statements: String = (0..2000).map(|n| format!("SELECT {n};\n")).collect();
     std::fs::write(place.path("many.sql"), statements).unwrap();
     // Writing beyond the limit would end the shell by a signal.
-    let command = format!("ulimit -f 64; exec sqlite3 DB '.read {}'", place.path("many.sql").display());
+    let command = format!("ulimit -f 64; exec sqlite3 {{db}} '.read {}'", place.path("many.sql").display());
     let recording = place.record(&["sh", "-c", &command]).unwrap();
     assert!(recording.status.success(), "{}", recording.status);
     let recorded = &recording.recorded;
@@ -362,7 +362,7 @@ int main(int count, char **words) {
         place.build("libsqlite3.so.0", OTHER_SQLITE, &[&["-shared", "-fPIC"], options].concat());
         place.build("app", program, &["-L.", "-l:libsqlite3.so.0", "-Wl,-rpath,$ORIGIN"]);
         let done = place.path("done");
-        let recording = place.record(&[place.path("app").to_str().unwrap(), "DB", done.to_str().unwrap()]);
+        let recording = place.record(&[place.path("app").to_str().unwrap(), "{db}", done.to_str().unwrap()]);
         std::fs::remove_file(done).unwrap();
         recording
     };
@@ -378,7 +378,7 @@ fn a_saved_recording_has_the_access_rights_of_the_database() {
     }
     let place = Place::new();
     std::fs::set_permissions(place.path("app.db"), std::fs::Permissions::from_mode(0o600)).unwrap();
-    let recording = place.record(&["sqlite3", "DB", "SELECT 1"]).unwrap();
+    let recording = place.record(&["sqlite3", "{db}", "SELECT 1"]).unwrap();
     recording.save(&place.path("kept")).unwrap();
     for name in ["kept.db", "kept.sql"] {
         let mode = std::fs::metadata(place.path(name)).unwrap().permissions().mode();
@@ -404,7 +404,7 @@ int main(int count, char **words) {
 "#;
     place.build("libsqlite3.so.0", OTHER_SQLITE, &["-shared", "-fPIC", "-DTRACE"]);
     place.build("app", program, &["-L.", "-l:libsqlite3.so.0", "-Wl,-rpath,$ORIGIN"]);
-    let recording = place.record(&[place.path("app").to_str().unwrap(), "DB"]).unwrap();
+    let recording = place.record(&[place.path("app").to_str().unwrap(), "{db}"]).unwrap();
     assert!(recording.status.success());
     assert_eq!(statements(&recording), ["SELECT 1;", "SELECT 3;"]);
     assert_eq!(recording.recorded.failed, 1);
@@ -446,7 +446,7 @@ fn each_of_two_sqlites_that_load_the_recorder_is_traced_by_its_own_functions() {
     let place = Place::new();
     place.build("app", TWO_SQLITES, &["-ldl"]);
     let done = place.path("done");
-    let error = place.record(&[place.path("app").to_str().unwrap(), "DB", done.to_str().unwrap()]).unwrap_err();
+    let error = place.record(&[place.path("app").to_str().unwrap(), "{db}", done.to_str().unwrap()]).unwrap_err();
     assert!(error.to_string().contains("and ran no statement"), "{error}");
     assert!(done.exists(), "a connection is traced by another SQLite's function");
 }

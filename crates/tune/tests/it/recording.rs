@@ -34,10 +34,10 @@ impl Place {
         self.directory.path().join(name)
     }
 
-    /// Records a command, whose word `DB` stands for the database.
+    /// Records a command, in which `{db}` stands for the database: no random name of a directory has braces.
     pub fn record(&self, command: &[&str]) -> Result<Recording, TuneError> {
-        let database = self.path("app.db").into_os_string();
-        let command = command.iter().map(|&word| if word == "DB" { database.clone() } else { word.into() });
+        let database = self.path("app.db");
+        let command = command.iter().map(|word| word.replace("{db}", database.to_str().unwrap()).into());
         let command = TracedCommand { command: command.collect(), output_to_stderr: true, interrupted: Arc::default() };
         record(&self.path("app.db"), DatabaseBefore::copy(&self.path("app.db")).unwrap(), &command)
     }
@@ -95,7 +95,7 @@ fn a_python_program_is_recorded_and_its_work_is_done_again() {
     if !has("/usr/bin/python3", "-cimport sqlite3") {
         return;
     }
-    let recording = place.record(&["/usr/bin/python3", program.to_str().unwrap(), "DB"]).unwrap();
+    let recording = place.record(&["/usr/bin/python3", program.to_str().unwrap(), "{db}"]).unwrap();
     assert!(recording.status.success());
     let recorded = &recording.recorded;
     // BEGIN, UPDATE, INSERT, COMMIT, and what is rolled back: BEGIN, ROLLBACK; a SELECT. Then one SELECT, BEGIN, 50
@@ -127,7 +127,7 @@ fn the_shell_is_recorded_and_the_recording_can_be_kept() {
     }
     let place = Place::new();
     let sql = "BEGIN; INSERT INTO sale (item, note) VALUES (1, 'a'), (2, NULL); COMMIT; SELECT sum(stock) FROM item;";
-    let recording = place.record(&["sqlite3", "DB", sql]).unwrap();
+    let recording = place.record(&["sqlite3", "{db}", sql]).unwrap();
     assert_eq!(recording.recorded.statements, 4, "{}", recording.text);
     recording.save(&place.path("kept")).unwrap();
     let kept = std::fs::read_to_string(place.path("kept.sql")).unwrap();
@@ -156,7 +156,7 @@ fn the_database_from_before_has_what_was_only_in_its_log() {
     let place = Place::new();
     let db = Connection::open(place.path("app.db")).unwrap();
     db.execute_batch("PRAGMA journal_mode = WAL; INSERT INTO sale (item, note) VALUES (9, 'in the log')").unwrap();
-    let recording = place.record(&["sqlite3", "DB", "DELETE FROM sale"]).unwrap();
+    let recording = place.record(&["sqlite3", "{db}", "DELETE FROM sale"]).unwrap();
     recording.save(&place.path("kept")).unwrap();
     assert_eq!(place.ask("kept.db", "SELECT note FROM sale"), "in the log");
     assert_eq!(place.ask("kept.db", "PRAGMA journal_mode"), "wal");
@@ -169,8 +169,8 @@ fn a_program_with_a_sqlite_of_its_own_can_load_the_recorder() {
     }
     let place = Place::new();
     // Without the preloaded library nothing of its SQLite is interposed.
-    let script = "LD_PRELOAD= sqlite3 -cmd \".load $FLASHWISE_RECORDER\" DB 'INSERT INTO sale (item) VALUES (1)' \
-                  '.open DB' 'SELECT count(*) FROM sale'";
+    let script = "LD_PRELOAD= sqlite3 -cmd \".load $FLASHWISE_RECORDER\" {db} 'INSERT INTO sale (item) VALUES (1)' \
+                  '.open {db}' 'SELECT count(*) FROM sale'";
     let recording = place.record(&["sh", "-c", script]).unwrap();
     assert_eq!(recording.recorded.statements, 2, "{}", recording.text);
     assert_eq!(recording.recorded.connections, 2);
@@ -186,9 +186,9 @@ fn what_cannot_be_recorded_is_an_error_with_the_way_out() {
     let missing = error(&["/nowhere/program"]);
     assert!(missing.starts_with("/nowhere/program: cannot be started"), "{missing}");
     if has("sqlite3", "-version") {
-        let other = error(&["sqlite3", "DB2", "CREATE TABLE t (x)"]);
+        let other = error(&["sqlite3", "{db}2", "CREATE TABLE t (x)"]);
         assert!(other.contains("it did not open") && other.ends_with("app.db2"), "{other}");
-        let nothing = error(&["sqlite3", "DB", "SELECT * FROM nosuch"]);
+        let nothing = error(&["sqlite3", "{db}", "SELECT * FROM nosuch"]);
         assert!(nothing.ends_with("app.db and ran no statement"), "{nothing}");
     }
     let source = place.path("static.c");
