@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use super::plots::tick;
 use super::shell;
 use crate::study::{StudyChart, StudyDocument, StudySection, StudyTable};
 use crate::svg::{Axis, LineChart, Point, Series};
@@ -109,6 +110,18 @@ fn short_count(value: f64) -> String {
     match value {
         v if v >= 1e6 => format!("{:.0}M", v / 1e6),
         v if v >= 1e3 => format!("{:.0}k", v / 1e3),
+        v if v < 10.0 => tick(v),
         v => format!("{v:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_keep_their_decimals_and_large_counts_are_short() {
+        let counts = [1.0 / 32.0, 0.25, 1.5, 8.0, 64.0, 20_000.0, 3e6].map(short_count);
+        assert_eq!(counts, ["0.031", "0.25", "1.5", "8", "64", "20k", "3M"]);
     }
 }
