@@ -1,17 +1,18 @@
 //! SQLite on ext4 on the eMMC of a phone of 2012, compared with what was published of such phones.
 //!
-//! The system calls are those of `recorded.rs`: rows of 100 bytes, a transaction each. A phone's SQLite was compiled
+//! The system calls are those of `calls.rs`: rows of 100 bytes, a transaction each. A phone's SQLite was compiled
 //! without `fdatasync`, so each sync is an `fsync`.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use flashwise_block::{
     BlockDevice, BlockError, ByteSize, Completion, DeviceCounters, DeviceInfo, Nanos, Operation, Request,
 };
-use flashwise_kernel::{FileHandle, Kernel, KernelConfig, OpenOptions};
+use flashwise_kernel::{Kernel, KernelConfig};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+
+use crate::calls::{self, DELETE, LOG, TRUNCATE};
 
 /// A write that reached the drive.
 #[derive(Clone, Copy, Debug)]
@@ -86,37 +87,7 @@ fn play(calls: &[u8], transactions: f64, uses_fdatasync: bool) -> Cost {
     kernel.sync().unwrap();
     writes.borrow_mut().clear();
     let (started, before) = (kernel.now(), kernel.device().counters());
-    let calls = String::from_utf8(zstd::decode_all(calls).unwrap()).unwrap();
-    let mut open: BTreeMap<String, FileHandle> = BTreeMap::new();
-    for call in calls.lines() {
-        let mut words = call.split(' ');
-        let (what, of) = words.next().unwrap().split_at(1);
-        let mut numbers = words.map(|word| ByteSize(word.parse().unwrap()));
-        match (what, open.get(of).copied()) {
-            ("o", _) => {
-                let file = kernel.open(of, OpenOptions::read_write().create(true)).unwrap();
-                open.insert(of.to_owned(), file);
-            }
-            ("y", None) => kernel.sync_directory().unwrap(),
-            ("r", Some(file)) => {
-                let (length, offset) = (numbers.next().unwrap(), numbers.next().unwrap());
-                kernel.pread(file, offset, length).unwrap();
-            }
-            ("p", Some(file)) => {
-                let (length, offset) = (numbers.next().unwrap(), numbers.next().unwrap());
-                kernel.pwrite(file, offset, length).unwrap();
-            }
-            ("y", Some(file)) if uses_fdatasync => kernel.fdatasync(file).unwrap(),
-            ("y", Some(file)) => kernel.fsync(file).unwrap(),
-            ("t", Some(file)) => kernel.ftruncate(file, numbers.next().unwrap()).unwrap(),
-            ("c", Some(file)) => {
-                kernel.close(file).unwrap();
-                open.remove(of);
-            }
-            ("u", _) => kernel.unlink(of).unwrap(),
-            _ => panic!("{call}"),
-        }
-    }
+    calls::make(&mut kernel, calls, "", uses_fdatasync);
     let seconds = kernel.now().since(started).as_secs_f64();
     let writes = writes.borrow();
     // The file system's journal is one area, in which the commit records are.
@@ -136,10 +107,6 @@ fn play(calls: &[u8], transactions: f64, uses_fdatasync: bool) -> Cost {
         flash_bytes: (programmed(after) - programmed(before)) as f64 / transactions,
     }
 }
-
-const DELETE: &[u8] = include_bytes!("calls/sqlite_delete_full.calls.zst");
-const TRUNCATE: &[u8] = include_bytes!("calls/sqlite_truncate_full.calls.zst");
-const LOG: &[u8] = include_bytes!("calls/sqlite_wal_full.calls.zst");
 
 #[test]
 fn a_transaction_with_a_rollback_journal_takes_what_was_published_of_phones() {

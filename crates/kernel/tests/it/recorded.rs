@@ -2,15 +2,12 @@
 //! and on XFS.
 //!
 //! `calls/*.csv` are counters of an attached drive before and after each workload; the drive answered at once, behind
-//! FUSE and a loop device. `calls/sqlite_*.calls.zst` are the system calls of SQLite 3.40 in the four workloads with a
-//! database, one a line: a letter for the call (o open, r pread, p pwrite, y fdatasync, t ftruncate, c close, u
-//! unlink), one for the file (b database, j journal, w WAL, s WAL index, d directory), length and offset.
-
-use std::collections::BTreeMap;
+//! FUSE and a loop device. Four workloads are those of a database, whose system calls are made again.
 
 use flashwise_block::{BlockDevice, ByteSize, Nanos};
 use flashwise_kernel::{Advice, FileHandle, FileSystemKind, Kernel, KernelConfig, OpenOptions, QueueLimits};
 
+use crate::calls;
 use crate::naive::{KINDS, Kind};
 use crate::support::{Dice, TestDrive};
 
@@ -75,44 +72,13 @@ fn synced_writes(kernel: &mut Machine, name: &str, append: bool, datasync: bool)
 
 /// Makes the calls that SQLite made.
 fn sqlite(kernel: &mut Machine, name: &str) {
-    let packed: &[u8] = match name {
-        "sqlite_delete_300_commits" => include_bytes!("calls/sqlite_delete_full.calls.zst"),
-        "sqlite_truncate_300_commits" => include_bytes!("calls/sqlite_truncate_full.calls.zst"),
-        "sqlite_wal_full_2500_commits" => include_bytes!("calls/sqlite_wal_full.calls.zst"),
-        _ => include_bytes!("calls/sqlite_wal_normal.calls.zst"),
+    let packed = match name {
+        "sqlite_delete_300_commits" => calls::DELETE,
+        "sqlite_truncate_300_commits" => calls::TRUNCATE,
+        "sqlite_wal_full_2500_commits" => calls::LOG,
+        _ => calls::LOG_NORMAL,
     };
-    let calls = String::from_utf8(zstd::decode_all(packed).unwrap()).unwrap();
-    let mut open_files = BTreeMap::new();
-    for call in calls.lines() {
-        let mut words = call.split(' ');
-        let (what, of) = words.next().unwrap().split_at(1);
-        let mut numbers = words.map(|word| ByteSize(word.parse().unwrap()));
-        let path = format!("{name}-{of}");
-        let file = open_files.get(of).copied();
-        match (what, file) {
-            ("o", _) => {
-                open_files.insert(of, open(kernel, &path));
-            }
-            // A directory's sync commits what is running.
-            ("y", None) => kernel.sync_directory().unwrap(),
-            ("r", Some(file)) => {
-                let (length, offset) = (numbers.next().unwrap(), numbers.next().unwrap());
-                kernel.pread(file, offset, length).unwrap();
-            }
-            ("p", Some(file)) => {
-                let (length, offset) = (numbers.next().unwrap(), numbers.next().unwrap());
-                kernel.pwrite(file, offset, length).unwrap();
-            }
-            ("y", Some(file)) => kernel.fdatasync(file).unwrap(),
-            ("t", Some(file)) => kernel.ftruncate(file, numbers.next().unwrap()).unwrap(),
-            ("c", Some(file)) => {
-                kernel.close(file).unwrap();
-                open_files.remove(of);
-            }
-            ("u", _) => kernel.unlink(&path).unwrap(),
-            _ => panic!("{call}"),
-        }
-    }
+    calls::make(kernel, packed, &format!("{name}-"), true);
 }
 
 fn run(kernel: &mut Machine, workload: &str) {
