@@ -3,22 +3,12 @@
 //! Probes write into it as they go, so that a checkpoint has what was found and a spent budget loses nothing. They do
 //! not read from it: what one probe needs of another it takes as typed evidence ([`crate::evidence`]).
 
-use flashwise_profile::{AtSize, Card, Curves, Entry, Evidence, Figure, Limits, Parameters, ProbeCurve, Wear};
+use flashwise_profile::{AtSize, Curves, Evidence, Figure, Figures, ProbeCurve};
 
 use crate::stats::holm;
 
 /// Family-wise probability that any of the features reported as present is chance: the usual one in twenty.
 const ANY_CHANCE_PROBABILITY: f64 = 0.05;
-
-/// The figures of a profile in the making.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Figures {
-    pub(crate) parameters: Parameters,
-    pub(crate) limits: Limits,
-    pub(crate) card: Card,
-    /// Of an earlier run: no probe sets them.
-    pub(crate) wear: Wear,
-}
 
 /// One figure of the profile: its name in evidence and its place among the figures.
 #[derive(Clone, Copy)]
@@ -28,7 +18,7 @@ pub(crate) struct Key<T> {
     pub(crate) recorded: fn(&Figures) -> Figure<T>,
 }
 
-/// The [`Key`] of a field of [`Parameters`].
+/// The [`Key`] of a field of [`Parameters`](flashwise_profile::Parameters).
 macro_rules! key {
     ($name:ident) => {
         $crate::draft::Key {
@@ -40,7 +30,7 @@ macro_rules! key {
 }
 pub(crate) use key;
 
-/// The [`Key`] of a field of [`Limits`].
+/// The [`Key`] of a field of [`Limits`](flashwise_profile::Limits).
 macro_rules! limit {
     ($name:ident) => {
         $crate::draft::Key { name: stringify!($name), figure: |f| &mut f.limits.$name, recorded: |f| f.limits.$name }
@@ -48,7 +38,7 @@ macro_rules! limit {
 }
 pub(crate) use limit;
 
-/// The [`Key`] of a field of [`Card`].
+/// The [`Key`] of a field of [`Card`](flashwise_profile::Card).
 macro_rules! card {
     ($name:ident) => {
         $crate::draft::Key { name: stringify!($name), figure: |f| &mut f.card.$name, recorded: |f| f.card.$name }
@@ -59,6 +49,7 @@ pub(crate) use card;
 /// A profile in the making.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProfileDraft {
+    /// Those of counters are of an earlier run: no probe sets them.
     pub(crate) figures: Figures,
     pub(crate) at_sizes: Vec<AtSize>,
     pub(crate) evidence: Vec<Evidence>,
@@ -75,19 +66,6 @@ pub(crate) struct Because<'a> {
     pub(crate) reason: String,
     /// The curve among [`Curves::probes`].
     pub(crate) curve: Option<&'a str>,
-}
-
-impl Figures {
-    /// Every figure, in the order in which they are shown.
-    pub(crate) fn entries(&self) -> Vec<Entry> {
-        self.parameters
-            .entries()
-            .into_iter()
-            .chain(self.limits.entries())
-            .chain(self.card.entries())
-            .chain(self.wear.entries())
-            .collect()
-    }
 }
 
 impl ProfileDraft {

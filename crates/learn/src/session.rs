@@ -9,9 +9,11 @@
 use std::ops::ControlFlow;
 
 use flashwise_block::{ByteSize, Clock, Nanos, Progress};
-use flashwise_profile::{DeviceIdentity, DeviceProfile, Entry, Evidence as Noted, Recipe, SCHEMA, SCHEMA_VERSION};
+use flashwise_profile::{
+    DeviceIdentity, DeviceProfile, Entry, Evidence as Noted, Figures, Recipe, SCHEMA, SCHEMA_VERSION,
+};
 
-use crate::draft::{Figures, ProfileDraft};
+use crate::draft::ProfileDraft;
 use crate::evidence::Evidence;
 use crate::prober::{Prober, RawSample};
 use crate::probes::card::CARD;

@@ -17,7 +17,7 @@ mod wear;
 pub use card::Card;
 pub use figure::{Figure, Verdict};
 pub use limits::Limits;
-pub use parameters::{Entry, HotLocation, Parameters, Quantity};
+pub use parameters::{Entry, Figures, HotLocation, Parameters, Quantity};
 pub use published::{
     PublishedAsymmetry, PublishedConcurrency, PublishedDrive, PublishedHotLocation, PublishedThroughput,
     published_asymmetries, published_drives,

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DeviceProfile, Figure, Verdict};
+use crate::{Card, DeviceProfile, Figure, Limits, Verdict, Wear};
 
 /// Where a read is served fastest: at `i · period + offset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize)]
@@ -201,16 +201,35 @@ figures! {
     trim_gain: f64, Ratio, "gain from trim";
 }
 
+/// The figures of all lists, in the order in which they are shown.
+fn entries(parameters: &Parameters, limits: &Limits, card: &Card, wear: &Wear) -> Vec<Entry> {
+    [parameters.entries(), limits.entries(), card.entries(), wear.entries()].concat()
+}
+
+/// The figures of a profile, without what was learned about: how, and of which drive.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// Those of the drive.
+    pub parameters: Parameters,
+    /// The limits of what stands in front of it.
+    pub limits: Limits,
+    /// The units of a memory card.
+    pub card: Card,
+    /// What its own counters show.
+    pub wear: Wear,
+}
+
+impl Figures {
+    /// Every figure, in the order of [`DeviceProfile::entries`].
+    pub fn entries(&self) -> Vec<Entry> {
+        entries(&self.parameters, &self.limits, &self.card, &self.wear)
+    }
+}
+
 impl DeviceProfile {
     /// Every figure: those of the drive, then the limits, then those of a card, then its counters'.
     pub fn entries(&self) -> Vec<Entry> {
-        self.parameters
-            .entries()
-            .into_iter()
-            .chain(self.limits.entries())
-            .chain(self.card.entries())
-            .chain(self.wear.entries())
-            .collect()
+        entries(&self.parameters, &self.limits, &self.card, &self.wear)
     }
 
     /// The figures that were probed: they have a value, are absent, or have evidence.

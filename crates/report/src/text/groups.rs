@@ -159,18 +159,12 @@ pub(crate) fn short_name(key: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use flashwise_profile::{Card, Entry, Limits, Parameters, Wear};
+    use flashwise_profile::{Entry, Figures};
 
     use super::*;
 
     fn figures() -> Vec<Entry> {
-        [
-            Parameters::default().entries(),
-            Limits::default().entries(),
-            Card::default().entries(),
-            Wear::default().entries(),
-        ]
-        .concat()
+        Figures::default().entries()
     }
 
     #[test]
