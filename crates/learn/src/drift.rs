@@ -22,7 +22,8 @@ use crate::score::{json, number};
 /// Standard errors from the middle of an interval of 95 % to its end.
 const INTERVAL_ERRORS: f64 = 1.96;
 /// Standard errors of the difference beyond which two values differ: by chance one pair in 1,250 does (the normal
-/// distribution's two tails), and so one pair of profiles in twenty-one, with 59 figures each.
+/// distribution's two tails), and so one pair of profiles in twenty-one, with 59 figures each; those of a memory card
+/// have five others and no more.
 const LIMIT_ERRORS: f64 = 3.35;
 /// Changes below this share are of no use to anybody; two runs on a drive without noise differ by it where both have
 /// intervals of no width.
@@ -57,7 +58,7 @@ pub struct Drift {
 pub fn drift(before: &DeviceProfile, now: &DeviceProfile) -> Drift {
     let mut drift = Drift::default();
     // Counters advance: that they differ is no change of the drive.
-    let figures = |of: &DeviceProfile| of.parameters.entries().into_iter().chain(of.limits.entries());
+    let figures = |of: &DeviceProfile| [of.parameters.entries(), of.limits.entries(), of.card.entries()].concat();
     for (before, now) in std::iter::zip(figures(before), figures(now)) {
         let is_open = |entry: &Entry| entry.figure.verdict == Verdict::Inconclusive;
         match (is_open(&before), is_open(&now)) {
