@@ -10,6 +10,8 @@
 
 use flashwise_block::{BlockDevice, ByteSize, DeviceCounters, Nanos, Request};
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
+use flashwise_trace::workload::Zipf;
+use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -139,7 +141,7 @@ enum Pages {
 }
 
 enum Draw {
-    Zipf { exponent: f64, ranks: u64 },
+    Zipf { zipf: Zipf, ranks: u64 },
     TwoZones { hot: u64, traffic: f64 },
     Below(u64),
 }
@@ -150,7 +152,8 @@ impl Pages {
             Work::Sequential | Work::Zones { .. } => return None,
             Work::Uniform => return Some(Self::Uniform),
             Work::Zipf(exponent) | Work::ZipfTwice(exponent) => {
-                Draw::Zipf { exponent, ranks: (pages as f64 * factor) as u64 }
+                let ranks = (pages as f64 * factor) as u64;
+                Draw::Zipf { zipf: Zipf::new(ranks, exponent), ranks }
             }
             Work::TwoZones { space, traffic } => Draw::TwoZones { hot: (space * pages as f64) as u64, traffic },
             Work::Never(share) => Draw::Below(((1.0 - share) * pages as f64) as u64),
@@ -168,14 +171,14 @@ impl Pages {
 
 impl Draw {
     fn rank(&self, pages: u64, random: &mut Pcg64Mcg) -> u64 {
-        match *self {
-            Self::Below(pages) => random.random_range(0..pages),
-            Self::TwoZones { hot, traffic } => match random.random::<f64>() < traffic {
+        match self {
+            &Self::Below(pages) => random.random_range(0..pages),
+            &Self::TwoZones { hot, traffic } => match random.random::<f64>() < traffic {
                 true => random.random_range(0..hot),
                 false => random.random_range(hot..pages),
             },
-            Self::Zipf { exponent, ranks } => {
-                let rank = zipf_rank(exponent, ranks, random.random());
+            Self::Zipf { zipf, ranks } => {
+                let rank = zipf.draw(random);
                 if rank < HOTTEST {
                     return rank;
                 }
@@ -186,23 +189,9 @@ impl Draw {
     }
 }
 
-/// A rank below `ranks` whose weight is the integral of x^-exponent over the unit around it, from a number below 1.
-fn zipf_rank(exponent: f64, ranks: u64, uniform: f64) -> u64 {
-    let (first, last, rest) = (0.5, ranks as f64 + 0.5, 1.0 - exponent);
-    let x = if rest.abs() < 1e-9 {
-        first * libm::exp(uniform * libm::log(last / first))
-    } else {
-        let (low, high) = (libm::pow(first, rest), libm::pow(last, rest));
-        libm::pow(low + uniform * (high - low), 1.0 / rest)
-    };
-    ((x + 0.5) as u64).clamp(1, ranks) - 1
-}
-
 fn shuffled(pages: u64, random: &mut Pcg64Mcg) -> Vec<u32> {
     let mut order: Vec<u32> = (0..pages as u32).collect();
-    for n in (1..order.len()).rev() {
-        order.swap(n, random.random_range(0..=n));
-    }
+    order.shuffle(random);
     order
 }
 
@@ -237,7 +226,7 @@ impl Zones {
     }
 }
 
-fn submit(drive: &mut SimulatedSsd, request: Request, depth: usize) -> Result<(), StudyError> {
+pub(super) fn submit(drive: &mut SimulatedSsd, request: Request, depth: usize) -> Result<(), StudyError> {
     while drive.outstanding() >= depth {
         drive.wait()?;
     }
@@ -245,7 +234,7 @@ fn submit(drive: &mut SimulatedSsd, request: Request, depth: usize) -> Result<()
     Ok(())
 }
 
-fn drain(drive: &mut SimulatedSsd) -> Result<(), StudyError> {
+pub(super) fn drain(drive: &mut SimulatedSsd) -> Result<(), StudyError> {
     while drive.outstanding() > 0 {
         drive.wait()?;
     }
@@ -385,20 +374,6 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ranks_of_a_zipf_distribution_have_its_shares() {
-        let (ranks, draws) = (1_000_000, 200_000_u32);
-        for exponent in [0.5, 0.8, 1.0, 1.2] {
-            let weight = |rank: u64| libm::pow((rank + 1) as f64, -exponent);
-            let all: f64 = (0..ranks).map(weight).sum();
-            let hottest: f64 = (0..ranks / 100).map(weight).sum::<f64>() / all;
-            let evenly = (0..draws).map(|n| (f64::from(n) + 0.5) / f64::from(draws));
-            let drawn = evenly.filter(|&u| zipf_rank(exponent, ranks, u) < ranks / 100).count() as f64;
-            let share = drawn / f64::from(draws);
-            assert!((share / hottest - 1.0).abs() < 0.03, "{exponent}: {share} instead of {hottest}");
-        }
-    }
 
     #[test]
     fn a_smaller_drive_keeps_its_superblocks_and_its_share_of_spare_flash() {

@@ -8,7 +8,7 @@ use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::bed::shrink;
+use super::bed::{drain, shrink, submit};
 use crate::StudyError;
 
 const PAGE: u64 = 4096;
@@ -61,14 +61,10 @@ pub(super) fn run(preset: &str, rows: u32, targets: &[f64], seed: u64) -> Result
     let mut drive = SimulatedSsd::new(config, seed)?;
     drive.fill_at_once()?;
     for _ in 0..(DRIVE_WRITES * pages as f64) as u64 {
-        while drive.outstanding() >= IN_FLIGHT * (LOADING_THREADS + 1) {
-            drive.wait()?;
-        }
-        drive.submit(Request::write(ByteSize(random.random_range(0..pages) * PAGE), ByteSize(PAGE)))?;
+        let page = ByteSize(random.random_range(0..pages) * PAGE);
+        submit(&mut drive, Request::write(page, ByteSize(PAGE)), IN_FLIGHT * (LOADING_THREADS + 1))?;
     }
-    while drive.outstanding() > 0 {
-        drive.wait()?;
-    }
+    drain(&mut drive)?;
     targets.iter().map(|&target| at(&mut drive, pages, target, &mut random)).collect()
 }
 
@@ -114,8 +110,6 @@ fn at(drive: &mut SimulatedSsd, pages: u64, target: f64, random: &mut Pcg64Mcg) 
         }
     }
     let writes_per_s = completed_writes as f64 / drive.now().since(from).as_secs_f64();
-    while drive.outstanding() > 0 {
-        drive.wait()?;
-    }
+    drain(drive)?;
     Ok(Point { target, writes_per_s, writes: latencies(&writes), reads: latencies(&reads) })
 }

@@ -327,7 +327,7 @@ fn section(preset: &str, compared: &[Compared], loaded: &[Loaded]) -> Result<Opt
         let history = published::history(preset, workload)?;
         let Some(here) = of_drive.iter().find(|it| is_of(&it.row)).filter(|_| !history.is_empty()) else { continue };
         let until = history.iter().fold(0.0_f64, |until, point| until.max(point.0));
-        // As many points as a reader can tell apart.
+        // As many points as a reader can distinguish.
         let parts: Vec<_> = here.run.parts.iter().filter(|part| part.drive_writes <= until).collect();
         let points = parts.iter().step_by((parts.len() / 80).max(1)).map(|part| (part.drive_writes, part.host_mb_s));
         charts.extend(chart(title, "drive writes", "MB/s", vec![series("real", history), series("here", points)]));

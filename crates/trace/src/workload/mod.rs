@@ -48,7 +48,7 @@ pub use overrides::Overrides;
 pub use pacing::{Arrivals, Pacing, ReplayPacing};
 pub use replay::TraceReplay;
 pub use size::{Size, WeightedSize};
-pub use source::{FlowRequest, FlowSource, SourcePacing};
+pub use source::{FlowRequest, FlowSource, SourcePacing, Zipf};
 pub use synthetic::Synthetic;
 
 use std::fs::File;

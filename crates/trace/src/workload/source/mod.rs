@@ -27,6 +27,7 @@ use super::{Flow, Pacing, ReplayPacing, WorkloadError};
 use plain::Plain;
 use replayed::Replayed;
 use synthesized::Synthesized;
+pub use zipf::Zipf;
 
 /// One request of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,9 +18,18 @@ use super::random::{below, unit};
 /// A strip from rank a is a ÷ this wide; ranks below it have a strip each.
 const STRIPS_A_DOUBLING: u64 = 16;
 
-/// Draws ranks.
+/// Draws ranks by Zipf's law.
+///
+/// # Example
+/// ```
+/// use rand_pcg::Pcg64Mcg;
+///
+/// let (zipf, mut random) = (flashwise_trace::workload::Zipf::new(1000, 0.99), Pcg64Mcg::new(7));
+/// let first = (0..1000).filter(|_| zipf.draw(&mut random) == 0).count();
+/// assert!((100..160).contains(&first), "one in 7.7");
+/// ```
 #[derive(Debug)]
-pub(super) struct Zipf {
+pub struct Zipf {
     theta: f64,
     choice: Choice,
     strips: Box<[Strip]>,
@@ -39,7 +48,7 @@ struct Strip {
 
 impl Zipf {
     /// Ranks 0 to `ranks` − 1 (at least one), rank k − 1 with a probability proportional to k^-theta.
-    pub(super) fn new(ranks: u64, theta: f64) -> Self {
+    pub fn new(ranks: u64, theta: f64) -> Self {
         let (mut strips, mut areas, mut behind) = (Vec::new(), Vec::new(), 0);
         while behind < ranks {
             let first = behind + 1;
@@ -53,7 +62,7 @@ impl Zipf {
 
     /// A rank, the most popular being 0.
     #[inline]
-    pub(super) fn draw(&self, random: &mut Pcg64Mcg) -> u64 {
+    pub fn draw(&self, random: &mut Pcg64Mcg) -> u64 {
         loop {
             let strip = self.strips[self.choice.draw(random)];
             let rank = strip.first + below(random, strip.width);
