@@ -1,7 +1,7 @@
 //! Where units end.
 //!
 //! A pair of writes, the second further on: it is slow if a unit ends between them, and if that unit was closed. Pairs
-//! three quarters in front of and one quarter behind odd multiples of a length tell whether units are that long:
+//! three quarters in front of and one quarter behind odd multiples of a length show whether units are that long:
 //!
 //! ```text
 //!   |··········x|···y········|   units as long as the distance, or shorter: the second is slow at each place
