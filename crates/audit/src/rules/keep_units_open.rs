@@ -8,8 +8,6 @@
 //! Source: the model of Kim et al. and Bergmann that `ftl.mapping = "block"` simulates, which the learner's figures are
 //! of.
 
-use std::collections::BTreeMap;
-
 use flashwise_block::{ByteSize, Nanos};
 use flashwise_profile::DeviceProfile;
 
@@ -96,7 +94,7 @@ pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String>
     let open = known(&card.open_units_linear, "number of open units")?;
     let random = card.random_units().ok_or("the drive's number of open units in any order is inconclusive")?;
     let merge = known(&card.merge_ns, "time of a merge")?;
-    let count = |units: u64| usize::try_from(units).unwrap_or(usize::MAX).clamp(0, UNITS_MAX);
+    let count = |units: u64| usize::try_from(units).unwrap_or(usize::MAX).min(UNITS_MAX);
     Ok(Box::new(KeepUnitsOpen { units: Units::new(size, count(open).max(1), count(random)), merge: Nanos(merge) }))
 }
 
@@ -174,13 +172,14 @@ impl Check for KeepUnitsOpen {
 
     fn budget_time(&self, steps: &[Step]) -> Option<Nanos> {
         let mut units = Units { open: Vec::new(), ..self.units.clone() };
-        let mut merges = BTreeMap::<bool, u64>::new();
+        let mut merges = 0;
         for step in steps.iter().filter(|step| step.is_write()) {
             let Some(device) = on_card(step.space) else { continue };
             let is_full = units.is_full();
-            *merges.entry(is_full).or_default() += units.write(device, step.offset, step.length);
+            let merged = units.write(device, step.offset, step.length);
+            merges += if is_full { merged } else { 0 };
         }
-        Some(self.merge * merges.get(&true).copied().unwrap_or(0))
+        Some(self.merge * merges)
     }
 
     fn is_paid_in_merges(&self) -> bool {
