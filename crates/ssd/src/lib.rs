@@ -108,6 +108,6 @@ pub use ftl::streams::foresight::WRITES_MAX as FORETOLD_WRITES_MAX;
 pub use ftl::wear::InPlaceWear;
 pub use host::StageTimes;
 pub use list::NONE;
-pub use preset::{CARDS, Class, PRESETS, Preset};
+pub use preset::{CARDS, Class, Evidence, PRESETS, Preset};
 pub use reduction::{ContentModel, ReductionCounters, SpaceUse};
 pub use reference::{device_reference, device_schema};

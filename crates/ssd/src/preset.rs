@@ -3,7 +3,7 @@
 //! # Adding a preset
 //!
 //! `devices/NAME.toml`, or `devices/cards/NAME.toml` of a memory card, each figure with its source, and a line in
-//! [`PRESETS`] or [`CARDS`] with its year and [`Class`]. If its parameters are published: a row in
+//! [`PRESETS`] or [`CARDS`] with its year, [`Class`] and [`Evidence`]. If its parameters are published: a row in
 //! `crates/profile/src/published.rs` and a test in `crates/learn/tests/`, which learns it blind and compares.
 
 use crate::error::SsdError;
@@ -42,6 +42,44 @@ impl Class {
     }
 }
 
+/// What a preset was compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// Measurements of the real drive to which nothing was fitted come out.
+    Validated,
+    /// It was built to show what was measured of the real drive; other measurements are missing, or do not come out.
+    Fitted,
+    /// The simulator that it describes.
+    Simulator,
+    /// Nothing: it has the maker's figures, or what a specification demands.
+    DataSheet,
+}
+
+impl Evidence {
+    /// The strongest first.
+    pub const ALL: [Self; 4] = [Self::Validated, Self::Fitted, Self::Simulator, Self::DataSheet];
+
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Validated => "validated",
+            Self::Fitted => "fitted",
+            Self::Simulator => "simulator",
+            Self::DataSheet => "data sheet",
+        }
+    }
+
+    /// One line that explains the words.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Validated => "measurements of the real drive to which nothing was fitted come out",
+            Self::Fitted => "built to show what was measured; other measurements are missing, or do not come out",
+            Self::Simulator => "compared with the simulator that it describes",
+            Self::DataSheet => "the maker's figures, or what a specification demands; compared with nothing",
+        }
+    }
+}
+
 /// A drive that comes with flashwise.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
@@ -51,6 +89,8 @@ pub struct Preset {
     pub year: u16,
     /// What it is made for.
     pub class: Class,
+    /// What it was compared with.
+    pub evidence: Evidence,
     /// One line for a list.
     pub summary: &'static str,
     /// Its configuration, with the source of each documented figure.
@@ -58,14 +98,15 @@ pub struct Preset {
 }
 
 macro_rules! preset {
-    ($name:literal, $year:literal, $class:ident, $summary:literal) => {
-        preset!($name, $year, $class, $summary, "")
+    ($name:literal, $year:literal, $class:ident, $evidence:ident, $summary:literal) => {
+        preset!($name, $year, $class, $evidence, $summary, "")
     };
-    ($name:literal, $year:literal, $class:ident, $summary:literal, $folder:literal) => {
+    ($name:literal, $year:literal, $class:ident, $evidence:ident, $summary:literal, $folder:literal) => {
         Preset {
             name: $name,
             year: $year,
             class: Class::$class,
+            evidence: Evidence::$evidence,
             summary: $summary,
             toml: include_str!(concat!("../devices/", $folder, $name, ".toml")),
         }
@@ -74,48 +115,100 @@ macro_rules! preset {
 
 /// All presets, in the order in which they are listed.
 pub static PRESETS: [Preset; 24] = [
-    preset!("samsung-960-evo", 2016, Client, "NVMe, TLC flash, 500 GB: 64 KiB chunks, one channel each"),
-    preset!("intel-optane-905p", 2018, Client, "NVMe, 3D XPoint, 480 GB: written in place, no erase"),
-    preset!("toshiba-xg5", 2017, Client, "NVMe, TLC flash, 256 GB: 64 KiB superpages over all channels"),
-    preset!("micron-m500", 2013, Client, "SATA, MLC flash, 120 GB: 64 KiB superpages over all channels"),
+    preset!("samsung-960-evo", 2016, Client, Fitted, "NVMe, TLC flash, 500 GB: 64 KiB chunks, one channel each"),
+    preset!("intel-optane-905p", 2018, Client, Fitted, "NVMe, 3D XPoint, 480 GB: written in place, no erase"),
+    preset!("toshiba-xg5", 2017, Client, Fitted, "NVMe, TLC flash, 256 GB: 64 KiB superpages over all channels"),
+    preset!("micron-m500", 2013, Client, Fitted, "SATA, MLC flash, 120 GB: 64 KiB superpages over all channels"),
     preset!(
         "intel-optane-p4800x",
         2017,
         DataCentre,
+        Fitted,
         "NVMe, 3D XPoint, 375 GB: written in place, 6 concurrent requests"
     ),
-    preset!("intel-p4510", 2018, DataCentre, "NVMe, TLC flash, 1 TB: reads three times as fast as writes, k_r 16"),
-    preset!("intel-p4510-fs", 2018, DataCentre, "the same behind a file system: k_r 80"),
-    preset!("intel-s4610", 2018, DataCentre, "SATA, TLC flash, 960 GB: k_r 25, k_w 9"),
-    preset!("virtual-ssd", 2021, Model, "a cloud volume, 100 GB: over a network, rate-limited"),
-    preset!("disksim-msr", 2008, Model, "DiskSim 4.0's SSD model as shipped, 32 GB, 4 KiB pages"),
-    preset!("machado-32g", 2015, Model, "DiskSim's SSD model, 32 GB, 64 KiB pages (Machado et al., 2015)"),
-    preset!("machado-4g", 2015, Model, "DiskSim's SSD model, 4 GB, 64 KiB pages (Machado et al., 2015)"),
-    preset!("micron-7450-max-800", 2021, DataCentre, "NVMe, TLC flash, 800 GB, mixed use: 46 % over-provisioning"),
-    preset!("micron-7450-pro-960", 2021, DataCentre, "the same series, 960 GB, for reads"),
+    preset!(
+        "intel-p4510",
+        2018,
+        DataCentre,
+        Fitted,
+        "NVMe, TLC flash, 1 TB: reads three times as fast as writes, k_r 16"
+    ),
+    preset!("intel-p4510-fs", 2018, DataCentre, Fitted, "the same behind a file system: k_r 80"),
+    preset!("intel-s4610", 2018, DataCentre, Fitted, "SATA, TLC flash, 960 GB: k_r 25, k_w 9"),
+    preset!("virtual-ssd", 2021, Model, Fitted, "a cloud volume, 100 GB: over a network, rate-limited"),
+    preset!("disksim-msr", 2008, Model, Simulator, "DiskSim 4.0's SSD model as shipped, 32 GB, 4 KiB pages"),
+    preset!("machado-32g", 2015, Model, Simulator, "DiskSim's SSD model, 32 GB, 64 KiB pages (Machado et al., 2015)"),
+    preset!("machado-4g", 2015, Model, Simulator, "DiskSim's SSD model, 4 GB, 64 KiB pages (Machado et al., 2015)"),
+    preset!(
+        "micron-7450-max-800",
+        2021,
+        DataCentre,
+        Validated,
+        "NVMe, TLC flash, 800 GB, mixed use: 46 % over-provisioning"
+    ),
+    preset!("micron-7450-pro-960", 2021, DataCentre, DataSheet, "the same series, 960 GB, for reads"),
     preset!(
         "solidigm-p5520-1920",
         2021,
         DataCentre,
+        Validated,
         "NVMe, TLC flash, 1.92 TB: a tenth of what is programmed is metadata"
     ),
-    preset!("skhynix-pe8110-960", 2021, DataCentre, "NVMe, TLC flash, 960 GB"),
-    preset!("samsung-pm9a3-960", 2021, DataCentre, "NVMe, TLC flash, 960 GB; its firmware caps random writes"),
-    preset!("samsung-pm9d3a-1920", 2024, DataCentre, "NVMe, PCIe 5, TLC flash, 1.92 TB; not measured in public"),
-    preset!("kioxia-cm7r-3840", 2022, DataCentre, "NVMe, PCIe 5, TLC flash, 3.84 TB"),
-    preset!("wd-dc-960", 2020, DataCentre, "NVMe, PCIe 3, TLC flash, 960 GB, model unknown"),
-    preset!("samsung-980-pro-1tb", 2020, Client, "NVMe, PCIe 4, TLC flash, 1 TB: SLC cache of 113 GB"),
-    preset!("samsung-980-1tb", 2021, Client, "NVMe, PCIe 3, TLC flash, 1 TB, no DRAM: its map is in the host's memory"),
-    preset!("corsair-mp700-2tb", 2023, Client, "NVMe, PCIe 5, TLC flash, 2 TB: all free flash is SLC cache"),
-    preset!("hp-fx700-2tb", 2024, Client, "NVMe, PCIe 4, QLC flash, 2 TB, no DRAM: 130 MB/s behind its SLC cache"),
+    preset!("skhynix-pe8110-960", 2021, DataCentre, Fitted, "NVMe, TLC flash, 960 GB"),
+    preset!(
+        "samsung-pm9a3-960",
+        2021,
+        DataCentre,
+        DataSheet,
+        "NVMe, TLC flash, 960 GB; its firmware caps random writes"
+    ),
+    preset!(
+        "samsung-pm9d3a-1920",
+        2024,
+        DataCentre,
+        DataSheet,
+        "NVMe, PCIe 5, TLC flash, 1.92 TB; not measured in public"
+    ),
+    preset!("kioxia-cm7r-3840", 2022, DataCentre, Fitted, "NVMe, PCIe 5, TLC flash, 3.84 TB"),
+    preset!("wd-dc-960", 2020, DataCentre, Fitted, "NVMe, PCIe 3, TLC flash, 960 GB, model unknown"),
+    preset!("samsung-980-pro-1tb", 2020, Client, Fitted, "NVMe, PCIe 4, TLC flash, 1 TB: SLC cache of 113 GB"),
+    preset!(
+        "samsung-980-1tb",
+        2021,
+        Client,
+        Fitted,
+        "NVMe, PCIe 3, TLC flash, 1 TB, no DRAM: its map is in the host's memory"
+    ),
+    preset!("corsair-mp700-2tb", 2023, Client, Fitted, "NVMe, PCIe 5, TLC flash, 2 TB: all free flash is SLC cache"),
+    preset!(
+        "hp-fx700-2tb",
+        2024,
+        Client,
+        Fitted,
+        "NVMe, PCIe 4, QLC flash, 2 TB, no DRAM: 130 MB/s behind its SLC cache"
+    ),
 ];
 
 /// Memory cards and eMMC, in the order in which they are listed.
 pub static CARDS: [Preset; 4] = [
-    preset!("kingston-sa04g", 2013, Card, "SD card, 4 GB: three units of 4 MiB open at a time", "cards/"),
-    preset!("sd-a1", 2016, Card, "SD card, 32 GB, as class A1 demands: 1,500 reads, 500 writes a second", "cards/"),
-    preset!("sd-a2", 2017, Card, "SD card, 64 GB, as class A2 demands: 4,000 reads, 2,000 writes a second", "cards/"),
-    preset!("emmc-phone-2012", 2012, Card, "eMMC of a phone, 16 GB", "cards/"),
+    preset!("kingston-sa04g", 2013, Card, Fitted, "SD card, 4 GB: three units of 4 MiB open at a time", "cards/"),
+    preset!(
+        "sd-a1",
+        2016,
+        Card,
+        DataSheet,
+        "SD card, 32 GB, as class A1 demands: 1,500 reads, 500 writes a second",
+        "cards/"
+    ),
+    preset!(
+        "sd-a2",
+        2017,
+        Card,
+        DataSheet,
+        "SD card, 64 GB, as class A2 demands: 4,000 reads, 2,000 writes a second",
+        "cards/"
+    ),
+    preset!("emmc-phone-2012", 2012, Card, Fitted, "eMMC of a phone, 16 GB", "cards/"),
 ];
 
 impl Preset {

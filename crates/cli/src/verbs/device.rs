@@ -12,7 +12,7 @@ use flashwise_block::shown;
 use flashwise_import::{ImportError, Imported, disksim, mqsim};
 use flashwise_profile::{Entry, Parameters, Quantity, Verdict};
 use flashwise_sim::{ArrayMachine, Machine};
-use flashwise_ssd::{Class, DeviceConfig, Preset, SsdError, device_schema};
+use flashwise_ssd::{Class, DeviceConfig, Evidence, Preset, SsdError, device_schema};
 use flashwise_trace::workload::TraceFormat;
 use flashwise_trace::{ReadOptions, TraceReader};
 use flashwise_truth::random::{
@@ -51,6 +51,7 @@ struct Listed {
     name: &'static str,
     year: u16,
     class: &'static str,
+    evidence: &'static str,
     summary: &'static str,
 }
 
@@ -181,8 +182,12 @@ fn list(output: &Output) -> Result<(), Failure> {
         };
         text += &format!("{}{title}\n", if text.is_empty() { "" } else { "\n" });
         for preset in presets.iter().chain(&volumes).filter(|preset| preset.class == class.words()) {
-            text += &format!("  {} {:<20} {}\n", preset.year, preset.name, preset.summary);
+            text += &format!("  {} {:<20} {:<10} {}\n", preset.year, preset.name, preset.evidence, preset.summary);
         }
+    }
+    text += "\nCompared with\n";
+    for evidence in Evidence::ALL {
+        text += &format!("  {:<10} {}\n", evidence.words(), evidence.meaning());
     }
     output.print(&List { schema: "flashwise.devices", schema_version: 1, presets, volumes }, |_| text)
 }
@@ -192,8 +197,8 @@ fn listed(presets: impl IntoIterator<Item = &'static Preset>) -> Vec<Listed> {
     let place = |class| Class::ALL.iter().position(|&other| other == class);
     sorted.sort_by_key(|preset| (place(preset.class), std::cmp::Reverse(preset.year)));
     let listed = |preset: &&'static Preset| {
-        let &&Preset { name, year, class, summary, .. } = preset;
-        Listed { name, year, class: class.words(), summary }
+        let &&Preset { name, year, class, evidence, summary, .. } = preset;
+        Listed { name, year, class: class.words(), evidence: evidence.words(), summary }
     };
     sorted.iter().map(listed).collect()
 }

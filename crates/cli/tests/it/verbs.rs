@@ -285,6 +285,24 @@ fn presets_are_listed_shown_and_checked() {
 }
 
 #[test]
+fn presets_that_are_marked_as_validated_are_those_that_the_book_names() {
+    let place = Place::new();
+    let list = place.run(&["device", "list", "-o", "json"]).expect(0).document();
+    let all = ["presets", "volumes"].map(|key| list[key].as_array().unwrap().clone()).concat();
+    let marks: Vec<&str> = all.iter().map(|preset| preset["evidence"].as_str().unwrap()).collect();
+    for mark in ["validated", "fitted", "simulator", "data sheet"] {
+        assert!(marks.contains(&mark), "{mark}");
+    }
+    let book = include_str!("../../../../docs/devices.md");
+    let paragraph = book.split("\n- ").find(|paragraph| paragraph.starts_with("`validated`")).unwrap();
+    let named: Vec<&str> = paragraph.split('`').skip(3).step_by(2).collect();
+    let marked = all.iter().filter(|preset| preset["evidence"] == "validated");
+    let mut marked: Vec<&str> = marked.map(|preset| preset["name"].as_str().unwrap()).collect();
+    marked.sort_unstable();
+    assert_eq!(named, marked);
+}
+
+#[test]
 fn a_configuration_that_cannot_be_is_told_with_its_key_and_one_that_is_none_with_its_line() {
     let place = Place::new();
     let preset = place.run(&["device", "show", "micron-m500"]).expect(0).stdout;
