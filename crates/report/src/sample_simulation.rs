@@ -26,6 +26,7 @@ pub(crate) fn simulation_with_life() -> Simulation {
         mapping: 1.0,
         folding: 1.0,
         slc_mode: 1.0,
+        unfilled_blocks: 1.0,
     };
     let host_bytes = factors.product();
     let projection = Projection {

@@ -88,13 +88,16 @@ impl History {
     /// Of a run that starts now; `None` on a drive without a limit.
     pub(crate) fn of(drive: &SimulatedSsd) -> Option<Self> {
         limit_of(drive.config())?;
-        if !matches!(drive.config().ftl.mapping, Mapping::Page | Mapping::InPlace) {
+        if drive.config().ftl.mapping == Mapping::Element {
             return None;
         }
         let start = Note::of(drive);
         let superblocks = drive.bad_superblocks().into_iter().zip(drive.slc_superblocks());
         let is_used = superblocks.map(|(is_bad, is_slc)| !is_bad && !is_slc).collect();
-        let due_bytes = start.host_bytes() + drive.config().capacity_bytes / 64;
+        let config = drive.config();
+        // One page that is written may wear a block, and life passes so much faster than the host writes.
+        let worn_at_once = if maps_blocks(config) { u64::from(config.flash.pages_per_block) } else { 1 };
+        let due_bytes = start.host_bytes() + config.capacity_bytes / 64 / worn_at_once;
         Some(Self { start, notes: Vec::new(), due_bytes, is_used })
     }
 
@@ -155,18 +158,27 @@ impl History {
         let used: Vec<usize> = (0..self.is_used.len()).filter(|&block| self.is_used[block]).collect();
         let between = |from: &Note, to: &Note, block: usize| to.cycles[block] - from.cycles[block];
         let second: Vec<f64> = used.iter().map(|&block| between(middle, end, block)).collect();
-        let mean = second.iter().sum::<f64>() / used.len().max(1) as f64;
-        if mean < ERASES_MIN {
+        let sum = second.iter().sum::<f64>();
+        let mean = sum / used.len().max(1) as f64;
+        // An FTL that maps blocks never moves cold data: the blocks that it rests in say nothing about the others.
+        let counted = match maps_blocks(drive.config()) {
+            true => second.iter().filter(|&&cycles| cycles > 0.0).count(),
+            false => used.len(),
+        };
+        let erased = sum / counted.max(1) as f64;
+        if erased < ERASES_MIN {
             return Err(format!(
-                "superblocks were erased {mean:.1} times on average in the second half; {ERASES_MIN:.0} are needed"
+                "superblocks were erased {erased:.1} times on average in the second half; {ERASES_MIN:.0} are needed"
             ));
         }
-        let mut order: Vec<usize> = (0..used.len()).collect();
         let early = |n: usize| between(&self.start, middle, used[n]);
-        order.sort_by(|&a, &b| early(a).total_cmp(&early(b)).then(a.cmp(&b)));
+        // Those that nothing has worn are equals, however many they are.
+        let (mut worn, unworn): (Vec<usize>, Vec<usize>) = (0..used.len()).partition(|&n| early(n) > 0.0);
+        worn.sort_by(|&a, &b| early(a).total_cmp(&early(b)).then(a.cmp(&b)));
         let mut rates = vec![0.0; used.len()];
         let mut squares = 0.0;
-        for bin in order.chunks(used.len().div_ceil(BINS).max(1)) {
+        let bins = worn.chunks(worn.len().div_ceil(BINS).max(1));
+        for bin in bins.chain(std::iter::once(&unworn[..]).filter(|unworn| !unworn.is_empty())) {
             let of_bin = bin.iter().map(|&n| second[n]).sum::<f64>() / bin.len() as f64;
             squares += bin.iter().map(|&n| (second[n] - of_bin).powi(2)).sum::<f64>();
             bin.iter().for_each(|&n| rates[n] = of_bin / mean);
@@ -179,7 +191,7 @@ impl History {
         let levelling = &drive.config().ftl.wear_levelling;
         let is_static = levelling.static_ == StaticWearLevelling::Threshold;
         let mortality = Mortality {
-            chance: squares / second.iter().sum::<f64>(),
+            chance: squares / sum,
             ahead_max: is_static.then(|| f64::from(levelling.threshold)),
             ..mortality(drive)
         };
@@ -247,8 +259,18 @@ fn gentle_bytes(drive: &SimulatedSsd, from: &Note, to: &Note) -> f64 {
     dedicated as f64 + dynamic as f64 * (1.0 - cells * config.wear_of_slc_cycle())
 }
 
+/// Whether the FTL merges blocks, and may erase one that is not full.
+fn maps_blocks(config: &DeviceConfig) -> bool {
+    matches!(config.ftl.mapping, Mapping::Block | Mapping::Fast)
+}
+
 /// Bytes of the medium that were worn once between two moments.
 fn worn_bytes(drive: &SimulatedSsd, from: &Note, to: &Note) -> f64 {
+    let config = drive.config();
+    if maps_blocks(config) {
+        let block = config.superpage_bytes() * u64::from(config.flash.pages_per_block);
+        return (to.cycles.iter().sum::<f64>() - from.cycles.iter().sum::<f64>()) * block as f64;
+    }
     let flash = to.counters.since(&from.counters).flash.unwrap_or_default();
     match drive.in_place_wear() {
         None => flash.bytes_programmed.0 as f64 - gentle_bytes(drive, from, to),
@@ -285,6 +307,8 @@ fn promise(drive: &SimulatedSsd, from: &Note, to: &Note, evenness: Evenness) -> 
     let unused = config.factory_bad_superblocks() + config.dedicated_superblocks();
     let bad = u64::from(unused) * u64::from(config.flash.pages_per_block);
     let worn = config.raw_bytes() - bad * config.superpage_bytes() * config.units();
+    let as_programmed = joined * host_bytes as f64 / worn_bytes(drive, from, to);
+    let (slc_mode, unfilled_blocks) = if maps_blocks(config) { (1.0, as_programmed) } else { (as_programmed, 1.0) };
     let factors = LifeFactors {
         capacity_bytes: config.capacity_bytes,
         pe_cycles: limit_of(config).map_or(0.0, f64::from),
@@ -301,7 +325,8 @@ fn promise(drive: &SimulatedSsd, from: &Note, to: &Note, evenness: Evenness) -> 
         retirement,
         mapping,
         folding,
-        slc_mode: joined * host_bytes as f64 / worn_bytes(drive, from, to),
+        slc_mode,
+        unfilled_blocks,
     };
     let bytes = factors.product();
     let warranty_years = config.flash.endurance.map_or(5.0, |endurance| endurance.warranty_years);

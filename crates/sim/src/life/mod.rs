@@ -111,6 +111,9 @@ pub struct LifeFactors {
     /// What is programmed with one bit a cell wears less, or where no data rests.
     #[serde(default = "nothing")]
     pub slc_mode: f64,
+    /// Blocks of an FTL that maps blocks that are erased before all their pages are programmed.
+    #[serde(default = "nothing")]
+    pub unfilled_blocks: f64,
 }
 
 /// A factor that changes nothing.
@@ -120,7 +123,7 @@ fn nothing() -> f64 {
 
 impl LifeFactors {
     /// Everything behind the capacity: name and factor.
-    pub fn named(&self) -> [(&'static str, f64); 15] {
+    pub fn named(&self) -> [(&'static str, f64); 16] {
         [
             ("P/E cycles", self.pe_cycles),
             ("over-provisioning", self.over_provisioning),
@@ -137,6 +140,7 @@ impl LifeFactors {
             ("mapping tables", self.mapping),
             ("SLC cache", self.folding),
             ("SLC mode", self.slc_mode),
+            ("unfilled blocks", self.unfilled_blocks),
         ]
     }
 

@@ -6,7 +6,7 @@ use flashwise_sim::life::{LifeFactors, Projection};
 use flashwise_sim::{Precondition, Simulation, SimulationOptions, simulate};
 use flashwise_ssd::EndOfLife;
 use flashwise_ssd::config::{
-    CellType, CompressionConfig, DeduplicationConfig, DynamicWearLevelling, EnduranceConfig, EnduranceFigures,
+    CellType, CompressionConfig, DeduplicationConfig, DynamicWearLevelling, EnduranceConfig, EnduranceFigures, Mapping,
     Placement, ReductionConfig, ReliabilityConfig, SlcCacheConfig, SlcCacheFull, SlcModeConfig, StaticWearLevelling,
 };
 use flashwise_ssd::{DeviceConfig, SimulatedSsd};
@@ -372,11 +372,47 @@ fn a_drive_that_begins_worn_has_used_a_part_of_its_life_and_the_ftl_s_own_limit_
     assert_eq!(used(|c| c.ftl.bad_blocks.erasures_max = Some(50)).0, Some(50));
 }
 
+/// One unit of 96 blocks of 16 pages for 64 blocks of data, which endure 1,000 cycles.
+fn card(mapping: Mapping) -> DeviceConfig {
+    let mut config = DeviceConfig::preset("emmc-phone-2012").unwrap();
+    (config.flash.blocks_per_plane, config.flash.pages_per_block, config.flash.page_bytes) = (96, 16, PAGE);
+    (config.ftl.logical_page_bytes, config.ftl.stripe_bytes) = (PAGE, PAGE);
+    (config.ftl.mapping, config.ftl.replacement_blocks, config.ftl.log_blocks) = (mapping, 4, 4);
+    (config.ftl.random_replacement_blocks, config.ftl.random_log_pages) =
+        if mapping == Mapping::Block { (2, Some(12)) } else { (0, None) };
+    config.capacity_bytes = 64 * 16 * PAGE;
+    config.flash.endurance = Some(EnduranceConfig { pe_cycles: Some(1000), ..EnduranceConfig::default() });
+    config.check("card").unwrap();
+    config
+}
+
+const FROZEN: &str = "{ hot-cold = { zones = [{ size = 0.3, traffic = 1.0 }, { size = 0.7, traffic = 0.0 }] } }";
+
+/// 3 %: the first block beyond the spares ends a life, and where free blocks go round, blocks do not drift apart as
+/// independent draws would; measured, 0.1 to 2.3 %.
+#[test]
+fn a_tenth_of_the_life_of_a_card_tells_the_whole_of_it() {
+    for (mapping, access) in [Mapping::Block, Mapping::Fast]
+        .into_iter()
+        .flat_map(|mapping| [UNIFORM, SKEWED, FROZEN].map(|access| (mapping, access)))
+    {
+        let (end, projection) = promised(&card(mapping), access);
+        let error = projection.host_bytes / end.host_bytes_written as f64 - 1.0;
+        assert!(error.abs() < 0.03, "{mapping:?}, {access}: {error}, {projection:?}");
+        // A random replacement block is merged when three quarters of it are written.
+        let unfilled = projection.factors.unfilled_blocks;
+        assert!((mapping == Mapping::Block) == (unfilled < 0.6), "{mapping:?}: {unfilled}");
+        assert!(
+            (access == FROZEN) == (projection.factors.wear_levelling < 0.6),
+            "{mapping:?}, {access}: {projection:?}"
+        );
+    }
+}
+
 /// Superblocks of data that never changes stay as they are for ever, so that here it is the rates that make wear uneven
 /// and not chance. The 10 % are those of hot and cold data.
 #[test]
 fn data_that_never_changes_keeps_its_superblocks_young() {
-    const FROZEN: &str = "{ hot-cold = { zones = [{ size = 0.3, traffic = 1.0 }, { size = 0.7, traffic = 0.0 }] } }";
     let (end, projection) = promised(&drive(0.7), FROZEN);
     let error = projection.host_bytes / end.host_bytes_written as f64 - 1.0;
     assert!(error.abs() < 0.10, "{error}");

@@ -73,7 +73,8 @@ pub struct EnduranceConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub figures: Option<EnduranceFigures>,
     /// P/E cycles after which each further erase of a block fails; with mapping in place, writes to a page after which
-    /// it fails.
+    /// it fails. With block mapping, a block that fails is set aside, and the drive is read-only when it has no more to
+    /// spare.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pe_cycles: Option<u32>,
     /// Variation of blocks: their P/E cycles are normally distributed about that number with this share of it as
@@ -103,10 +104,10 @@ impl EnduranceConfig {
         let years = self.warranty_years;
         let possible = (0.1..=100.0).contains(&years);
         checker.require("flash.endurance.warranty_years", years, possible, "must be between 0.1 and 100 years")?;
-        let reason = "requires mapping = \"page\" or \"in-place\"";
-        let wears = matches!(config.ftl.mapping, Mapping::Page | Mapping::InPlace);
+        let reason = "not supported for mapping = \"element\"";
+        let wears = config.ftl.mapping != Mapping::Element;
         checker.require("flash.endurance", "present", wears, reason)?;
-        let reason = "not supported for media written in place";
+        let reason = "requires mapping = \"page\"";
         let alike = self.spread == 0.0 || config.ftl.mapping == Mapping::Page;
         checker.require("flash.endurance.spread", self.spread, alike, reason)?;
         let Some(figures) = self.figures else { return Ok(()) };

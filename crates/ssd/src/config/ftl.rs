@@ -427,7 +427,7 @@ impl FtlConfig {
 
     /// Blocks of a unit that a block-mapping FTL needs beside the data blocks: those that hold a second copy, and one
     /// clean block for a merge.
-    fn spare_blocks(&self) -> u32 {
+    pub(crate) fn spare_blocks(&self) -> u32 {
         match self.mapping {
             Mapping::Block => self.replacement_blocks.saturating_add(1 + u32::from(self.first_block_log)),
             _ => self.log_blocks.saturating_add(2),

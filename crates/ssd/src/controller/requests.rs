@@ -289,9 +289,15 @@ impl SimulatedSsd {
             Owner::Compare { request } => self.page_compared(request),
             Owner::LookUp { stored } => self.stored_page_read(stored),
             Owner::CacheFill { entry } => self.cached_page_filled(entry),
-            Owner::CachedPage { entry } => self.cached_page_programmed(entry),
+            Owner::CachedPage { entry } => {
+                self.cached_page_programmed(entry);
+                self.end_life_if_worn_out();
+            }
             Owner::ReadAhead { load } => self.load_finished(load, finished.transfer_ns),
-            Owner::InPlace { request } => self.one_less_pending(request),
+            Owner::InPlace { request } => {
+                self.one_less_pending(request);
+                self.end_life_if_worn_out();
+            }
             Owner::Superpage { superpage } => self.program_op_finished(superpage, finished.failed),
             owner @ (Owner::MapLoad { .. } | Owner::MapUpdate { .. }) => self.translation_page_read(owner),
             Owner::Gc { unit } => self.collection_read_finished(unit, finished.at),

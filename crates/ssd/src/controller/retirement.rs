@@ -170,7 +170,9 @@ impl SimulatedSsd {
         let host_bytes_written = self.counters().host_bytes_written.0;
         self.collector.end_of_life = Some(EndOfLife { at_ns: self.clock.now_ns, host_bytes_written });
         self.refuse_waiting_writes();
-        for unit in 0..self.ftl.pages.geometry.units {
+        // Other FTLs collect nothing.
+        let units = if self.ftl.is_page_map() { self.ftl.pages.geometry.units } else { 0 };
+        for unit in 0..units {
             self.collect_if_needed(unit);
             self.release_if_clean(unit);
         }

@@ -3,6 +3,8 @@
 //! There is no write buffer: a write completes when its pages are on flash, behind the merges that they cause, and a
 //! flush has nothing to wait for; unless there is a write cache ([`super::write_cache`]), whose pages come here when
 //! they leave it.
+//!
+//! A block that is worn out is set aside at its erase, until none can be spared: then the drive is read-only.
 
 use crate::device::SimulatedSsd;
 use crate::flash::{FlashOp, FlashOpKind, OpClass, Owner};
@@ -12,6 +14,9 @@ use crate::pages::PageSpan;
 impl SimulatedSsd {
     /// Writes every page of a request; partial pages are read already.
     pub(crate) fn write_by_steps(&mut self, request: u32) {
+        if self.is_read_only() {
+            return self.refuse(request);
+        }
         let Some(range) = self.host.range_of(request) else { return };
         // One more than the pages, so that nothing completes the request before the last page is on its way.
         self.host.active[request].pending = 1;
@@ -57,6 +62,15 @@ impl SimulatedSsd {
             }
         }
         self.ftl.steps = steps;
+    }
+
+    /// A page has been programmed: where blocks have worn out that cannot be spared, the drive takes no other one. Not
+    /// while the page is placed, which happens in the midst of the writes that wait.
+    pub(crate) fn end_life_if_worn_out(&mut self) {
+        let is_worn_out = matches!(&self.ftl.kind, AnyFtl::Steps(ftl) if ftl.is_worn_out());
+        if is_worn_out && !self.is_read_only() {
+            self.become_read_only();
+        }
     }
 
     /// Brings a page's content to its new slot: the old version, and over it what the host wrote.

@@ -7,6 +7,7 @@ use crate::config::DeviceConfig;
 use crate::ftl::geometry::Geometry;
 use crate::ftl::superblock::BlockState;
 use crate::ftl::wear::InPlaceWear;
+use crate::ftl::{AnyFtl, StepFtl};
 
 impl SimulatedSsd {
     /// The channel that a byte is on; `None` where none of it is on flash.
@@ -15,18 +16,28 @@ impl SimulatedSsd {
         Some(self.address_of(slot).die / self.config.ways())
     }
 
-    /// What each superblock has gone through, in P/E cycles. Cycles with one bit a cell count as what they wear.
+    /// What each superblock, or block of an FTL that maps blocks, has gone through, in P/E cycles. Cycles with one bit
+    /// a cell count as what they wear.
     pub fn worn_cycles(&self) -> Vec<f64> {
+        if let Some(ftl) = self.step_ftl() {
+            return ftl.erase_counts().into_iter().map(f64::from).collect();
+        }
         (0..self.ftl.pages.superblocks.blocks.len() as u32).map(|block| self.ftl.pages.worn_cycles(block)).collect()
     }
 
     /// Whether each superblock is bad.
     pub fn bad_superblocks(&self) -> Vec<bool> {
+        if let Some(ftl) = self.step_ftl() {
+            return vec![false; ftl.erase_counts().len()];
+        }
         self.ftl.pages.superblocks.blocks.iter().map(|block| block.state == BlockState::Bad).collect()
     }
 
     /// Whether each superblock is only ever written in SLC mode.
     pub fn slc_superblocks(&self) -> Vec<bool> {
+        if let Some(ftl) = self.step_ftl() {
+            return vec![false; ftl.erase_counts().len()];
+        }
         let pages = &self.ftl.pages;
         (0..pages.superblocks.blocks.len() as u32).map(|block| pages.is_dedicated(block)).collect()
     }
@@ -39,7 +50,15 @@ impl SimulatedSsd {
 
     /// Superblocks of a unit that may die before the drive does.
     pub fn spare_superblocks(&self) -> u32 {
-        self.ftl.pages.spare_superblocks(&self.config)
+        self.step_ftl().map_or_else(|| self.ftl.pages.spare_superblocks(&self.config), |ftl| ftl.spare_blocks())
+    }
+
+    /// The FTL that maps blocks; `None` for other drives.
+    fn step_ftl(&self) -> Option<&dyn StepFtl> {
+        match &self.ftl.kind {
+            AnyFtl::Steps(ftl) => Some(&**ftl),
+            _ => None,
+        }
     }
 
     /// How often a superblock that is written in SLC mode has to be erased for what it holds otherwise.

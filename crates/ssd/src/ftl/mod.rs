@@ -143,6 +143,15 @@ pub(crate) trait StepFtl: Ftl {
     /// Finds a place for a new version of a logical page and appends the flash work to `steps`; exactly one of them is
     /// a [`Step::Program`].
     fn write(&mut self, logical_page: u32, steps: &mut Vec<Step>);
+
+    /// P/E cycles of each block, unit by unit.
+    fn erase_counts(&self) -> Vec<u32>;
+
+    /// Blocks of a unit that may wear out before the drive takes no more writes.
+    fn spare_blocks(&self) -> u32;
+
+    /// Whether more than these are worn out.
+    fn is_worn_out(&self) -> bool;
 }
 
 /// Flash work that a write causes, in order.

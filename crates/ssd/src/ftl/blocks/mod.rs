@@ -52,7 +52,10 @@ pub(crate) trait BlockFtl: State + Send {
 impl<T: BlockFtl> Ftl for T {
     fn build(config: &DeviceConfig, geometry: &Geometry, _: u64) -> Self {
         let logical_pages = config.capacity_bytes / config.ftl.logical_page_bytes;
-        T::over(BlockSpace::new(geometry, logical_pages), config)
+        let before = config.flash.reliability.map_or(0, |reliability| reliability.initial_pe_cycles);
+        let limit = config.pe_cycles_limit().map(|limit| limit.saturating_sub(before));
+        let space = BlockSpace::new(geometry, logical_pages).wearing_out(limit, config.ftl.spare_blocks());
+        T::over(space, config)
     }
 
     fn slot_of(&self, logical_page: u32) -> Option<u32> {
@@ -85,6 +88,18 @@ impl<T: BlockFtl> StepFtl for T {
     fn write(&mut self, logical_page: u32, steps: &mut Vec<Step>) {
         BlockFtl::write(self, logical_page, steps);
     }
+
+    fn erase_counts(&self) -> Vec<u32> {
+        self.space().erase_counts().collect()
+    }
+
+    fn spare_blocks(&self) -> u32 {
+        self.space().endurance().spares
+    }
+
+    fn is_worn_out(&self) -> bool {
+        self.space().is_worn_out()
+    }
 }
 
 /// A naive host that writes pages through an FTL and keeps what each slot holds.
@@ -103,9 +118,19 @@ pub(crate) mod model {
         pub(crate) copies: u64,
         pub(crate) erases: u64,
         pub(crate) writes: u64,
+        /// By block.
+        pub(crate) erases_of: BTreeMap<u32, u32>,
+        /// P/E cycles that a block endures.
+        pub(crate) limit: Option<u32>,
+        /// Whether a page was programmed into a block that was erased more often.
+        pub(crate) has_used_a_failed_block: bool,
     }
 
     impl Model {
+        pub(crate) fn of_blocks_that_endure(limit: u32) -> Self {
+            Self { limit: Some(limit), ..Self::default() }
+        }
+
         /// Writes a page and does what the FTL asks for; every rule of the flash is checked on the way.
         pub(crate) fn write(&mut self, ftl: &mut dyn BlockFtl, logical_page: u32) {
             let pages = ftl.space().pages_per_block();
@@ -126,6 +151,7 @@ pub(crate) mod model {
                     Step::Erase { block } => {
                         self.contents.retain(|slot, _| slot / pages != block);
                         self.erases += 1;
+                        *self.erases_of.entry(block).or_default() += 1;
                     }
                 }
             }
@@ -136,6 +162,8 @@ pub(crate) mod model {
             let behind = (slot / pages + 1) * pages;
             let later = self.contents.range(slot..behind).next();
             assert!(later.is_none(), "slot {slot} is programmed behind {later:?}");
+            let erases = self.erases_of.get(&(slot / pages)).copied().unwrap_or(0);
+            self.has_used_a_failed_block |= self.limit.is_some_and(|limit| erases > limit);
             self.contents.insert(slot, version);
         }
 
@@ -174,6 +202,37 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn wear_is_counted_as_the_flash_counts_it_and_a_block_beyond_its_limit_is_set_aside(
+            pages in prop::collection::vec(0_u32..40, 1..800),
+            (limit, blocks) in (1_u32..8, 8_u32..12),
+            is_fast: bool,
+        ) {
+            // Two units of five logical blocks; both FTLs need three more blocks each.
+            let space = BlockSpace::new(&Geometry::pages(2, blocks, 4), 40).wearing_out(Some(limit), 3);
+            let spares = blocks - 8;
+            let mut ftl: Box<dyn BlockFtl> = match is_fast {
+                true => Box::new(Fast::new(space, 1)),
+                false => Box::new(Replacement::new(space, Replacements::linear(2))),
+            };
+            let mut model = model::Model::of_blocks_that_endure(limit);
+            for page in pages {
+                model.write(&mut *ftl, page);
+                let counted: Vec<u32> = ftl.space().erase_counts().collect();
+                let erases: Vec<u32> =
+                    (0..2 * blocks).map(|block| model.erases_of.get(&block).copied().unwrap_or(0)).collect();
+                prop_assert_eq!(&counted, &erases);
+                let failed = |of: &[u32]| of.iter().filter(|&&erases| erases > limit).count();
+                let is_worn_out = erases.chunks(blocks as usize).any(|unit| failed(unit) > spares as usize);
+                prop_assert_eq!(ftl.space().is_worn_out(), is_worn_out);
+                prop_assert!(is_worn_out || !model.has_used_a_failed_block);
+                if is_worn_out {
+                    break;
+                }
+            }
+            model.check(&*ftl);
+        }
+
         #[test]
         fn an_empty_drive_is_filled_as_it_is_written_in_order(
             (units, pages_per_block) in (1_u32..4, 1_u32..6),

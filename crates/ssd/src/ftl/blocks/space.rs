@@ -30,6 +30,15 @@ struct Block {
     erase_count: u32,
 }
 
+/// How many erases the blocks of a unit take.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Endurance {
+    /// P/E cycles after which the next erase of a block fails; `None` where none does.
+    pub(crate) limit: Option<u32>,
+    /// Blocks of a unit that may fail before it takes no more writes: those which neither data nor merges need.
+    pub(crate) spares: u32,
+}
+
 /// Blocks and maps of a drive whose FTL maps blocks; a slot is a page, `block · pages + offset`.
 pub(crate) struct BlockSpace {
     units: u32,
@@ -42,6 +51,10 @@ pub(crate) struct BlockSpace {
     free: Vec<VecDeque<u32>>,
     /// The data block of each logical block; `NONE` where nothing was written.
     data_block: Vec<u32>,
+    endurance: Endurance,
+    /// Blocks of each unit that failed and are set aside.
+    failed: Vec<u32>,
+    is_worn_out: bool,
 }
 
 impl BlockSpace {
@@ -59,7 +72,17 @@ impl BlockSpace {
             blocks: vec![Block::default(); (units * blocks_per_unit) as usize],
             free: (0..units).map(|unit| (unit * blocks_per_unit..(unit + 1) * blocks_per_unit).collect()).collect(),
             data_block: vec![NONE; (units * logical_blocks_per_unit) as usize],
+            endurance: Endurance::default(),
+            failed: vec![0; units as usize],
+            is_worn_out: false,
         }
+    }
+
+    /// The same, with blocks that wear out after `limit` P/E cycles; a unit needs `kept` of them beside those of data.
+    pub(crate) fn wearing_out(mut self, limit: Option<u32>, kept: u32) -> Self {
+        let spares = self.blocks_per_unit.saturating_sub(self.logical_blocks_per_unit + kept);
+        self.endurance = Endurance { limit, spares };
+        self
     }
 
     pub(crate) fn units(&self) -> u32 {
@@ -139,6 +162,15 @@ impl BlockSpace {
         self.blocks.iter().map(|block| block.erase_count)
     }
 
+    pub(crate) fn endurance(&self) -> Endurance {
+        self.endurance
+    }
+
+    /// Whether a unit has lost more blocks than it can spare.
+    pub(crate) fn is_worn_out(&self) -> bool {
+        self.is_worn_out
+    }
+
     /// A clean block of a unit; the check of the configuration leaves every FTL enough of them.
     pub(crate) fn take_free(&mut self, unit: u32) -> u32 {
         let block = self.free[unit as usize].pop_front();
@@ -166,13 +198,22 @@ impl BlockSpace {
         Some(slot)
     }
 
-    /// Erases a block that holds nothing valid; it is clean and free again.
+    /// Erases a block that holds nothing valid; it is clean and free again, unless it is worn out.
     pub(crate) fn erase(&mut self, block: u32) {
         let state = &mut self.blocks[block as usize];
         debug_assert_eq!(state.valid, 0, "nothing valid is ever erased");
         state.pointer = 0;
         state.erase_count += 1;
-        self.free[(block / self.blocks_per_unit) as usize].push_back(block);
+        let unit = (block / self.blocks_per_unit) as usize;
+        if self.endurance.limit.is_some_and(|limit| state.erase_count > limit) {
+            if self.failed[unit] < self.endurance.spares {
+                self.failed[unit] += 1;
+                return;
+            }
+            // What is being written still needs the block; the drive takes no other write.
+            self.is_worn_out = true;
+        }
+        self.free[unit].push_back(block);
     }
 
     /// Writes the logical pages below `pages` of an empty drive, each into its place in its data block.
@@ -261,16 +302,34 @@ impl State for BlockSpace {
             blocks,
             free,
             data_block,
+            endurance: _,
+            failed: _,
+            is_worn_out: _,
         } = self;
         mapping.carry(carrier)?;
         blocks.carry(carrier)?;
         free.iter_mut().try_for_each(|free| carrier.list(free))?;
         data_block.carry(carrier)?;
-        if carrier.is_restoring() { self.check_restored().map_err(StateError::damaged) } else { Ok(()) }
+        if carrier.is_restoring() {
+            self.count_failed();
+            self.check_restored().map_err(StateError::damaged)?;
+        }
+        Ok(())
     }
 }
 
 impl BlockSpace {
+    /// Failed blocks, as the erase counts have them.
+    fn count_failed(&mut self) {
+        let Endurance { limit, spares } = self.endurance;
+        for (failed, blocks) in self.failed.iter_mut().zip(self.blocks.chunks(self.blocks_per_unit as usize)) {
+            let worn =
+                blocks.iter().filter(|block| limit.is_some_and(|limit| block.erase_count > limit)).count() as u32;
+            *failed = worn.min(spares);
+            self.is_worn_out |= worn > spares;
+        }
+    }
+
     fn check_restored(&self) -> Result<(), String> {
         let all = self.blocks.len() as u32;
         let broken = |block: u32| format!("block {block} is free twice, both used and free, or does not exist");

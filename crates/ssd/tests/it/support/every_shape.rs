@@ -94,7 +94,11 @@ pub fn small_config() -> impl Strategy<Value = DeviceConfig> {
             config.ftl.gc.separate_open_block |= streams.policy != StreamPolicy::One;
             config.ftl.streams = streams;
             choose_mapping(&mut config, mapping);
-            config.flash.endurance = endurance.filter(|_| mapping.0 == Mapping::Page);
+            config.flash.endurance = match mapping.0 {
+                Mapping::Page => endurance,
+                Mapping::Element => None,
+                _ => endurance.map(|endurance| EnduranceConfig { spread: 0.0, ..endurance }),
+            };
             if mapping.0 == Mapping::Page {
                 // Any drive may have each of these; the queue depth, which they have nothing to do with, chooses.
                 let pages = config.flash_pages_per_superpage() as u32;
