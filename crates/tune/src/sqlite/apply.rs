@@ -12,7 +12,7 @@ use flashwise_sqlite::{Backend, Vfs, VfsOptions, check_target, import};
 use rusqlite::{Connection, OpenFlags};
 
 use super::knobs::set_page_size;
-use super::settings::{Journal, Settings};
+use super::settings::{Journal, Settings, journal_pragma};
 use super::user::{copy_with_pages, interruptible, open_plain, plain_error};
 use crate::{AppliedTuning, TuneError};
 
@@ -37,7 +37,7 @@ pub(super) fn apply(
         steps.insert(0, format!("a copy with pages of {}", wanted.page));
     }
     if wanted.journal == Journal::Log {
-        steps.push("PRAGMA journal_mode = wal".to_owned());
+        steps.push(journal_pragma(Journal::Log));
     }
     Ok(AppliedTuning { file: beside.display().to_string(), in_place: false, steps })
 }
@@ -48,8 +48,9 @@ fn in_place(database: &Path, now: &Settings, wanted: &Settings) -> Result<Applie
     if wanted.page != now.page {
         steps.push(set_page_size(now, wanted.page));
     }
-    if wanted.journal != now.journal {
-        steps.push(format!("PRAGMA journal_mode = {}", wanted.journal.name()));
+    let journal = wanted.journal.of_file();
+    if journal != now.journal.of_file() {
+        steps.push(journal_pragma(journal));
     }
     if !steps.is_empty() {
         let db = open_plain(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -58,13 +59,13 @@ fn in_place(database: &Path, now: &Settings, wanted: &Settings) -> Result<Applie
             db.execute_batch(step).map_err(failed)?;
         }
         let page: i64 = db.query_row("PRAGMA page_size", [], |row| row.get(0)).map_err(failed)?;
-        let journal: String = db.query_row("PRAGMA journal_mode", [], |row| row.get(0)).map_err(failed)?;
-        if (page.unsigned_abs(), journal.as_str()) != (wanted.page.bytes(), wanted.journal.name()) {
+        let found: String = db.query_row("PRAGMA journal_mode", [], |row| row.get(0)).map_err(failed)?;
+        if (page.unsigned_abs(), found.as_str()) != (wanted.page.bytes(), journal.name()) {
             // If another connection prevents the change, SQLite returns the current value and no error.
             return Err(TuneError::Sql {
                 context: database.display().to_string(),
                 message: format!(
-                    "the page size is {page} and journal_mode is {journal} afterwards: is the database \
+                    "the page size is {page} and journal_mode is {found} afterwards: is the database \
                                   open elsewhere?"
                 ),
             });
@@ -111,7 +112,7 @@ fn finish(laid_out: &Path, wanted: &Settings) -> Result<(), TuneError> {
     let db = Connection::open_with_flags_and_vfs(laid_out, OpenFlags::default(), vfs.name())
         .and_then(interruptible)
         .map_err(failed)?;
-    db.execute_batch(&format!("PRAGMA journal_mode = {}", wanted.journal.name())).map_err(failed)?;
+    db.execute_batch(&journal_pragma(wanted.journal.of_file())).map_err(failed)?;
     check_integrity(&db, laid_out)
 }
 

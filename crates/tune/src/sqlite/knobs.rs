@@ -14,7 +14,7 @@ use flashwise_block::{ByteSize, Nanos};
 use flashwise_profile::DeviceProfile;
 use flashwise_sqlite::{Layout, LogLayout, LogSyncs, TECHNIQUES, VfsOptions};
 
-use super::settings::{Journal, Settings, cache_pragma, checkpoint_pragma};
+use super::settings::{Journal, Settings, cache_pragma, checkpoint_pragma, journal_pragma};
 use crate::search::WORTH_IT;
 use crate::{ChangeKind, TuneError};
 
@@ -145,6 +145,7 @@ impl Space {
         let base = same_pages.max_by_key(|settings| self.changes(settings).len()).copied();
         let is_single = |settings: &Settings| self.changes(settings).len() < 2;
         let (mut all, several): (Vec<Settings>, Vec<Settings>) = combinations.into_iter().partition(is_single);
+        all.extend(self.with_other_rollback(&self.stock));
         all.extend(base.iter().flat_map(|base| self.with_techniques(base)));
         all.extend(several);
         all
@@ -164,6 +165,7 @@ impl Space {
     pub(crate) fn neighbours(&self, of: &Settings) -> Vec<Settings> {
         let mut near = self.with_other_pages(of);
         near.extend(self.with_other_journal(of));
+        near.extend(self.with_other_rollback(of));
         near.extend(self.with_other_cache(of));
         near.extend(self.with_other_checkpoint(of, self.facts.log_pages_short));
         near.extend(self.with_techniques(of));
@@ -204,12 +206,29 @@ impl Space {
             return Vec::new();
         }
         let journal = match of.journal {
-            Journal::Rollback => Journal::Log,
+            Journal::Delete | Journal::Truncate | Journal::Persist => Journal::Log,
             // A log is given back only where the database had none.
-            Journal::Log if self.stock.journal == Journal::Rollback => Journal::Rollback,
+            Journal::Log if self.stock.journal == Journal::Delete => Journal::Delete,
             Journal::Log => return Vec::new(),
         };
         vec![normal(Settings { journal, ..*of })]
+    }
+
+    /// The other ways to end a rollback journal, on a drive that merges units: which places a commit writes to decides
+    /// there. On any other drive the number of flushes does, and on ext4 a transaction takes 6.0 of them with these and
+    /// 4.0 with a journal that is deleted (`docs/kernel.md`). So they are no candidates, and the search takes no longer.
+    /// They make a commit no less durable: SQLite syncs the header that it overwrites and the new length, and does not
+    /// sync the folder after a deletion.
+    fn with_other_rollback(&self, of: &Settings) -> Vec<Settings> {
+        let merges_units = self.facts.profile.card.allocation_unit_bytes.known().is_some();
+        // An atomic batch needs no journal.
+        let has_journal = of.journal != Journal::Log && !of.vfs.atomic_batch;
+        if !merges_units || !has_journal || !self.may_change(Knob::JournalMode) || !self.facts.writes {
+            return Vec::new();
+        }
+        let journals = [Journal::Delete, Journal::Truncate, Journal::Persist];
+        let others = journals.into_iter().filter(|journal| *journal != of.journal);
+        others.map(|journal| Settings { journal, ..*of }).collect()
     }
 
     /// The cache that holds the whole database, as far as memory may be had; `None` if the present one does.
@@ -328,18 +347,27 @@ impl Space {
     fn journal_mode(&self, to: &Settings) -> Option<Change> {
         let flush = self.facts.profile.parameters.flush_ns.known();
         let flush = flush.map(|ns| format!(", {} each on this drive", Nanos(ns))).unwrap_or_default();
-        let name = Knob::JournalMode.name();
-        (to.journal != self.stock.journal).then(|| Change {
-            knob: Knob::JournalMode,
-            kind: ChangeKind::File,
-            is_memory: false,
-            old_value: self.stock.journal.name().to_owned(),
-            new_value: to.journal.name().to_owned(),
-            reason: format!(
+        let [old, new] = [self.stock.journal, to.journal];
+        let kind = if old.of_file() == new.of_file() { ChangeKind::Connection } else { ChangeKind::File };
+        let at = if kind == ChangeKind::Connection { "in each connection: " } else { "" };
+        let reason = match new {
+            Journal::Truncate | Journal::Persist => {
+                "the fastest journal that was tried: it stays one file, so that a commit writes to fewer units"
+                    .to_owned()
+            }
+            _ => format!(
                 "a commit with a rollback journal waits for several flushes in sequence{flush}; with a log, for one"
             ),
-            apply: format!("PRAGMA {name} = {}", to.journal.name()),
-            undo: format!("PRAGMA {name} = {}", self.stock.journal.name()),
+        };
+        (new != old).then(|| Change {
+            knob: Knob::JournalMode,
+            kind,
+            is_memory: false,
+            old_value: old.name().to_owned(),
+            new_value: new.name().to_owned(),
+            reason,
+            apply: format!("{at}{}", journal_pragma(new)),
+            undo: format!("{at}{}", journal_pragma(old)),
         })
     }
 
@@ -446,8 +474,11 @@ fn extended_logs(value: &str) -> Change {
 /// Settings without those that have no effect beside the others.
 fn normal(mut settings: Settings) -> Settings {
     match settings.journal {
-        Journal::Rollback => (settings.vfs.log, settings.vfs.log_syncs) = (LogLayout::Plain, LogSyncs::Parent),
         Journal::Log => settings.vfs.atomic_batch = false,
+        journal => {
+            (settings.vfs.log, settings.vfs.log_syncs) = (LogLayout::Plain, LogSyncs::Parent);
+            settings.vfs.atomic_batch &= journal == Journal::Delete;
+        }
     }
     if let Layout::HotLocations { chunk, .. } = settings.vfs.layout
         && chunk != settings.page
@@ -461,7 +492,7 @@ fn normal(mut settings: Settings) -> Settings {
 pub(crate) fn set_page_size(settings: &Settings, page: ByteSize) -> String {
     let set = format!("PRAGMA page_size = {}; VACUUM", page.bytes());
     match settings.journal {
-        Journal::Rollback => set,
+        Journal::Delete | Journal::Truncate | Journal::Persist => set,
         Journal::Log => format!("PRAGMA journal_mode = delete; {set}; PRAGMA journal_mode = wal"),
     }
 }
@@ -540,13 +571,50 @@ mod tests {
         assert_eq!(lengths(4_001), [4_000, 16_000]);
         let reads = space(|facts| facts.writes = false);
         let near = reads.neighbours(&reads.stock);
-        assert!(near.iter().all(|settings| settings.journal == Journal::Rollback && !settings.vfs.atomic_batch));
+        assert!(near.iter().all(|settings| settings.journal == Journal::Delete && !settings.vfs.atomic_batch));
         assert!(near.iter().all(|settings| settings.vfs.write_back_depth == 0));
         let small = space(|facts| facts.database = ByteSize::kib(1000));
         assert!(small.first().iter().all(|settings| settings.page_cache == DEFAULT_PAGE_CACHE), "it holds all of it");
         let rollback = space(|_| {});
         let near = rollback.neighbours(&rollback.stock);
         assert!(near.iter().all(|settings| settings.journal == Journal::Log || settings.vfs.log == LogLayout::Plain));
+    }
+
+    /// A card of units of 4 MiB.
+    fn card(facts: &mut Facts) {
+        facts.profile.card.allocation_unit_bytes = flashwise_profile::Figure::certain(4 << 20, 4 << 20, 4 << 20);
+    }
+
+    #[test]
+    fn on_a_card_each_way_to_end_a_rollback_journal_is_tried_and_on_no_other_drive() {
+        let (other, card) = (space(|_| {}), space(card));
+        let rollbacks = |all: &[Settings]| {
+            let of = |settings: &&Settings| matches!(settings.journal, Journal::Truncate | Journal::Persist);
+            all.iter().filter(of).count()
+        };
+        let (old, new) = (other.first(), card.first());
+        assert_eq!((rollbacks(&old), rollbacks(&new), new.len()), (0, 2, old.len() + 2), "single changes, no more");
+        assert_eq!((rollbacks(&other.neighbours(&other.stock)), rollbacks(&card.neighbours(&card.stock))), (0, 2));
+        assert_eq!(rollbacks(&card.neighbours(&logged(&card))), 0, "a log has none");
+        let batch = Settings { vfs: VfsOptions { atomic_batch: true, ..VfsOptions::PLAIN }, ..card.stock };
+        assert_eq!(rollbacks(&card.with_other_rollback(&batch)), 0, "a batch needs none");
+        let reads = space(|facts| (self::card(facts), facts.writes = false).1);
+        assert_eq!(rollbacks(&reads.first()), 0);
+        let kept = space(|facts| (self::card(facts), facts.skip = vec!["journal_mode".to_owned()]).1);
+        assert_eq!(rollbacks(&kept.first()), 0);
+    }
+
+    #[test]
+    fn a_rollback_journal_that_is_kept_is_a_setting_of_each_connection_and_is_taken_back_there() {
+        let space = space(card);
+        let persistent = Settings { journal: Journal::Persist, ..space.stock };
+        let changes = space.changes(&persistent);
+        let [change] = &changes[..] else { panic!("{changes:?}") };
+        assert_eq!(change.kind, ChangeKind::Connection);
+        let pragma = |mode: &str| format!("in each connection: PRAGMA journal_mode = {mode}");
+        assert_eq!([&change.apply, &change.undo], [&pragma("persist"), &pragma("delete")]);
+        assert_eq!(space.without(&persistent, Knob::JournalMode), space.stock);
+        assert_eq!(space.changes(&logged(&space))[0].kind, ChangeKind::File);
     }
 
     #[test]
@@ -653,7 +721,7 @@ mod tests {
             let vfs = VfsOptions::from_text(&format!("{value}&{other}")).unwrap();
             assert!(value.starts_with(technique.name) && vfs.parameters().len() == 2, "{value}");
             let vfs = VfsOptions { log_syncs: LogSyncs::Parent, ..vfs };
-            let journal = if vfs.atomic_batch { Journal::Rollback } else { Journal::Log };
+            let journal = if vfs.atomic_batch { Journal::Delete } else { Journal::Log };
             let settings = Settings { page: ByteSize::kib(64), journal, vfs, ..space.stock };
             let without = space.without(&settings, Knob::Technique(technique.name));
             assert_eq!(without.techniques(), [other], "{value}");

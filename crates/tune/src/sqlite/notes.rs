@@ -68,9 +68,12 @@ fn of_card(profile: &DeviceProfile) -> Vec<String> {
         "Fewer commits wear a card less. Longer transactions, or with PRAGMA synchronous = NORMAL in WAL mode a sync at \
          checkpoints only, lose the last transactions at a power cut: that is for you to decide, and is not tried."
             .to_owned(),
-        "Only an administrator can change the rest, and flashwise does not: F2FS instead of ext4, the mount options \
-         noatime and lazytime, and commit=SECONDS, which lets writes that no program syncs be lost for longer."
-            .to_owned(),
+        format!(
+            "Only an administrator can change the rest, and flashwise does not: F2FS instead of ext4, a partition that \
+             starts at a multiple of {}, the mount options noatime and lazytime, and commit=SECONDS, which lets writes \
+             that no program syncs be lost for longer.",
+            ByteSize(unit)
+        ),
     ]
 }
 
@@ -130,5 +133,6 @@ mod tests {
         let notes = of_card(&profile);
         assert!(notes[0].contains("keeps 3 units of 4 MiB open") && notes[0].contains("430 ms"), "{notes:?}");
         assert!(notes[1].contains("is not tried") && notes[2].contains("F2FS"), "{notes:?}");
+        assert!(notes[2].contains("a multiple of 4 MiB"), "{notes:?}");
     }
 }

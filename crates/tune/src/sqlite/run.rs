@@ -12,7 +12,7 @@ use super::check_new_database;
 use super::loaded::Loaded;
 use super::play;
 use super::session::{Reading, Session};
-use super::settings::{DEFAULT_PAGE, Journal, Settings, Synchronous, cache_pragma, checkpoint_pragma};
+use super::settings::{DEFAULT_PAGE, Journal, Settings, Synchronous, cache_pragma, checkpoint_pragma, journal_pragma};
 use super::user::{self, UserWorkload};
 use super::workload::{KeySource, KeyValueWorkload};
 use crate::rates::rate;
@@ -226,7 +226,7 @@ fn check(session: &Session, settings: &Settings) -> Result<(), TuneError> {
     session.check_integrity(&db).map(drop)
 }
 
-/// Gives the copy its journal: none is stored but that of a write-ahead log.
+/// Gives the copy its journal.
 fn set_journal(session: &Session, db: &Connection, settings: &Settings) -> Result<(), TuneError> {
     if settings.synchronous != Synchronous::Full {
         session.batch(db, &format!("PRAGMA synchronous = {}", settings.synchronous.name()))?;
@@ -235,13 +235,14 @@ fn set_journal(session: &Session, db: &Connection, settings: &Settings) -> Resul
         Journal::Log => {
             session.batch(db, &format!("PRAGMA journal_mode = wal; {}", checkpoint_pragma(settings.checkpoint_pages)))
         }
-        Journal::Rollback => Ok(()),
+        Journal::Delete => Ok(()),
+        rollback @ (Journal::Truncate | Journal::Persist) => session.batch(db, &journal_pragma(rollback)),
     }
 }
 
 /// Writes the log back, and returns the time that took: otherwise the longest log would cost the least.
 fn write_log_back(session: &Session, db: &Connection, settings: &Settings) -> Result<Nanos, TuneError> {
-    if settings.journal == Journal::Rollback || !db.is_autocommit() {
+    if settings.journal != Journal::Log || !db.is_autocommit() {
         return Ok(Nanos(0));
     }
     let started = session.vfs().now();

@@ -14,8 +14,12 @@ pub(crate) const DEFAULT_CHECKPOINT_PAGES: u32 = 1000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Journal {
     /// A rollback journal that is deleted at each commit, SQLite's default.
-    Rollback,
-    /// A write-ahead log.
+    Delete,
+    /// One that is cut to no length; of a connection.
+    Truncate,
+    /// One whose header is overwritten; of a connection.
+    Persist,
+    /// A write-ahead log; kept in the file.
     Log,
 }
 
@@ -23,9 +27,16 @@ impl Journal {
     /// As `PRAGMA journal_mode` calls it.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Rollback => "delete",
+            Self::Delete => "delete",
+            Self::Truncate => "truncate",
+            Self::Persist => "persist",
             Self::Log => "wal",
         }
+    }
+
+    /// What the file keeps of it: with any rollback journal, that it has no log.
+    pub(crate) fn of_file(self) -> Self {
+        if self == Self::Log { Self::Log } else { Self::Delete }
     }
 }
 
@@ -54,7 +65,6 @@ impl Synchronous {
 pub(crate) struct Settings {
     /// SQLite's page size; kept in the file.
     pub(crate) page: ByteSize,
-    /// Kept in the file.
     pub(crate) journal: Journal,
     /// SQLite's page cache; of a connection.
     pub(crate) page_cache: ByteSize,
@@ -70,7 +80,7 @@ pub(crate) struct Settings {
 impl Settings {
     /// SQLite with default settings, except page size and page cache.
     pub(crate) fn plain(page: ByteSize, page_cache: ByteSize) -> Self {
-        let (journal, checkpoint_pages) = (Journal::Rollback, DEFAULT_CHECKPOINT_PAGES);
+        let (journal, checkpoint_pages) = (Journal::Delete, DEFAULT_CHECKPOINT_PAGES);
         Self { page, journal, page_cache, checkpoint_pages, synchronous: Synchronous::Full, vfs: VfsOptions::PLAIN }
     }
 
@@ -83,11 +93,17 @@ impl Settings {
 
     /// Statements for each connection, where they differ from SQLite's defaults.
     pub(crate) fn at_open(&self) -> Vec<String> {
+        let journal = (self.journal != self.journal.of_file()).then(|| journal_pragma(self.journal));
         let cache = (self.page_cache != DEFAULT_PAGE_CACHE).then(|| cache_pragma(self.page_cache));
         let checkpoint = self.journal == Journal::Log && self.checkpoint_pages != DEFAULT_CHECKPOINT_PAGES;
         let checkpoint = checkpoint.then(|| checkpoint_pragma(self.checkpoint_pages));
-        cache.into_iter().chain(checkpoint).collect()
+        journal.into_iter().chain(cache).chain(checkpoint).collect()
     }
+}
+
+/// The statement that sets the journal mode.
+pub(crate) fn journal_pragma(journal: Journal) -> String {
+    format!("PRAGMA journal_mode = {}", journal.name())
 }
 
 /// The statement that sets the page cache; a negative number counts KiB.
@@ -110,6 +126,8 @@ mod tests {
         assert!(plain.at_open().is_empty());
         let longer = Settings { checkpoint_pages: 4000, page_cache: ByteSize::mib(8), ..plain };
         assert_eq!(longer.at_open(), ["PRAGMA cache_size = -8192"], "there is no log to write back");
+        let persistent = Settings { journal: Journal::Persist, ..plain };
+        assert_eq!(persistent.at_open(), ["PRAGMA journal_mode = persist"], "no file keeps it");
         let logged = Settings { journal: Journal::Log, ..longer };
         assert_eq!(logged.at_open(), ["PRAGMA cache_size = -8192", "PRAGMA wal_autocheckpoint = 4000"]);
     }

@@ -11,8 +11,8 @@ pub(super) fn uri(file: &str, settings: &Settings) -> Option<String> {
     }
     // Layouts are recorded in the file itself, and only a log is extended.
     let log_syncs = match settings.journal {
-        Journal::Rollback => LogSyncs::default(),
         Journal::Log => settings.vfs.log_syncs,
+        _ => LogSyncs::default(),
     };
     let (layout, log) = (Layout::Plain, LogLayout::Plain);
     let of_connections = VfsOptions { layout, log, atomic_batch: false, log_syncs, ..settings.vfs }.parameters();
@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn a_log_that_was_not_extended_in_the_runs_is_not_extended_by_the_uri() {
         let alone = VfsOptions { write_back_depth: 8, ..VfsOptions::PLAIN };
-        let [rollback, log] = [Journal::Rollback, Journal::Log].map(|journal| uri("a.db", &settings(journal, alone)));
+        let [rollback, log] = [Journal::Delete, Journal::Log].map(|journal| uri("a.db", &settings(journal, alone)));
         assert_eq!(rollback.unwrap(), "file:a.db?vfs=flashwise&concurrent-write-back=8");
         assert_eq!(log.unwrap(), "file:a.db?vfs=flashwise&concurrent-write-back=8&log-sync=parent");
     }

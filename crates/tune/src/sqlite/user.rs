@@ -22,7 +22,7 @@ use super::play::ROUNDS;
 use super::run::Workload;
 use super::script::{Script, folder_of};
 use super::session::{Session, words_of};
-use super::settings::{Journal, Settings};
+use super::settings::{Journal, Settings, journal_pragma};
 use super::workload::check_page_cache;
 use crate::{TuneError, WorkloadDescription};
 
@@ -82,14 +82,14 @@ impl DatabaseBefore {
                 Self { path, folder }
             }
         };
-        before.set_journal(Journal::Rollback)?;
+        before.set_journal(Journal::Delete)?;
         Ok(before)
     }
 
     /// Keeps a journal mode in the header of the copy.
     pub(crate) fn set_journal(&self, journal: Journal) -> Result<(), TuneError> {
         let db = open_plain(&self.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        let set = db.execute_batch(&format!("PRAGMA journal_mode = {}", journal.name()));
+        let set = db.execute_batch(&journal_pragma(journal));
         set.and_then(|()| db.close().map_err(|(_, e)| e)).map_err(|e| plain_error(&self.path, &e))
     }
 
@@ -305,7 +305,7 @@ impl UserWorkload {
 /// The journal mode that a database keeps in its file.
 pub(crate) fn journal_mode(database: &Path) -> Journal {
     let is_log = FileHeader::read(database).is_ok_and(|header| header.is_some_and(|header| header.is_in_log_mode()));
-    if is_log { Journal::Log } else { Journal::Rollback }
+    if is_log { Journal::Log } else { Journal::Delete }
 }
 
 /// The start of a database file (SQLite file format, section 1.3).
@@ -572,12 +572,12 @@ mod tests {
             assert_eq!(workload(&path).page_size().unwrap(), ByteSize::kib(64));
             assert_eq!(journal_mode(&path), Journal::Log);
             let before = DatabaseBefore::copy(&path).unwrap();
-            assert_eq!(journal_mode(before.path()), Journal::Rollback);
+            assert_eq!(journal_mode(before.path()), Journal::Delete);
             assert!(Source::open(before.path()).unwrap().copy.is_none(), "it is read in place");
             before.set_journal(Journal::Log).unwrap();
             assert_eq!(journal_mode(before.path()), Journal::Log);
             assert!(!with_suffix(before.path(), "-wal").exists());
-            before.set_journal(Journal::Rollback).unwrap();
+            before.set_journal(Journal::Delete).unwrap();
             let db = Connection::open(before.path()).unwrap();
             let found: String = db.query_row("SELECT x FROM t", [], |row| row.get(0)).unwrap();
             assert_eq!(found, "only in the log");

@@ -116,7 +116,7 @@ impl Recording {
         // The fit of the files then has the journal mode that the fit of the program has.
         self.before.set_journal(journal_mode(&self.database))?;
         let saved = self.save_as(&statements, &database);
-        self.before.set_journal(Journal::Rollback)?;
+        self.before.set_journal(Journal::Delete)?;
         saved
     }
 
