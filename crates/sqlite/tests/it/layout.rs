@@ -151,6 +151,32 @@ fn in_the_plain_layout_each_write_is_one_request_at_a_time() {
     assert!(pages.len() >= 3 && pages.iter().all(|s| s.in_flight == 0 && s.offset % CHUNK == 0), "{pages:?}");
 }
 
+/// On a drive that merges units, each unit is then opened once. SQLite sorts the pages of a checkpoint and of a commit,
+/// and what is held back is written in that order.
+#[test]
+fn a_checkpoint_and_a_commit_write_pages_in_the_order_of_the_file() {
+    for (layout, write_back_depth, journal) in [Layout::Plain, HOT]
+        .into_iter()
+        .flat_map(|layout| [(layout, 0, "wal"), (layout, 4, "wal"), (layout, 4, "delete")])
+    {
+        let (drive, _) = TestDrive::new(128, 4096);
+        let options = VfsOptions { layout, write_back_depth, record: true, ..VfsOptions::PLAIN };
+        let vfs = Vfs::register(&unique("order"), Backend::Drive(drive), options).unwrap();
+        let db = hot_database(&vfs, "a.db");
+        fill(&db, 2000);
+        db.execute_batch(&format!("PRAGMA cache_size = -32000; PRAGMA journal_mode = {journal}")).unwrap();
+        db.execute_batch("PRAGMA wal_autocheckpoint = 0; BEGIN").unwrap();
+        vfs.take_trace();
+        for n in 0..500 {
+            // Each page several times, in an order that is none of the file's.
+            db.execute("UPDATE t SET v = v || 'x' WHERE k = ?1", [n * 1237 % 2000]).unwrap();
+        }
+        db.execute_batch("COMMIT; PRAGMA wal_checkpoint").unwrap();
+        let written = writes(&vfs.take_trace().records);
+        assert!(written.len() >= 10 && written.is_sorted(), "{layout:?}, {write_back_depth}, {journal}: {written:?}");
+    }
+}
+
 #[test]
 fn plain_sqlite_refuses_a_database_at_hot_locations_and_an_export_is_plain() {
     let dir = tempfile::tempdir().unwrap();
