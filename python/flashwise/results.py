@@ -1143,13 +1143,23 @@ class Limits(Record):
     write_bandwidth_burst: Figure
     """Bytes written a second while burst credits last; absent where the long-run rate is also the first one."""
     burst_operations: Figure
-    """Size of a full bucket of I/O credits: requests beyond those that the long-run rate grants."""
+    """Size of a full bucket of I/O credits: reads beyond those that the long-run rate grants, and writes where they
+    draw from the same bucket."""
     burst_operations_refill: Figure
     """I/O credits that an idle volume gains a second."""
+    write_burst_operations: Figure
+    """The same of writes that have a bucket of their own; absent where they draw from that of reads."""
+    write_burst_operations_refill: Figure
+    """Their refill; absent where writes draw from the bucket of reads."""
     burst_bytes: Figure
-    """Size of a full bucket of byte credits: bytes beyond those that the long-run rate grants."""
+    """Size of a full bucket of byte credits: bytes read beyond those that the long-run rate grants, and written where
+    both draw from the same bucket."""
     burst_bytes_refill: Figure
     """Byte credits that an idle volume gains a second."""
+    write_burst_bytes: Figure
+    """The same of writes that have a bucket of their own; absent where they draw from that of reads."""
+    write_burst_bytes_refill: Figure
+    """Their refill; absent where writes draw from the bucket of reads."""
     shared_budget: Figure
     """Whether reads and writes draw from one budget."""
     shared_iops_limit: Figure

@@ -36,14 +36,24 @@ figures! {
     read_bandwidth_burst: u64, BytesPerSecond, "read bandwidth burst";
     /// Bytes written a second while burst credits last; absent where the long-run rate is also the first one.
     write_bandwidth_burst: u64, BytesPerSecond, "write bandwidth burst";
-    /// Size of a full bucket of I/O credits: requests beyond those that the long-run rate grants.
+    /// Size of a full bucket of I/O credits: reads beyond those that the long-run rate grants, and writes where they
+    /// draw from the same bucket.
     burst_operations: u64, Count, "I/O credits";
     /// I/O credits that an idle volume gains a second.
     burst_operations_refill: u64, PerSecond, "I/O credit refill";
-    /// Size of a full bucket of byte credits: bytes beyond those that the long-run rate grants.
+    /// The same of writes that have a bucket of their own; absent where they draw from that of reads.
+    write_burst_operations: u64, Count, "write I/O credits";
+    /// Their refill; absent where writes draw from the bucket of reads.
+    write_burst_operations_refill: u64, PerSecond, "write I/O credit refill";
+    /// Size of a full bucket of byte credits: bytes read beyond those that the long-run rate grants, and written where
+    /// both draw from the same bucket.
     burst_bytes: u64, Bytes, "byte credits";
     /// Byte credits that an idle volume gains a second.
     burst_bytes_refill: u64, BytesPerSecond, "byte credit refill";
+    /// The same of writes that have a bucket of their own; absent where they draw from that of reads.
+    write_burst_bytes: u64, Bytes, "written byte credits";
+    /// Their refill; absent where writes draw from the bucket of reads.
+    write_burst_bytes_refill: u64, BytesPerSecond, "written byte credit refill";
     /// Whether reads and writes draw from one budget.
     shared_budget: bool, Flag, "shared budget";
     /// Reads of 4 KiB a second that the shared budget is worth in the long run, `shared_write_cost` for each write.

@@ -89,8 +89,10 @@ pub fn limits(volume: &Volume) -> Limits {
     (truth.write_iops_limit, truth.write_iops_burst) = caps(write, small_scale);
     (truth.read_bandwidth_limit, truth.read_bandwidth_burst) = caps(large_read, large as f64);
     (truth.write_bandwidth_limit, truth.write_bandwidth_burst) = caps(large_write, large as f64);
-    (truth.burst_operations, truth.burst_operations_refill) = bucket(read, write, small_scale);
-    (truth.burst_bytes, truth.burst_bytes_refill) = bucket(large_read, large_write, large as f64);
+    (truth.burst_operations, truth.burst_operations_refill) = bucket(read, small_scale);
+    (truth.write_burst_operations, truth.write_burst_operations_refill) = own_bucket(read, write, small_scale);
+    (truth.burst_bytes, truth.burst_bytes_refill) = bucket(large_read, large as f64);
+    (truth.write_burst_bytes, truth.write_burst_bytes_refill) = own_bucket(large_read, large_write, large as f64);
     shared(volume, &mut truth, [read, write, large_read, large_write], large);
     truth.request_unit_bytes = unit(volume, read, large, speed(kinds[0]));
     truth.throttle_hold_ns = hold(&rates);
@@ -193,18 +195,28 @@ fn caps(rate: Rate<'_>, scale: f64) -> (Figure<u64>, Figure<u64>) {
     }
 }
 
-/// Size and refill of the bucket of reads, where it is large enough to stand out, or that both share.
-fn bucket(read: Rate<'_>, write: Rate<'_>, scale: f64) -> (Figure<u64>, Figure<u64>) {
+/// Size and refill of the bucket of one kind, where it is large enough to stand out.
+fn bucket(rate: Rate<'_>, scale: f64) -> (Figure<u64>, Figure<u64>) {
     let whole = |x: f64| exactly((x * scale).round() as u64);
-    let unknown = (Figure::unknown(), Figure::unknown());
-    let bound = match (read, write) {
-        (Rate::Limited(read, _), _) if read.size >= REQUESTS_MIN => read,
-        _ => return unknown,
+    let bound = match rate {
+        Rate::Limited(bound, _) if bound.size >= REQUESTS_MIN => bound,
+        _ => return (Figure::unknown(), Figure::unknown()),
     };
     if bound.size / bound.rate < BURST_SECONDS {
         return (whole(bound.size), Figure::unknown());
     }
     (whole(bound.size), whole(bound.rate))
+}
+
+/// The same of writes, which have none of their own where one limit decides both.
+fn own_bucket(read: Rate<'_>, write: Rate<'_>, scale: f64) -> (Figure<u64>, Figure<u64>) {
+    match (read, write) {
+        (Rate::Limited(read, _), Rate::Limited(write, _)) if std::ptr::eq(read.limit, write.limit) => {
+            (Figure::absent(), Figure::absent())
+        }
+        (Rate::Limited(..), _) => bucket(write, scale),
+        _ => (Figure::unknown(), Figure::unknown()),
+    }
 }
 
 fn shared(volume: &Volume, truth: &mut Limits, [read, write, large_read, large_write]: [Rate<'_>; 4], large: u64) {
@@ -317,6 +329,23 @@ mod tests {
     fn a_limit_that_the_medium_does_not_reach_is_absent() {
         let truth = limits(&volume("{ name = 'IOPS', counts = 'requests', rate_per_s = 100_000_000 }"));
         assert_eq!(truth.read_iops_limit, Figure::absent());
+    }
+
+    #[test]
+    fn writes_have_a_bucket_of_their_own_where_another_limit_decides() {
+        let burst = |name: &str, direction: &str, rate: u64| {
+            format!(
+                "{{ name = '{name}', direction = '{direction}', counts = 'requests', rate_per_s = {rate}, \
+                 size = 1_000_000, peak_per_s = 3000 }}"
+            )
+        };
+        let apart = limits(&volume(&[burst("reads", "read", 300), burst("writes", "write", 200)].join(", ")));
+        assert_eq!(
+            (apart.burst_operations_refill.known(), apart.write_burst_operations_refill.known()),
+            (Some(300), Some(200))
+        );
+        let joint = limits(&volume(&burst("IOPS", "joint", 300)));
+        assert_eq!((joint.burst_operations.known(), joint.write_burst_operations), (Some(1_000_000), Figure::absent()));
     }
 
     #[test]

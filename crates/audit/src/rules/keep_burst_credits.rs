@@ -4,7 +4,7 @@
 //! bucket, and then no more than that rate. A commit that is flushed alone takes an operation for some KiB. In a second
 //! whose requests exceed the long-run rate, each such commit spends credits that a burst of queries will need. Counted
 //! in whole seconds, in which volumes account for credits. The rate is the first thing that a user pays for, so what is
-//! within it is not counted.
+//! within it is not counted. Where writes have credits of their own, reads do not count.
 
 use flashwise_block::{Nanos, Operation, grouped};
 use flashwise_profile::DeviceProfile;
@@ -23,6 +23,8 @@ const COMMIT_MAX: u64 = 16 << 10;
 struct KeepBurstCredits {
     credits: u64,
     per_second: u64,
+    /// Whether reads take credits too.
+    with_reads: bool,
     unit: Option<u64>,
     seconds: Seconds,
     /// Bytes written since the last flush; `None` before the first.
@@ -31,17 +33,23 @@ struct KeepBurstCredits {
 
 pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String> {
     let limits = &profile.limits;
-    let credits = known(&limits.burst_operations, "I/O credits")?;
+    let of_writes = limits.write_burst_operations.known();
+    if of_writes.is_none() && limits.shared_budget.known() == Some(false) {
+        return Err("the profile has no I/O credits of writes".to_owned());
+    }
+    let credits = of_writes.map_or_else(|| known(&limits.burst_operations, "I/O credits"), Ok)?;
+    let with_reads = of_writes.is_none();
     let per_second = known(&limits.write_iops_limit, "limit of write IOPS")?.max(1);
     let unit = limits.request_unit_bytes.known();
-    Ok(Box::new(KeepBurstCredits { credits, per_second, unit, seconds: Seconds::default(), written: None }))
+    let seconds = Seconds::default();
+    Ok(Box::new(KeepBurstCredits { credits, per_second, with_reads, unit, seconds, written: None }))
 }
 
 impl Check for KeepBurstCredits {
     fn observe(&mut self, seen: &ObservedRequest, tally: &mut Tally) {
         let record = &seen.record;
-        let moves_data = record.operation == Operation::Read || seen.is_write();
-        let units = if moves_data { charged(record.length.0, self.unit) } else { 0 };
+        let takes_credits = seen.is_write() || self.with_reads && record.operation == Operation::Read;
+        let units = if takes_credits { charged(record.length.0, self.unit) } else { 0 };
         let taken = self.seconds.take(record.at, units as f64);
         if seen.is_write() {
             self.written = self.written.map(|bytes| bytes.saturating_add(record.length.0));
@@ -91,7 +99,8 @@ impl Check for KeepBurstCredits {
     }
 
     fn budget_time(&self, steps: &[Step]) -> Option<Nanos> {
-        let moved = steps.iter().filter(|step| step.is_write() || step.operation == Operation::Read);
+        let takes_credits = |step: &&Step| step.is_write() || self.with_reads && step.operation == Operation::Read;
+        let moved = steps.iter().filter(takes_credits);
         let units: u64 = moved.map(|step| charged(step.length, self.unit)).sum();
         Some(refill_time(units as f64, self.per_second as f64))
     }
@@ -126,6 +135,21 @@ mod tests {
         let large: Vec<_> = commits(100, 20);
         let large: Vec<_> = large.into_iter().map(|r| TraceRecord { length: ByteSize(r.length.0 * 16), ..r }).collect();
         check(Rule::KeepBurstCredits, &profile(), &[(&large, 0, 99)]);
+    }
+
+    #[test]
+    fn reads_take_no_credits_of_writes() {
+        let read = |write: &TraceRecord| TraceRecord { operation: Operation::Read, ..*write };
+        let all: Vec<_> = commits(100, 100);
+        let both: Vec<_> = all.chunks(2).flat_map(|commit| [read(&commit[0]), commit[0], commit[1]]).collect();
+        // Ten reads and ten writes a second: the last five commits of each are beyond ten.
+        check(Rule::KeepBurstCredits, &profile(), &[(&both, 50, 99)]);
+        let mut own = profile();
+        own.limits.write_burst_operations = exactly(1_000);
+        check(Rule::KeepBurstCredits, &own, &[(&both, 0, 99)]);
+        own.limits.write_burst_operations = flashwise_profile::Figure::unknown();
+        own.limits.shared_budget = exactly(false);
+        assert_eq!(why_open(Rule::KeepBurstCredits, &own, &both), "the profile has no I/O credits of writes");
     }
 
     #[test]

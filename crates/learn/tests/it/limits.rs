@@ -70,6 +70,7 @@ fn a_bucket_that_runs_dry_shows_both_rates_its_size_and_its_refill() {
     assert_certain(limits.shared_iops_limit, 600.0, 0.03);
     assert_certain(limits.burst_operations, 60_000.0, 0.1);
     assert_certain(limits.burst_operations_refill, 600.0, 0.1);
+    assert_eq!(limits.write_burst_operations.verdict, Verdict::Absent);
     assert_certain(limits.read_iops_burst, 3000.0, 0.03);
 }
 
@@ -83,6 +84,21 @@ fn a_burst_that_outlasts_the_time_is_not_reported_as_sustained() {
     }
     let why = profile.evidence.iter().find(|evidence| evidence.figure == "read_iops_limit").unwrap();
     assert!(why.reason.contains("credits unseen, spent"), "{}", why.reason);
+}
+
+#[test]
+fn the_time_that_is_said_to_exclude_a_burst_of_half_an_hour_does() {
+    let reason = |minutes: u64| {
+        let options = options(Nanos::secs(60 * minutes));
+        let profile = learn(&mut behind_a_network(vec![Rule::new(any, 50.0, 1.0)]), &options, &mut Silent).unwrap();
+        profile.evidence.into_iter().find(|evidence| evidence.figure == "read_iops_limit").unwrap().reason
+    };
+    let before = reason(20);
+    let (_, after) = before.split_once("a time budget that is ").unwrap();
+    let (minutes, what) = after.split_once(" minutes longer is enough to ").unwrap();
+    assert_eq!(what, "exclude bursts of up to half an hour", "{before}");
+    let after = reason(20 + minutes.parse::<u64>().unwrap());
+    assert!(after.contains("while a bucket of 5400000 would leave 0 or more"), "{after}");
 }
 
 #[test]
@@ -114,6 +130,26 @@ fn operations_and_bytes_that_all_requests_share_are_two_limits() {
     assert_near(limits.shared_iops_limit, 3000.0, 0.03);
     assert_near(limits.shared_bandwidth_limit, 125.0 * MIB, 0.03);
     assert_eq!(limits.shared_write_cost_per_mib.verdict, Verdict::Absent);
+}
+
+#[test]
+fn a_bucket_of_writes_is_not_reported_as_that_of_reads() {
+    let rules = vec![Rule::new(read, 500.0, 1.0), Rule::new(write, 3000.0, 1.0), Rule::new(write, 600.0, 60_000.0)];
+    let limits = learned(rules, Nanos::secs(1500));
+    assert_eq!(limits.shared_budget.known(), Some(false));
+    assert_ne!(limits.burst_operations.verdict, Verdict::Certain);
+    assert_ne!(limits.burst_operations_refill.verdict, Verdict::Certain);
+    assert_certain(limits.write_burst_operations, 60_000.0, 0.1);
+    assert_certain(limits.write_burst_operations_refill, 600.0, 0.1);
+}
+
+#[test]
+fn a_budget_that_only_many_in_flight_exhaust_is_not_reported_as_two() {
+    let behind = Behind { latency_ns: 5_000_000.0, servers: Vec::new() };
+    let mut limiter = Limiter::new(vec![Rule::new(any, 20_000.0, 1.0)], None, behind);
+    let limits = learn(&mut limiter, &options(Nanos::secs(60)), &mut Silent).unwrap().limits;
+    assert_eq!(limits.shared_budget.known(), Some(true));
+    assert_near(limits.shared_bandwidth_limit, 20_000.0 * MIB, 0.03);
 }
 
 #[test]
@@ -191,7 +227,7 @@ const CAPS: [&str; 4] = ["read_iops_limit", "write_iops_limit", "read_bandwidth_
 const ERRORS: [(&str, f64); 3] =
     [("throttle_hold_ns", 0.05), ("shared_iops_limit", 0.03), ("shared_bandwidth_limit", 0.03)];
 /// Time on the volume's clock.
-const LONG: Nanos = Nanos::secs(100 * 3600);
+const LONG: Nanos = Nanos::secs(3 * 3600);
 
 /// Learns a random volume; what is certain must be right.
 fn score_of(seed: u64) -> Vec<FigureScore> {

@@ -122,8 +122,12 @@ pub(crate) const GROUPS: [Group; 10] = [
             ("write_bandwidth_burst", "write bandwidth"),
             ("burst_operations", "I/O credits"),
             ("burst_operations_refill", "I/O credit refill"),
+            ("write_burst_operations", "write credits"),
+            ("write_burst_operations_refill", "write credit refill"),
             ("burst_bytes", "byte credits"),
             ("burst_bytes_refill", "byte credit refill"),
+            ("write_burst_bytes", "written bytes"),
+            ("write_burst_bytes_refill", "written byte refill"),
         ],
     },
     Group {

@@ -9,19 +9,19 @@
 //! less time than the rate grants it, or none of several that come at once waits. A saturated drive grows a little with
 //! depth, its rate is rough, and latency rises before the rate ends.
 
-use flashwise_block::{ByteSize, Nanos};
+use flashwise_block::{ByteSize, Clock, Nanos};
 use flashwise_profile::{Figure, Verdict};
 
 use super::levels::{Levels, levels};
 use super::load::{Run, Stream, Until};
-use super::{Kind, Probe};
+use super::{FEW_REQUESTS, Kind, LOAD_REQUESTS_MIN, Probe};
 use crate::LearnError;
 use crate::draft::{Because, ProfileDraft};
 use crate::stats::median;
 use crate::verdict::{Doubt, Wording, applying, doubt};
 
 /// The first load of each kind: longer ones follow where there is time.
-const FIRST: Nanos = Nanos::secs(6);
+pub(super) const FIRST: Nanos = Nanos::secs(6);
 /// Requests after which the first load may end, and the time that it takes at least.
 const FIRST_REQUESTS: u64 = 20_000;
 const FIRST_LEAST: Nanos = Nanos::millis(1200);
@@ -95,6 +95,17 @@ pub(super) struct Cap {
     dropped: bool,
     /// Share by which the rate is higher at twice the depth.
     growth: f64,
+    /// What a longer time would give the wait for a change; `None` where the other direction waited for both.
+    pub(super) outlook: Option<Outlook>,
+}
+
+/// What part of a longer time one wait has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outlook {
+    /// Seconds of the time for a second of the wait, at most.
+    pub(super) seconds: f64,
+    /// Seconds of the time for a request of the wait, at most: 0 where requests are not counted.
+    pub(super) per_request: f64,
 }
 
 impl Cap {
@@ -104,8 +115,11 @@ impl Cap {
         loop {
             let stream = probe.stream(kind).at_depth(depth);
             let mut watch = Watch { latest: FIRST_LEAST, requests: FIRST_REQUESTS, before: None };
-            let until = Until { time: FIRST, requests: u64::MAX, keep: 0 };
-            let run = probe.run(&[stream], until, kind.name(), &mut |run| watch.is_over(run, 0.0))?;
+            // Of a slow one, a few seconds show too little.
+            let until = Until { time: FIRST.max(probe.short()), requests: u64::MAX, keep: 0 };
+            let mut is_enough =
+                |run: &Run| watch.is_over(run, 0.0) || run.elapsed >= FIRST && run.total() >= FEW_REQUESTS;
+            let run = probe.run(&[stream], until, kind.name(), &mut is_enough)?;
             let Some(found) = levels(&run, 0, latency) else { return Ok(None) };
             let is_saturated = depth as f64 / found.rate > latency * (1.0 + WAITING_SHARE_MIN);
             if is_saturated || depth >= probe.queue_depth() {
@@ -128,6 +142,7 @@ impl Cap {
                     has_surplus: false,
                     dropped: false,
                     growth: 0.0,
+                    outlook: None,
                 };
                 cap.take_in(&run, &found, true);
                 return Ok(Some(cap));
@@ -137,13 +152,22 @@ impl Cap {
     }
 
     /// Keeps up the load until a change is seen, and then until the new level is known.
-    pub(super) fn wait_for_change(&mut self, probe: &mut Probe<'_, '_>, time: Nanos) -> Result<(), LearnError> {
+    pub(super) fn wait_for_change(
+        &mut self,
+        probe: &mut Probe<'_, '_>,
+        time: Nanos,
+        requests: u64,
+    ) -> Result<(), LearnError> {
         if time < FIRST {
             return Ok(());
         }
         let before = self.rate;
         let mut watch = Watch { latest: time, requests: 0, before: Some((before, self.seconds)) };
-        let until = Until { time, requests: u64::MAX, keep: 0 };
+        let requests = match probe.prober.clock() {
+            Clock::Virtual => requests.max(LOAD_REQUESTS_MIN),
+            Clock::Wall => u64::MAX,
+        };
+        let until = Until { time, requests, keep: 0 };
         let run = probe.run(&[self.stream], until, self.kind.name(), &mut |run| watch.is_over(run, AFTER_DROP))?;
         if let Some(found) = levels(&run, 0, self.latency) {
             self.take_in(&run, &found, false);
@@ -179,18 +203,9 @@ impl Cap {
         self.curve.extend(points);
     }
 
-    /// Spends what is in a bucket that was seen to run dry, so that what follows is measured at the long-run rate.
-    pub(super) fn make_dry(&self, probe: &mut Probe<'_, '_>) -> Result<(), LearnError> {
-        if self.burst.is_some() {
-            let until = Until { time: probe.left(), requests: u64::MAX, keep: 0 };
-            probe.run(&[self.stream], until, "spending credits", &mut |run| self.is_dry(run))?;
-        }
-        Ok(())
-    }
-
-    /// Whether a run has come down to the long-run rate.
-    pub(super) fn is_dry(&self, run: &Run) -> bool {
-        let (counts, width) = run.series[0].rebinned(run.elapsed.0, 80);
+    /// Whether a stream of a run has come down to the long-run rate.
+    pub(super) fn is_dry(&self, run: &Run, stream: usize) -> bool {
+        let (counts, width) = run.series[stream].rebinned(run.elapsed.0, 80);
         let tail = &counts[counts.len() - (counts.len() as f64 * TAIL_SHARE) as usize..];
         let (counted, seconds) = (tail.iter().sum::<f64>(), tail.len() as f64 * width);
         let rate = counted / seconds.max(1e-9);
@@ -222,16 +237,35 @@ impl Cap {
 
     /// The present rate, from a load as long as the first.
     pub(super) fn refresh(&mut self, probe: &mut Probe<'_, '_>) -> Result<(), LearnError> {
-        self.wait_for_change(probe, FIRST)
+        self.wait_for_change(probe, FIRST, u64::MAX)
+    }
+
+    /// What an idle time takes together with spending what came back in it, as a multiple of it: where no burst was
+    /// seen long enough to have a rate, that rate need not be much higher than the one in the long run.
+    pub(super) fn spending_factor(&self) -> f64 {
+        let spending = self.burst.map_or(1.0, |(rate, _)| self.rate / (rate - self.rate).max(1e-9));
+        1.0 + spending / (1.0 - TAIL_SHARE)
+    }
+
+    /// What the content of a bucket that was seen to run dry takes to come back.
+    pub(super) fn refill_time(&self) -> Nanos {
+        match self.burst {
+            Some(_) => Nanos((self.surplus.max(0.0) / self.rate * 1e9) as u64),
+            None => Nanos(0),
+        }
     }
 
     /// The least long-run rate that a bucket of a public cloud would leave.
     fn bound(&self) -> f64 {
-        let bytes = self.stream.length.bytes() as f64;
+        let bound = (self.rate - self.largest_bucket() / self.seconds.max(1e-9)).max(0.0);
+        if self.seconds < LONGEST_BURST { 0.0 } else { bound }
+    }
+
+    /// The largest bucket of a public cloud, in requests of this kind.
+    fn largest_bucket(&self) -> f64 {
         // A large request may be charged as one, and so draw from a bucket of operations.
-        let capacity = self.capacity.bytes() as f64 / bytes;
-        let bucket = if self.kind.is_large() { LARGEST_BUCKET.max(capacity) } else { LARGEST_BUCKET };
-        if self.seconds < LONGEST_BURST { 0.0 } else { (self.rate - bucket / self.seconds).max(0.0) }
+        let capacity = self.capacity.bytes() as f64 / self.stream.length.bytes() as f64;
+        if self.kind.is_large() { LARGEST_BUCKET.max(capacity) } else { LARGEST_BUCKET }
     }
 
     /// Whether a higher rate was seen before, and the present one for long enough.
@@ -323,19 +357,19 @@ impl Cap {
         } else {
             (format!("{:.0} operations", self.requests), format!("{LARGEST_BUCKET:.0}"))
         };
-        let next = if self.seconds < LONGEST_BURST {
-            let minutes = ((LONGEST_BURST - self.seconds) / 60.0).ceil();
-            format!("{minutes:.0} minutes more would exclude all buckets that last half an hour")
-        } else {
-            let low = self.bound() * self.scale();
-            let minute = self.rate * self.scale() - low;
-            let next = minute * 60.0 / (self.seconds + 60.0);
-            format!("the rate may drop to {low:.0} later; a minute more would raise this by {next:.0}")
+        let seen = format!("the rate did not change in {:.0} s: credits unseen, spent {spent}", self.seconds);
+        let longer = |until: f64| {
+            let minutes = self.outlook.map(|outlook| outlook.minutes_for(until - self.seconds, self.rate));
+            minutes.map(|minutes| format!("a time budget that is {minutes:.0} minutes longer is enough to"))
         };
-        format!(
-            "the rate did not change in {:.0} s: credits unseen, spent {spent} of a bucket that may hold {largest}; {next}",
-            self.seconds
-        )
+        if self.seconds < LONGEST_BURST {
+            let next = longer(LONGEST_BURST).map(|longer| format!("; {longer} exclude bursts of up to half an hour"));
+            return seen + &next.unwrap_or_default();
+        }
+        let low = self.bound() * self.scale();
+        let settled = LONGEST_BURST.max(self.largest_bucket() / (TOLERANCE * self.rate));
+        let next = longer(settled).map(|longer| format!("; {longer} make it certain"));
+        format!("{seen}, while a bucket of {largest} would leave {low:.0} or more{}", next.unwrap_or_default())
     }
 }
 
@@ -351,6 +385,13 @@ const RATE_ERROR: f64 = 0.005;
 const BURST_REQUESTS: f64 = 400.0;
 /// The same of a burst, which is read off fewer windows.
 const BURST_ERROR: f64 = 0.02;
+
+impl Outlook {
+    /// Minutes of the time that give a wait at a rate so many seconds more.
+    fn minutes_for(self, seconds: f64, rate: f64) -> f64 {
+        (seconds * self.seconds.max(self.per_request * rate) / 60.0).ceil()
+    }
+}
 
 fn inconclusive(figure: Figure<u64>) -> Figure<u64> {
     Figure { verdict: Verdict::Inconclusive, ..figure }
@@ -395,7 +436,8 @@ impl Watch {
         let is_low = |count: &f64| *count < first * (1.0 - 2.0 * TOLERANCE) - 3.0;
         let after = counts.iter().rev().take_while(|count| is_low(count)).count();
         let before = n - after;
-        if after >= 3 {
+        // What ends sooner is no burst: a request that had to wait for a debt lets others pass at once after it.
+        if after >= 3 && before as f64 * width >= BURST_SECONDS {
             return after >= before.max(10) && after as f64 * width >= after_least;
         }
         if let Some((_, seconds)) = self.before.filter(|(rate, _)| first < rate * width * (1.0 - 2.0 * TOLERANCE) - 3.0)
@@ -412,7 +454,7 @@ const WATCHED: usize = 60;
 /// Finds out whether limiters set the rates.
 pub(super) fn examine(probe: &mut Probe<'_, '_>, caps: &mut [Cap]) -> Result<(), LearnError> {
     for cap in caps.iter_mut().filter(|cap| cap.is_saturated) {
-        cap.make_dry(probe)?;
+        probe.spend(&[cap])?;
         let needed = 4.0 * cap.rate * cap.latency;
         let depth = cap.stream.depth;
         let other = if depth as f64 / 2.0 >= needed || depth >= probe.queue_depth() { depth / 2 } else { depth * 2 };

@@ -37,7 +37,7 @@ pub(super) fn measure(probe: &mut Probe<'_, '_>, caps: &[Cap]) -> Result<Hold, L
         let Some(cap) = caps.iter().find(|cap| cap.kind == kind && cap.nature != Nature::Drive) else {
             continue;
         };
-        cap.make_dry(probe)?;
+        probe.spend(&[cap])?;
         let mut found = Vec::new();
         for factor in DEPTHS {
             let depth = (factor * cap.rate * cap.latency).ceil() as usize + 1;

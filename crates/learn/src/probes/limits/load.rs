@@ -68,10 +68,12 @@ impl Series {
     /// The counts of `elapsed_ns` in at most `bins` windows, none of which is cut off by its end; and their width in
     /// seconds.
     pub(super) fn rebinned(&self, elapsed_ns: u64, bins: usize) -> (Vec<f64>, f64) {
-        let whole = ((elapsed_ns / self.width_ns) as usize).min(self.counts.len());
+        let whole = (elapsed_ns / self.width_ns) as usize;
         let each = whole.div_ceil(bins.max(1)).max(1);
-        let counts = self.counts[..whole].chunks_exact(each).map(|bin| bin.iter().sum::<u64>() as f64).collect();
-        (counts, each as f64 * self.width_ns as f64 / 1e9)
+        // Of two streams the slower one may have nothing in the last windows.
+        let count = |window: usize| self.counts.get(window).copied().unwrap_or(0);
+        let bin = |n: usize| (n * each..(n + 1) * each).map(count).sum::<u64>() as f64;
+        ((0..whole / each).map(bin).collect(), each as f64 * self.width_ns as f64 / 1e9)
     }
 
     #[cfg(test)]
@@ -201,5 +203,11 @@ mod tests {
         let (bins, seconds) = series.rebinned(1_000_000_000_000, 100);
         let rates: Vec<f64> = bins.iter().map(|count| count / seconds).collect();
         assert!(rates.iter().all(|rate| (rate - 1000.0).abs() < 1e-6), "{rates:?}");
+    }
+
+    #[test]
+    fn windows_after_the_last_completion_count_nothing() {
+        let series = Series::of([0, 1_000_000, 3_000_000]);
+        assert_eq!(series.rebinned(8_000_000, 4), (vec![2.0, 1.0, 0.0, 0.0], 0.002));
     }
 }

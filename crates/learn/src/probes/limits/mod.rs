@@ -42,7 +42,7 @@ use crate::stats::median;
 use crate::step::Step;
 use crate::{LearnError, REGION_BYTES_MIN};
 
-use caps::{Cap, Nature};
+use caps::{Cap, FIRST, Nature, Outlook};
 use load::{Run, Stream, Until};
 
 pub(crate) const LIMITS: Step = Step {
@@ -60,8 +60,12 @@ pub(crate) const LIMITS: Step = Step {
             "write_bandwidth_burst",
             "burst_operations",
             "burst_operations_refill",
+            "write_burst_operations",
+            "write_burst_operations_refill",
             "burst_bytes",
             "burst_bytes_refill",
+            "write_burst_bytes",
+            "write_burst_bytes_refill",
             "shared_budget",
             "shared_iops_limit",
             "shared_write_cost",
@@ -77,17 +81,29 @@ pub(crate) const LIMITS: Step = Step {
 
 /// Time for limits where nobody gives another: enough for every rate, and for bursts of a minute or two.
 pub(crate) const TIME: Nanos = Nanos::secs(300);
+/// The part of the time after which no load starts: what is in flight then is waited for.
+const TIME_SHARE: f64 = 0.97;
 /// The part of the time that is kept for what follows the long loads: units, holds, buckets.
-const RESERVE_SHARE: f64 = 0.5;
-/// The longest reserve; all of what it is for takes less.
-const RESERVE_MAX: Nanos = Nanos::secs(120);
-/// Requests of one long load on a virtual clock, whose time costs nothing, but whose requests do: more than the largest
-/// bucket of a public cloud holds.
-const REQUESTS_MAX: u64 = 7_000_000;
-/// The same of large requests: 2 TB, as much as half an hour of 1 GB/s.
-const LARGE_REQUESTS_MAX: u64 = 2_000_000;
-/// The same where nobody gave more time than the usual.
-const REQUESTS: u64 = 1_000_000;
+const RESERVE_SHARE: f64 = 0.4;
+/// The longest reserve: some sixty short loads follow, each of which takes 6 s below 70 requests a second.
+const RESERVE_MAX: Nanos = Nanos::secs(600);
+/// Requests of all long loads together, for each second of the time, on a virtual clock, whose time costs nothing, but
+/// whose requests do: 76 million in three hours, so that a bucket of 20 million is spent and spent again.
+const REQUESTS_PER_SECOND: u64 = 7_000;
+/// The same of a short time, and what a load may always take.
+const REQUESTS_MIN: u64 = 4_000_000;
+const LOAD_REQUESTS_MIN: u64 = 500_000;
+/// The part of them that is for the wait for a change; the rest spends what comes back into buckets.
+const PATIENCE_SHARE: f64 = 0.7;
+/// A bucket fills and shows its size within so many times what its content takes to come back.
+const BUCKET_TIMES: u64 = 4;
+/// How much rarer the requests of one direction must be to spend a shared budget instead of those of the other.
+const RARER: f64 = 2.0;
+/// Time between two completions from which on a debt of one request shows in a short load: half a hundredth of it.
+const DEBT_MIN: Nanos = Nanos::millis(10);
+/// A short load takes at most this part of the time that is left, and no longer than a minute.
+const SHORT_PART: u64 = 100;
+const SHORT_LONGEST: Nanos = Nanos::secs(60);
 /// Requests that IOPS are counted in.
 const SMALL: ByteSize = ByteSize::kib(4);
 /// Lone requests of each kind, and the time between them, so that they find tokens at 100 a second.
@@ -164,7 +180,7 @@ struct Probe<'p, 'd> {
     /// The longest request.
     large: ByteSize,
     ends: Nanos,
-    /// Requests of one load at most, on a virtual clock.
+    /// Requests that are left, on a virtual clock.
     requests: u64,
 }
 
@@ -192,17 +208,24 @@ impl Probe<'_, '_> {
         stage: &str,
         enough: &mut dyn FnMut(&Run) -> bool,
     ) -> Result<Run, LearnError> {
-        let requests = if self.prober.clock() == Clock::Virtual {
-            until.requests.min(if streams[0].length > SMALL {
-                self.requests.min(LARGE_REQUESTS_MAX)
-            } else {
-                self.requests
-            })
-        } else {
-            until.requests
+        let requests = match self.prober.clock() {
+            Clock::Virtual => until.requests.min(self.requests.max(LOAD_REQUESTS_MIN)),
+            Clock::Wall => until.requests,
         };
         let until = Until { time: until.time.min(self.left()), requests, ..until };
-        load::run(self.prober, (streams, self.area), until, enough, (self.progress, stage))
+        let run = load::run(self.prober, (streams, self.area), until, enough, (self.progress, stage))?;
+        self.requests = self.requests.saturating_sub(run.total());
+        // A request that takes more than the bucket holds leaves a debt, which the next load would pay.
+        let each = Nanos(run.elapsed.0 / run.total().max(1));
+        if each >= DEBT_MIN {
+            self.prober.pause(each.min(self.left()))?;
+        }
+        Ok(run)
+    }
+
+    /// The longest that a short load of few requests takes.
+    fn short(&self) -> Nanos {
+        Nanos(self.left().0 / SHORT_PART).clamp(SHORT * 3, SHORT_LONGEST)
     }
 
     /// Rates of a short load, stream by stream: of its last two thirds, when what small buckets had is spent.
@@ -225,7 +248,8 @@ impl Probe<'_, '_> {
             let all = |requests: u64| (0..n).all(|stream| run.series[stream].total() >= requests);
             run.elapsed >= SHORTEST && all(SHORT_REQUESTS) || run.elapsed >= SHORT && all(FEW_REQUESTS)
         };
-        let run = self.run(streams, Until { time: SHORT * 3, requests: u64::MAX, keep }, stage, &mut enough)?;
+        let until = Until { time: self.short(), requests: u64::MAX, keep };
+        let run = self.run(streams, until, stage, &mut enough)?;
         if run.series.iter().any(|series| series.total() == 0) {
             return Ok(None);
         }
@@ -259,6 +283,27 @@ impl Probe<'_, '_> {
         Ok(median(latencies.split_off(count / 2)))
     }
 
+    /// Spends what buckets that were seen to run dry have again, so that what follows is measured at the long-run rate.
+    ///
+    /// First each kind alone: two that draw from one bucket have half of its burst each, which may be less than the
+    /// long-run rate. Then all together, for one's bucket fills while the other's is spent.
+    fn spend(&mut self, caps: &[&Cap]) -> Result<(), LearnError> {
+        let bursting: Vec<&Cap> = caps.iter().copied().filter(|cap| cap.burst.is_some()).collect();
+        for cap in &bursting {
+            self.spend_together(&[cap])?;
+        }
+        if bursting.len() > 1 { self.spend_together(&bursting) } else { Ok(()) }
+    }
+
+    fn spend_together(&mut self, bursting: &[&Cap]) -> Result<(), LearnError> {
+        let most = (self.queue_depth() / bursting.len()).max(1);
+        let streams: Vec<Stream> = bursting.iter().map(|cap| cap.stream.at_depth(cap.stream.depth.min(most))).collect();
+        let mut are_dry = |run: &Run| bursting.iter().enumerate().all(|(stream, cap)| cap.is_dry(run, stream));
+        let until = Until { time: self.left(), requests: u64::MAX, keep: 0 };
+        self.run(&streams, until, "spending credits", &mut are_dry)?;
+        Ok(())
+    }
+
     /// Depth at which a rate is met with certainty, for both of two streams: eight times what the latency requires.
     fn depth_for(&self, rate: f64, latency: f64) -> usize {
         ((8.0 * rate * latency).ceil() as usize).clamp(8, (self.queue_depth() / 2).max(1))
@@ -281,10 +326,9 @@ pub(crate) fn probe(
         prober.flush()?;
     }
     let time = prober.time_left().unwrap_or(TIME);
-    // What is in flight at the end of a load is waited for.
-    let time = Nanos(time.0 / 100 * 97);
+    let time = Nanos((time.0 as f64 * TIME_SHARE) as u64);
     let ends = prober.now() + time;
-    let requests = if time > TIME { REQUESTS_MAX } else { REQUESTS };
+    let requests = REQUESTS_MIN.max((time.as_secs_f64() * REQUESTS_PER_SECOND as f64) as u64);
     let reserve = Nanos(((time.0 as f64 * RESERVE_SHARE) as u64).min(RESERVE_MAX.0));
     let may_write = prober.may_write;
     let mut probe = Probe { prober, progress, area, large, ends, requests };
@@ -302,10 +346,18 @@ pub(crate) fn probe(
     }
     let mut together = shared::Together::measure(&mut probe, &caps)?;
     patience(&mut probe, &mut caps, &together, reserve)?;
-    if caps.iter().any(Cap::has_dropped) {
-        for cap in caps.iter_mut().filter(|cap| !cap.has_dropped()) {
-            cap.refresh(&mut probe)?;
+    let any_has_dropped = caps.iter().any(Cap::has_dropped);
+    for n in 0..caps.len() {
+        // First loads are short: where the other direction waited for both, a longer one follows.
+        let has_time = probe.left() > reserve + FIRST;
+        if !caps[n].has_dropped() && (any_has_dropped || caps[n].outlook.is_none() && has_time) {
+            // Its bucket has gained something since.
+            let same = |other: &&Cap| other.kind.is_large() == caps[n].kind.is_large();
+            probe.spend(&caps.iter().filter(same).collect::<Vec<_>>())?;
+            caps[n].refresh(&mut probe)?;
         }
+    }
+    if any_has_dropped {
         together = shared::Together::measure(&mut probe, &caps)?;
     }
     caps::examine(&mut probe, &mut caps)?;
@@ -332,7 +384,7 @@ pub(crate) fn probe(
     }
     costs.settle(large, draft);
     hold::settle(hold, &caps, draft);
-    bucket::settle(&mut probe, &caps, hold, draft)?;
+    bucket::settle(&mut probe, &caps, &together, hold, draft)?;
     settle_latency(&latencies, draft);
     let reason = "latencies do not show it; the volume's own log would".to_owned();
     let because = Because { recipe: "the same loads", reason, curve: None };
@@ -341,20 +393,47 @@ pub(crate) fn probe(
 }
 
 /// Keeps the load up, kind after kind, until a change is seen or the time for it is up.
+///
+/// The kind of which the fewest requests exhaust the budget comes first: it leaves more requests to the others, and
+/// where all draw from one bucket they find it spent.
 fn patience(
     probe: &mut Probe<'_, '_>,
     caps: &mut [Cap],
     together: &shared::Together,
     reserve: Nanos,
 ) -> Result<(), LearnError> {
-    // What draws from one budget ends with it.
-    let is_worth_it = |cap: &Cap| !(cap.kind.writes() && together.covers(cap.kind));
-    let count = caps.iter().filter(|cap| is_worth_it(cap)).count() as u64;
-    let mut rest = count;
-    for cap in caps.iter_mut().filter(|cap| is_worth_it(cap)) {
-        let time = Nanos(probe.left().since(reserve).0 / rest.max(1));
-        cap.wait_for_change(probe, time)?;
-        rest -= 1;
+    // What draws from one budget ends with it. Reads spare the drive, and their number costs only where the clock is
+    // virtual.
+    let are_writes_cheap = probe.prober.clock() == Clock::Virtual && probe.prober.writes_left().is_none();
+    let rate = |kind: Kind| caps.iter().find(|cap| cap.kind == kind).map_or(f64::INFINITY, |cap| cap.rate);
+    let spends = |kind: Kind| {
+        let [reads, writes] =
+            if kind.is_large() { [Kind::LargeReads, Kind::LargeWrites] } else { [Kind::Reads, Kind::Writes] };
+        let by_writes = are_writes_cheap && rate(writes) * RARER < rate(reads);
+        !together.covers(kind) || kind.writes() == by_writes
+    };
+    let mut order: Vec<usize> = (0..caps.len()).filter(|&n| spends(caps[n].kind)).collect();
+    order.sort_by(|&a, &b| caps[a].rate.total_cmp(&caps[b].rate));
+    // The others have a short one after it.
+    let reserve_of_all = reserve + FIRST * (caps.len() - order.len()) as u64;
+    let kept = (probe.requests as f64 * (1.0 - PATIENCE_SHARE)) as u64;
+    let mut refill = Nanos(0);
+    // Of a longer time, the reserve takes its share until it is the longest; some is kept for what is in flight.
+    let kinds = order.len() as f64 / TIME_SHARE / if reserve < RESERVE_MAX { 1.0 - RESERVE_SHARE } else { 1.0 };
+    let requests =
+        if probe.prober.clock() == Clock::Virtual { REQUESTS_PER_SECOND as f64 * PATIENCE_SHARE } else { 0.0 };
+    for (done, &n) in order.iter().enumerate() {
+        let rest = (order.len() - done) as u64;
+        let time = probe.left().since(reserve_of_all);
+        // Half of the time may go to buckets that are already known to be there.
+        let time = Nanos(time.since(refill).0.max(time.0 / 2) / rest);
+        let requests_of_one = probe.requests.saturating_sub(kept) / rest;
+        caps[n].wait_for_change(probe, time, requests_of_one)?;
+        // Half of what is more may go to buckets.
+        let seconds = kinds * if refill > Nanos(0) { 2.0 } else { 1.0 };
+        let per_request = if requests > 0.0 { kinds / requests } else { 0.0 };
+        caps[n].outlook = Some(Outlook { seconds, per_request });
+        refill += caps[n].refill_time() * BUCKET_TIMES;
     }
     Ok(())
 }

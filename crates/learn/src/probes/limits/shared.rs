@@ -11,7 +11,8 @@
 //!
 //! Both directions are loaded at several ratios of their depths. The three hypotheses predict where the points lie: at
 //! the corner; on a line whose slope does not depend on the length of the writes; on one whose slope grows with it.
-//! None is reported where the points are on neither.
+//! None is reported where the points are on neither, or where one direction alone does not reach its cap at the depth
+//! at which both are loaded: what nothing limits is at the corner too.
 
 use flashwise_block::ByteSize;
 use flashwise_profile::Figure;
@@ -41,6 +42,8 @@ pub(super) struct Together {
     small_alone: Option<Point>,
     large: Vec<Point>,
     large_alone: Option<Point>,
+    /// The caps of both, small and large.
+    caps: [Point; 2],
     /// Reads of 4 KiB with longer writes.
     longer: Vec<Point>,
 }
@@ -59,13 +62,18 @@ pub(super) enum Budget {
 impl Together {
     /// Loads both directions together.
     pub(super) fn measure(probe: &mut Probe<'_, '_>, caps: &[Cap]) -> Result<Self, LearnError> {
-        let mut together =
-            Self { small: Vec::new(), small_alone: None, large: Vec::new(), large_alone: None, longer: Vec::new() };
+        let mut together = Self {
+            small: Vec::new(),
+            small_alone: None,
+            large: Vec::new(),
+            large_alone: None,
+            caps: [(0.0, 0.0); 2],
+            longer: Vec::new(),
+        };
         let of = |kind: Kind| caps.iter().find(|cap| cap.kind == kind && cap.nature != Nature::Drive);
         if let (Some(reads), Some(writes)) = (of(Kind::Reads), of(Kind::Writes)) {
-            let depth = probe.depth_for(reads.rate.max(writes.rate), reads.latency.max(writes.latency));
-            reads.make_dry(probe)?;
-            writes.make_dry(probe)?;
+            let depth = depth_of_both(probe, reads, writes);
+            together.caps[0] = (reads.rate, writes.rate);
             together.small_alone = alone(probe, reads, writes, depth)?;
             together.small = points(probe, (reads, writes), depth, &RATIOS)?;
             if together.small_budget().is_shared() {
@@ -75,9 +83,8 @@ impl Together {
             }
         }
         if let (Some(reads), Some(writes)) = (of(Kind::LargeReads), of(Kind::LargeWrites)) {
-            let depth = probe.depth_for(reads.rate.max(writes.rate), reads.latency.max(writes.latency)).min(64);
-            reads.make_dry(probe)?;
-            writes.make_dry(probe)?;
+            let depth = depth_of_both(probe, reads, writes);
+            together.caps[1] = (reads.rate, writes.rate);
             together.large_alone = alone(probe, reads, writes, depth)?;
             together.large = points(probe, (reads, writes), depth, &RATIOS_LARGE)?;
         }
@@ -85,11 +92,24 @@ impl Together {
     }
 
     fn small_budget(&self) -> Budget {
-        self.small_alone.map_or(Budget::Unclear, |alone| budget(&self.small, alone))
+        self.budget(&self.small, self.small_alone, self.caps[0])
     }
 
     fn large_budget(&self) -> Budget {
-        self.large_alone.map_or(Budget::Unclear, |alone| budget(&self.large, alone))
+        self.budget(&self.large, self.large_alone, self.caps[1])
+    }
+
+    fn budget(&self, points: &[Point], alone: Option<Point>, (reads, writes): Point) -> Budget {
+        match alone {
+            Some((x, y)) if is_same(x, reads) && is_same(y, writes) => budget(points, (x, y)),
+            _ => Budget::Unclear,
+        }
+    }
+
+    /// Whether this kind has a budget of its own.
+    pub(super) fn is_separate(&self, kind: Kind) -> bool {
+        let budget = if kind.is_large() { self.large_budget() } else { self.small_budget() };
+        budget == Budget::Separate
     }
 
     /// Whether this kind draws from the budget of the other direction.
@@ -104,9 +124,22 @@ impl Budget {
     }
 }
 
+/// Whether two loads met the same cap.
+fn is_same(rate: f64, cap: f64) -> bool {
+    (rate / cap.max(1e-9) - 1.0).abs() <= SAME_SHARE
+}
+
+/// The depth for both: more would wait longer than a short load takes.
+fn depth_of_both(probe: &Probe<'_, '_>, reads: &Cap, writes: &Cap) -> usize {
+    probe.depth_for(reads.rate.max(writes.rate), reads.latency.max(writes.latency))
+}
+
 /// Both directions one after the other, at the depth at which they are then loaded together.
 fn alone(probe: &mut Probe<'_, '_>, reads: &Cap, writes: &Cap, depth: usize) -> Result<Option<Point>, LearnError> {
+    probe.spend(&[reads, writes])?;
     let Some(x) = probe.rates(&[reads.stream.at_depth(depth)], "reads alone")? else { return Ok(None) };
+    // Meanwhile the bucket of writes gained something.
+    probe.spend(&[reads, writes])?;
     let Some(y) = probe.rates(&[writes.stream.at_depth(depth)], "writes alone")? else { return Ok(None) };
     Ok(Some((x[0], y[0])))
 }
@@ -120,6 +153,7 @@ fn points(
     let mut points = Vec::new();
     for &(r, w) in ratios {
         let most = r.max(w);
+        probe.spend(&[reads, writes])?;
         let streams = [reads.stream.at_depth(depth * r / most), writes.stream.at_depth(depth * w / most)];
         let Some(rates) = probe.rates(&streams, "reads and writes together")? else { break };
         points.push((rates[0], rates[1]));
@@ -280,10 +314,8 @@ fn open_unless(is_certain: bool, figure: Figure<u64>) -> Figure<u64> {
 
 /// Whether the rates of each alone, when both were loaded together, are those that were found before.
 fn is_present(alone: Option<Point>, caps: &[Cap], reads: Kind, writes: Kind) -> bool {
-    let is_same = |kind: Kind, rate: f64| {
-        caps.iter().find(|cap| cap.kind == kind).is_some_and(|cap| (rate / cap.rate - 1.0).abs() <= SAME_SHARE)
-    };
-    alone.is_some_and(|(x, y)| is_same(reads, x) && is_same(writes, y))
+    let is_of = |kind: Kind, rate: f64| caps.iter().any(|cap| cap.kind == kind && is_same(rate, cap.rate));
+    alone.is_some_and(|(x, y)| is_of(reads, x) && is_of(writes, y))
 }
 
 fn is_seen(caps: &[Cap], kind: Kind) -> bool {

@@ -34,7 +34,7 @@ pub(super) fn measure(probe: &mut Probe<'_, '_>, caps: &[Cap]) -> Result<Costs, 
     let of = |kind: Kind| caps.iter().find(|cap| cap.kind == kind && cap.is_limit());
     let Some(cap) = of(Kind::Reads).or(of(Kind::Writes)) else { return Ok(Costs { kind: None, costs: Vec::new() }) };
     let kind = Some(cap.kind);
-    cap.make_dry(probe)?;
+    probe.spend(&[cap])?;
     let large = if cap.stream.operation == Operation::Read { Kind::LargeReads } else { Kind::LargeWrites };
     let bandwidth = caps.iter().find(|cap| cap.kind == large).map(|cap| cap.rate * cap.stream.length.bytes() as f64);
     let depth = probe.depth_for(cap.rate, cap.latency).min(cap.stream.depth);
@@ -48,6 +48,8 @@ pub(super) fn measure(probe: &mut Probe<'_, '_>, caps: &[Cap]) -> Result<Costs, 
         }
         let mut stream = cap.stream.at_depth(depth);
         stream.length = length;
+        // Long requests that bytes limit first let the bucket of operations fill.
+        probe.spend(&[cap])?;
         let Some(rates) = probe.rates(&[stream], "request unit")? else { break };
         let bytes = rates[0] * length.bytes() as f64;
         if bandwidth.is_none_or(|most| bytes < most * (1.0 - BYTES_SHARE)) {
