@@ -144,7 +144,7 @@ pub static PRESETS: [Preset; 24] = [
         2021,
         DataCentre,
         Validated,
-        "NVMe, TLC flash, 800 GB, mixed use: 46 % over-provisioning"
+        "NVMe, TLC flash, 800 GB, mixed use: 47 % over-provisioning"
     ),
     preset!("micron-7450-pro-960", 2021, DataCentre, DataSheet, "the same series, 960 GB, for reads"),
     preset!(
