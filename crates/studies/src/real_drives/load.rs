@@ -52,10 +52,9 @@ fn latencies(summary: &LatencySummary) -> Latencies {
 }
 
 /// A drive at these targets, one after the other.
-pub(super) fn run(preset: &str, rows: u32, targets: &[f64], seed: u64) -> Result<Vec<Point>, StudyError> {
-    let mut config = DeviceConfig::preset(preset)?;
+pub(super) fn run(mut config: DeviceConfig, rows: u32, targets: &[f64], seed: u64) -> Result<Vec<Point>, StudyError> {
     shrink(&mut config, rows);
-    config.check(preset)?;
+    config.check(&config.name)?;
     let pages = config.capacity_bytes / PAGE;
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut drive = SimulatedSsd::new(config, seed)?;
