@@ -78,7 +78,7 @@ fn nbdinfo_sees_the_drive_with_what_it_can_do() {
         return;
     }
     let place = Place::new();
-    attach(&place, &["--time", "none"], "nbdinfo --json \"$FLASHWISE_NBD\" > info.json").expect(0);
+    attach(&place, &["--time", "none"], "nbdinfo --json --no-content \"$FLASHWISE_NBD\" > info.json").expect(0);
     let info: Value = serde_json::from_str(&place.read("info.json")).unwrap();
     let export = &info["exports"][0];
     assert_eq!(info["protocol"], "newstyle-fixed");

@@ -8,6 +8,8 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use loops::{LoopDevice, Mounted, run};
+use rustix::io;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
 use support::{Ended, Place};
 
@@ -195,8 +197,8 @@ fn is_asleep(seconds: &str) -> bool {
     lines.into_iter().any(|line| line == format!("sleep\0{seconds}\0").as_bytes())
 }
 
-/// Starts an audit of a command that does not end, and ends it with SIGINT: `kill` gets the number of flashwise.
-fn interrupted(place: &Place, options: &[&str], seconds: &str, kill: impl Fn(&str) -> String) -> Ended {
+/// Starts an audit of a command that does not end, and ends it with SIGINT, alone or with its group, by what `kill` is.
+fn interrupted(place: &Place, options: &[&str], seconds: &str, kill: fn(Pid, Signal) -> io::Result<()>) -> Ended {
     use std::os::unix::process::CommandExt;
     let command = long_command(seconds);
     let command: Vec<&str> = command.iter().map(String::as_str).collect();
@@ -204,7 +206,7 @@ fn interrupted(place: &Place, options: &[&str], seconds: &str, kill: impl Fn(&st
     let child = place.command(&arguments).process_group(0).spawn().unwrap();
     wait_for(&place.path("started"));
     assert!(!place.has_no_temporary_files(), "it captures into a temporary file");
-    run("kill", &[&"-INT", &"--", &kill(&child.id().to_string())]).unwrap();
+    kill(Pid::from_child(&child), Signal::INT).unwrap();
     let ended = ended(child);
     assert!(place.has_no_temporary_files(), "{}", ended.stderr);
     assert!(!is_asleep(seconds), "the command goes on");
@@ -220,12 +222,12 @@ fn ctrl_c_ends_the_command_and_what_was_captured_is_kept_where_that_was_asked_fo
     let place = Place::with_profile();
     std::fs::create_dir(place.path("mnt")).unwrap();
     // As a terminal does it, to the whole group.
-    let kept = interrupted(&place, &["--save-trace", "t.strace"], "6113.7", |id| format!("-{id}")).expect(130);
+    let kept = interrupted(&place, &["--save-trace", "t.strace"], "6113.7", kill_process_group).expect(130);
     assert_eq!(kept.stderr.trim(), "flashwise: interrupted; the trace captured so far is in t.strace");
     let info = place.run(&["trace", "info", "t.strace", "-o", "json"]).expect(0).document();
     assert!(info["summary"]["writes"].as_u64().unwrap() >= 8, "{info}");
     // To flashwise alone, which ends the command itself.
-    let dropped = interrupted(&place, &["-o", "json"], "6114.3", str::to_owned).expect(130);
+    let dropped = interrupted(&place, &["-o", "json"], "6114.3", kill_process).expect(130);
     let document = dropped.document();
     assert_eq!((&document["schema"], &document["error"]["exit_code"]), (&"flashwise.error".into(), &130.into()));
     assert!(document["error"]["message"].as_str().unwrap().contains("--save-trace FILE would keep it"), "{document}");
@@ -238,7 +240,7 @@ fn ctrl_c_ends_a_capture_of_block_events_and_removes_their_buffer() {
     let Some(_events) = Events::get() else { return };
     let Some((_device, _mounted)) = file_system(&place) else { return };
     let options = ["--block", "mnt", "--save-trace", "t.events"];
-    let kept = interrupted(&place, &options, "6115.9", str::to_owned).expect(130);
+    let kept = interrupted(&place, &options, "6115.9", kill_process).expect(130);
     assert_eq!(kept.stderr.trim(), "flashwise: interrupted; the trace captured so far is in t.events");
     assert!(Events::left().is_empty());
     let info = place.run(&["trace", "info", "t.events", "-o", "json"]).expect(0).document();

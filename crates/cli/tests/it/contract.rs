@@ -295,8 +295,7 @@ fn ctrl_c_ends_with_130_and_leaves_nothing() {
         .spawn()
         .unwrap();
     std::thread::sleep(std::time::Duration::from_secs(2));
-    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(killed.success());
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(is_empty(dir.path()));
 }

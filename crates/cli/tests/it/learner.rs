@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use flashwise_profile::{DeviceProfile, Verdict};
 use loops::{LoopDevice, Mounted, run};
+use rustix::process::{Pid, Signal, kill_process};
 use support::Place;
 
 /// A drive of 96 MiB, learned in a moment.
@@ -271,7 +272,7 @@ fn ctrl_c_keeps_the_profile_of_the_probes_that_were_finished_and_learning_goes_o
     let mut child = place.command(&arguments).spawn().unwrap();
     let has_probes = || std::fs::read_to_string(place.path("p.toml")).is_ok_and(|text| text.contains("probes = ["));
     assert!(until(&mut child, has_probes), "it ended before its profile was seen");
-    run("kill", &[&"-INT", &child.id().to_string()]).unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let ended = support::Ended::of(child);
     assert_eq!((ended.code, &*ended.stdout), (130, ""), "{}", ended.stderr);
     assert!(ended.stderr.contains("interrupted"), "{}", ended.stderr);

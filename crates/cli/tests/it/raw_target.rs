@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use loops::{LoopDevice, Mounted, run};
+use rustix::process::{Pid, Signal, kill_process};
 use support::{Place, is_empty};
 
 /// So large that the probes fit, and larger than the region that they may write.
@@ -163,25 +164,25 @@ fn the_guide_lists_every_signature_that_can_be_allowed() {
 }
 
 /// Runs `learn` on a directory and ends it with a signal; its exit code, if it was not done before.
-fn learn_until(signal: &str, directory: &Path, place: &Place) -> Option<i32> {
+fn learn_until(signal: Signal, directory: &Path, place: &Place) -> Option<i32> {
     let mut child = place.command(&["learn", directory.to_str().unwrap()]).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(700));
     if child.try_wait().unwrap().is_some() {
         return None;
     }
-    run("kill", &[&signal, &child.id().to_string()]).unwrap();
+    kill_process(Pid::from_child(&child), signal).unwrap();
     Some(child.wait().unwrap().code().unwrap_or(-1))
 }
 
 #[test]
 fn no_signal_leaves_a_scratch_file_behind() {
     let place = Place::new();
-    for (signal, code) in [("-INT", 130), ("-TERM", 130), ("-KILL", -1)] {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 130), (Signal::KILL, -1)] {
         let directory = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         match learn_until(signal, directory.path(), &place) {
-            Some(ended) => assert_eq!(ended, code, "{signal}"),
-            None => eprintln!("SKIPPED, {signal}: it ended before"),
+            Some(ended) => assert_eq!(ended, code, "{signal:?}"),
+            None => eprintln!("SKIPPED, {signal:?}: it ended before"),
         }
-        assert!(is_empty(directory.path()), "{signal}");
+        assert!(is_empty(directory.path()), "{signal:?}");
     }
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use flashwise_sqlite::{SqliteError, Vfs, VfsOptions, export, import};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{self, integrity, unique};
 
@@ -452,8 +453,8 @@ fn no_lock_lives_on_in_a_forked_child() {
         assert_eq!(count(&db), Ok(4), "{end}");
         drop(db);
         let left = names(dir.path());
-        let killed = Command::new("kill").args(["-9", &child]).status().unwrap();
-        assert!(killed.success(), "{end}: the child has ended by itself");
+        let killed = kill_process(Pid::from_raw(child.parse().unwrap()).unwrap(), Signal::KILL);
+        assert_eq!(killed, Ok(()), "{end}: the child has ended by itself");
         assert_eq!(left, ["plain.db", "stored.db"], "{number}: {end}");
         assert!(began.elapsed() < Duration::from_secs(2), "{end}: {:?}", began.elapsed());
     }
