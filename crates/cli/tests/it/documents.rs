@@ -1,4 +1,5 @@
-//! What the documents name is there: every path in backticks, and the target of every relative link.
+//! What the documents name is there: every path in backticks, and the target of every relative link; and there are as
+//! many of it as they say.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -138,5 +139,64 @@ fn the_table_of_data_centre_drives_is_that_of_the_presets() {
         let drive = DeviceConfig::preset(row[1]).unwrap();
         let parity = format!("{} of {}", drive.ftl.parity_pages, drive.flash_pages_per_superpage());
         assert_eq!(row[3..5], [format!("{:.0} %", 100.0 * drive.over_provisioning()), parity], "{}", row[1]);
+    }
+}
+
+/// The number that a word or digits stand for, up to twenty in words.
+fn number(word: &str) -> Option<usize> {
+    const WORDS: [&str; 20] = [
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "eleven",
+        "twelve",
+        "thirteen",
+        "fourteen",
+        "fifteen",
+        "sixteen",
+        "seventeen",
+        "eighteen",
+        "nineteen",
+        "twenty",
+    ];
+    let in_words = || WORDS.iter().position(|each| *each == word.to_lowercase()).map(|at| at + 1);
+    word.parse().ok().or_else(in_words)
+}
+
+/// The numbers that a text gives before this phrase, links and line breaks aside.
+fn counts(text: &str, phrase: &str) -> Vec<usize> {
+    let plain = text.split_whitespace().collect::<Vec<_>>().join(" ").replace(['[', '*'], "");
+    let before = plain.match_indices(phrase).map(|(at, _)| plain[..at].trim_end());
+    before.filter_map(|text| number(text.rsplit(' ').next()?)).collect()
+}
+
+#[test]
+fn readme_and_changelog_count_what_there_is() {
+    let policies = flashwise_bufferpool::policies().len();
+    let formats = flashwise_trace::TraceFormat::all().count();
+    let of_gc = flashwise_ssd::config::GcPolicy::ALL.len();
+    let counted = [
+        ("parameters of a drive", flashwise_profile::Parameters::default().entries().len()),
+        ("rules", flashwise_audit::Rule::ALL.len()),
+        ("buffer-pool policies", policies),
+        ("replacement policies", policies),
+        ("garbage-collection policies", of_gc),
+        ("victim policies", of_gc),
+        ("trace formats", formats),
+        ("formats, compressed", formats),
+        ("presets, your own", flashwise_ssd::Preset::all().count()),
+    ];
+    let text = ["README.md", "CHANGELOG.md"].map(|path| fs::read_to_string(root().join(path)).unwrap()).concat();
+    for (phrase, there_are) in counted {
+        let named = counts(&text, phrase);
+        assert!(!named.is_empty(), "neither document has a number of {phrase}");
+        assert_eq!(named, vec![there_are; named.len()], "{phrase}");
     }
 }
