@@ -270,16 +270,18 @@ impl SimulatedSsd {
         }
     }
 
-    /// Where the drive has nothing else to do, victims that wait for the host's writes continue, a row at a time. Gives
-    /// whether anything comes of it.
+    /// Where the drive has nothing else to do, victims that wait for the host's writes continue, a row at a time. While
+    /// it empties its SLC cache, they go on to their end, as what it folds. Gives whether anything comes of it.
     #[inline(never)]
     pub(crate) fn collects_unpaced_at_rest(&mut self) -> bool {
         let mut continues = false;
+        let slots = self.ftl.pages.geometry.slots;
         while self.collector.waiting_for_credit > 0 && self.clock.events.holds_timers_alone() {
             continues = true;
+            let is_quiet = self.collector.folding.is_quiet && self.host.is_resting();
             for unit in 0..self.ftl.pages.geometry.units {
                 if let Some(victim) = self.collector.waiting_victim(unit) {
-                    self.collector.forgive(unit, victim, self.ftl.pages.geometry.slots);
+                    self.collector.forgive(unit, victim, if is_quiet { u32::MAX } else { slots });
                     self.read_victim_ahead(unit, victim);
                     self.settle(unit);
                 }
