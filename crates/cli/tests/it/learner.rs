@@ -484,7 +484,7 @@ fn a_rate_that_did_not_change_is_no_limit_that_is_certain_and_is_not_exported() 
     let place = Place::new();
     let text = place.run(&["learn", "sim:gp3"]).expect(4).stdout;
     assert!(text.contains("Reads and writes together get 3,000 requests/s and 125 MiB/s"), "{text}");
-    assert!(text.contains("read IOPS           ≈ 3,000/s") && text.contains("credits unseen, spent"), "{text}");
+    assert!(text.contains("read IOPS            ≈ 3,000/s") && text.contains("credits unseen, spent"), "{text}");
     let line = place.fails(4, &["learn", "sim:gp3", "--export", "iocost", "files"]);
     assert!(line.contains("read_iops_limit is inconclusive") && line.contains("--limits --time-budget 3h"), "{line}");
 }

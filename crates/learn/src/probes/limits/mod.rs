@@ -394,8 +394,8 @@ pub(crate) fn probe(
 
 /// Keeps the load up, kind after kind, until a change is seen or the time for it is up.
 ///
-/// The kind of which the fewest requests exhaust the budget comes first: it leaves more requests to the others, and
-/// where all draw from one bucket they find it spent.
+/// Where all draw from one bucket, the first spends it for the others. That takes least time with small requests; where
+/// their number would not last for the time, the slowest kind goes first, which needs least of them.
 fn patience(
     probe: &mut Probe<'_, '_>,
     caps: &mut [Cap],
@@ -413,10 +413,14 @@ fn patience(
         !together.covers(kind) || kind.writes() == by_writes
     };
     let mut order: Vec<usize> = (0..caps.len()).filter(|&n| spends(caps[n].kind)).collect();
-    order.sort_by(|&a, &b| caps[a].rate.total_cmp(&caps[b].rate));
     // The others have a short one after it.
     let reserve_of_all = reserve + FIRST * (caps.len() - order.len()) as u64;
     let kept = (probe.requests as f64 * (1.0 - PATIENCE_SHARE)) as u64;
+    let fastest = order.iter().map(|&n| caps[n].rate).fold(0.0, f64::max);
+    let requests_of_all = fastest * probe.left().since(reserve_of_all).as_secs_f64();
+    if probe.prober.clock() == Clock::Virtual && requests_of_all > probe.requests.saturating_sub(kept) as f64 {
+        order.sort_by(|&a, &b| caps[a].rate.total_cmp(&caps[b].rate));
+    }
     let mut refill = Nanos(0);
     // Of a longer time, the reserve takes its share until it is the longest; some is kept for what is in flight.
     let kinds = order.len() as f64 / TIME_SHARE / if reserve < RESERVE_MAX { 1.0 - RESERVE_SHARE } else { 1.0 };
