@@ -25,9 +25,6 @@ const INTERVAL_ERRORS: f64 = 1.96;
 /// distribution's two tails), and so one pair of profiles in twenty, with 63 figures each; those of a memory card have
 /// five others and no more.
 const LIMIT_ERRORS: f64 = 3.36;
-/// How often chance takes a value that far.
-#[cfg(test)]
-const BY_CHANCE: f64 = 0.00078;
 /// Changes below this share are of no use to anybody; two runs on a drive without noise differ by it where both have
 /// intervals of no width.
 const SMALLEST_SHARE: f64 = 0.01;
@@ -125,7 +122,7 @@ mod tests {
         let figures =
             [flashwise_profile::Parameters::default().entries(), flashwise_profile::Limits::default().entries()]
                 .concat();
-        let by_chance = BY_CHANCE * figures.len() as f64;
+        let by_chance = figures.len() as f64 / 1280.0;
         assert!(by_chance <= 0.05, "{by_chance}: with so many figures LIMIT_ERRORS has to be greater");
     }
 

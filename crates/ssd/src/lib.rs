@@ -101,7 +101,7 @@ mod translation;
 pub use cache::{ReadCacheCounters, WriteCacheCounters};
 pub use collector::{EndOfLife, SlcCacheCounters, SlcCacheUse};
 pub use config::DeviceConfig;
-pub use device::{RemainingLife, SimulatedSsd};
+pub use device::{BlockWear, RemainingLife, SimulatedSsd};
 pub use error::SsdError;
 pub use ftl::element::CleaningStatistics;
 pub use ftl::streams::foresight::WRITES_MAX as FORETOLD_WRITES_MAX;

@@ -97,119 +97,61 @@ pub struct Preset {
     pub toml: &'static str,
 }
 
-macro_rules! preset {
-    ($name:literal, $year:literal, $class:ident, $evidence:ident, $summary:literal) => {
-        preset!($name, $year, $class, $evidence, $summary, "")
-    };
-    ($name:literal, $year:literal, $class:ident, $evidence:ident, $summary:literal, $folder:literal) => {
-        Preset {
+/// A list of presets, a line each: name, year, [`Class`], [`Evidence`], summary. Their files are in a folder beside the
+/// one of the source file that has the list.
+#[macro_export]
+macro_rules! presets {
+    ($(#[$about:meta])* $list:ident in $folder:literal:
+     $($name:literal $year:literal $class:ident $evidence:ident $summary:literal,)*) => {
+        $(#[$about])*
+        pub static $list: [$crate::Preset; [$($name),*].len()] = [$($crate::Preset {
             name: $name,
             year: $year,
-            class: Class::$class,
-            evidence: Evidence::$evidence,
+            class: $crate::Class::$class,
+            evidence: $crate::Evidence::$evidence,
             summary: $summary,
-            toml: include_str!(concat!("../devices/", $folder, $name, ".toml")),
-        }
+            toml: include_str!(concat!("../", $folder, "/", $name, ".toml")),
+        }),*];
     };
 }
 
-/// All presets, in the order in which they are listed.
-pub static PRESETS: [Preset; 24] = [
-    preset!("samsung-960-evo", 2016, Client, Fitted, "NVMe, TLC flash, 500 GB: 64 KiB chunks, one channel each"),
-    preset!("intel-optane-905p", 2018, Client, Fitted, "NVMe, 3D XPoint, 480 GB: written in place, no erase"),
-    preset!("toshiba-xg5", 2017, Client, Fitted, "NVMe, TLC flash, 256 GB: 64 KiB superpages over all channels"),
-    preset!("micron-m500", 2013, Client, Fitted, "SATA, MLC flash, 120 GB: 64 KiB superpages over all channels"),
-    preset!(
-        "intel-optane-p4800x",
-        2017,
-        DataCentre,
-        Fitted,
-        "NVMe, 3D XPoint, 375 GB: written in place, 6 concurrent requests"
-    ),
-    preset!(
-        "intel-p4510",
-        2018,
-        DataCentre,
-        Fitted,
-        "NVMe, TLC flash, 1 TB: reads three times as fast as writes, k_r 16"
-    ),
-    preset!("intel-p4510-fs", 2018, DataCentre, Fitted, "the same behind a file system: k_r 80"),
-    preset!("intel-s4610", 2018, DataCentre, Fitted, "SATA, TLC flash, 960 GB: k_r 25, k_w 9"),
-    preset!("virtual-ssd", 2021, Model, Fitted, "a cloud volume, 100 GB: over a network, rate-limited"),
-    preset!("disksim-msr", 2008, Model, Simulator, "DiskSim 4.0's SSD model as shipped, 32 GB, 4 KiB pages"),
-    preset!("machado-32g", 2015, Model, Simulator, "DiskSim's SSD model, 32 GB, 64 KiB pages (Machado et al., 2015)"),
-    preset!("machado-4g", 2015, Model, Simulator, "DiskSim's SSD model, 4 GB, 64 KiB pages (Machado et al., 2015)"),
-    preset!(
-        "micron-7450-max-800",
-        2021,
-        DataCentre,
-        Validated,
-        "NVMe, TLC flash, 800 GB, mixed use: 47 % over-provisioning"
-    ),
-    preset!("micron-7450-pro-960", 2021, DataCentre, DataSheet, "the same series, 960 GB, for reads"),
-    preset!(
-        "solidigm-p5520-1920",
-        2021,
-        DataCentre,
-        Validated,
-        "NVMe, TLC flash, 1.92 TB: a tenth of what is programmed is metadata"
-    ),
-    preset!("skhynix-pe8110-960", 2021, DataCentre, Fitted, "NVMe, TLC flash, 960 GB"),
-    preset!(
-        "samsung-pm9a3-960",
-        2021,
-        DataCentre,
-        DataSheet,
-        "NVMe, TLC flash, 960 GB; its firmware caps random writes"
-    ),
-    preset!(
-        "samsung-pm9d3a-1920",
-        2024,
-        DataCentre,
-        DataSheet,
-        "NVMe, PCIe 5, TLC flash, 1.92 TB; not measured in public"
-    ),
-    preset!("kioxia-cm7r-3840", 2022, DataCentre, Fitted, "NVMe, PCIe 5, TLC flash, 3.84 TB"),
-    preset!("wd-dc-960", 2020, DataCentre, Fitted, "NVMe, PCIe 3, TLC flash, 960 GB, model unknown"),
-    preset!("samsung-980-pro-1tb", 2020, Client, Fitted, "NVMe, PCIe 4, TLC flash, 1 TB: SLC cache of 113 GB"),
-    preset!(
-        "samsung-980-1tb",
-        2021,
-        Client,
-        Fitted,
-        "NVMe, PCIe 3, TLC flash, 1 TB, no DRAM: its map is in the host's memory"
-    ),
-    preset!("corsair-mp700-2tb", 2023, Client, Fitted, "NVMe, PCIe 5, TLC flash, 2 TB: all free flash is SLC cache"),
-    preset!(
-        "hp-fx700-2tb",
-        2024,
-        Client,
-        Fitted,
-        "NVMe, PCIe 4, QLC flash, 2 TB, no DRAM: 130 MB/s behind its SLC cache"
-    ),
-];
+presets! {
+    /// Drives, in the order in which they are listed.
+    PRESETS in "devices":
+    "samsung-960-evo"     2016 Client     Fitted    "NVMe, TLC flash, 500 GB: 64 KiB chunks, one channel each",
+    "intel-optane-905p"   2018 Client     Fitted    "NVMe, 3D XPoint, 480 GB: written in place, no erase",
+    "toshiba-xg5"         2017 Client     Fitted    "NVMe, TLC flash, 256 GB: 64 KiB superpages over all channels",
+    "micron-m500"         2013 Client     Fitted    "SATA, MLC flash, 120 GB: 64 KiB superpages over all channels",
+    "intel-optane-p4800x" 2017 DataCentre Fitted    "NVMe, 3D XPoint, 375 GB: written in place, 6 concurrent requests",
+    "intel-p4510"         2018 DataCentre Fitted    "NVMe, TLC flash, 1 TB: reads three times as fast as writes, k_r 16",
+    "intel-p4510-fs"      2018 DataCentre Fitted    "the same behind a file system: k_r 80",
+    "intel-s4610"         2018 DataCentre Fitted    "SATA, TLC flash, 960 GB: k_r 25, k_w 9",
+    "virtual-ssd"         2021 Model      Fitted    "a cloud volume, 100 GB: over a network, rate-limited",
+    "disksim-msr"         2008 Model      Simulator "DiskSim 4.0's SSD model as shipped, 32 GB, 4 KiB pages",
+    "machado-32g"         2015 Model      Simulator "DiskSim's SSD model, 32 GB, 64 KiB pages (Machado et al., 2015)",
+    "machado-4g"          2015 Model      Simulator "DiskSim's SSD model, 4 GB, 64 KiB pages (Machado et al., 2015)",
+    "micron-7450-max-800" 2021 DataCentre Validated "NVMe, TLC flash, 800 GB, mixed use: 47 % over-provisioning",
+    "micron-7450-pro-960" 2021 DataCentre DataSheet "the same series, 960 GB, for reads",
+    "solidigm-p5520-1920" 2021 DataCentre Validated "NVMe, TLC flash, 1.92 TB: a tenth of what is programmed is metadata",
+    "skhynix-pe8110-960"  2021 DataCentre Fitted    "NVMe, TLC flash, 960 GB",
+    "samsung-pm9a3-960"   2021 DataCentre DataSheet "NVMe, TLC flash, 960 GB; its firmware caps random writes",
+    "samsung-pm9d3a-1920" 2024 DataCentre DataSheet "NVMe, PCIe 5, TLC flash, 1.92 TB; not measured in public",
+    "kioxia-cm7r-3840"    2022 DataCentre Fitted    "NVMe, PCIe 5, TLC flash, 3.84 TB",
+    "wd-dc-960"           2020 DataCentre Fitted    "NVMe, PCIe 3, TLC flash, 960 GB, model unknown",
+    "samsung-980-pro-1tb" 2020 Client     Fitted    "NVMe, PCIe 4, TLC flash, 1 TB: SLC cache of 113 GB",
+    "samsung-980-1tb"     2021 Client     Fitted    "NVMe, PCIe 3, TLC flash, 1 TB, no DRAM: its map is in the host's memory",
+    "corsair-mp700-2tb"   2023 Client     Fitted    "NVMe, PCIe 5, TLC flash, 2 TB: all free flash is SLC cache",
+    "hp-fx700-2tb"        2024 Client     Fitted    "NVMe, PCIe 4, QLC flash, 2 TB, no DRAM: 130 MB/s behind its SLC cache",
+}
 
-/// Memory cards and eMMC, in the order in which they are listed.
-pub static CARDS: [Preset; 4] = [
-    preset!("kingston-sa04g", 2013, Card, Fitted, "SD card, 4 GB: three units of 4 MiB open at a time", "cards/"),
-    preset!(
-        "sd-a1",
-        2016,
-        Card,
-        DataSheet,
-        "SD card, 32 GB, as class A1 demands: 1,500 reads, 500 writes a second",
-        "cards/"
-    ),
-    preset!(
-        "sd-a2",
-        2017,
-        Card,
-        DataSheet,
-        "SD card, 64 GB, as class A2 demands: 4,000 reads, 2,000 writes a second",
-        "cards/"
-    ),
-    preset!("emmc-phone-2012", 2012, Card, Fitted, "eMMC of a phone, 16 GB", "cards/"),
-];
+presets! {
+    /// Memory cards and eMMC, in the order in which they are listed.
+    CARDS in "devices/cards":
+    "kingston-sa04g"  2013 Card Fitted    "SD card, 4 GB: three units of 4 MiB open at a time",
+    "sd-a1"           2016 Card DataSheet "SD card, 32 GB, as class A1 demands: 1,500 reads, 500 writes a second",
+    "sd-a2"           2017 Card DataSheet "SD card, 64 GB, as class A2 demands: 4,000 reads, 2,000 writes a second",
+    "emmc-phone-2012" 2012 Card Fitted    "eMMC of a phone, 16 GB",
+}
 
 impl Preset {
     /// Every preset: the drives, then the cards.

@@ -4,50 +4,26 @@
 //!
 //! `devices/cloud/NAME.toml`, each figure with its source, and a line in [`PRESETS`].
 
-use flashwise_ssd::{Class, Evidence, Preset, SsdError};
+use flashwise_ssd::{Preset, SsdError, presets};
 
 use crate::config::Volume;
 
-macro_rules! preset {
-    ($name:literal, $year:literal, $class:ident, $evidence:ident, $summary:literal) => {
-        Preset {
-            name: $name,
-            year: $year,
-            class: Class::$class,
-            evidence: Evidence::$evidence,
-            summary: $summary,
-            toml: include_str!(concat!("../devices/", $name, ".toml")),
-        }
-    };
+presets! {
+    /// All presets, in the order in which they are listed.
+    PRESETS in "devices":
+    "gp2"                  2014 Cloud DataSheet "EBS, 100 GiB: 300 IOPS, 3,000 while 5.4 million credits last",
+    "gp3"                  2020 Cloud Fitted    "EBS, 100 GiB: 3,000 IOPS, 125 MiB/s, no burst",
+    "io2"                  2020 Cloud DataSheet "EBS Block Express, 500 GiB: 20,000 IOPS",
+    "i3en"                 2019 Cloud Fitted    "AWS instance storage, 7.5 TB: 257,000 reads, 174,000 writes a second",
+    "i4i"                  2022 Cloud Fitted    "AWS instance storage, 3.75 TB: random writes at 858 MB/s, then 426",
+    "m7gd"                 2023 Cloud Fitted    "AWS instance storage, 950 GB: writes above a rate are held for 5.8 ms",
+    "azure-premium-ssd-v2" 2022 Cloud DataSheet "Azure, 128 GiB: 3,000 IOPS, 125 MB/s, no burst",
+    "azure-local-nvme"     2023 Cloud Fitted    "Azure L series, 894 GB: reads and writes share a budget; held for 3 ms",
+    "gcp-pd-balanced"      2020 Cloud DataSheet "Google Persistent Disk, 500 GiB: 6,000 IOPS behind an instance's 15,000",
+    "gcp-hyperdisk"        2022 Cloud DataSheet "Google Hyperdisk Balanced, 100 GiB: 3,000 IOPS, 140 MiB/s",
+    "sas-15k"              2011 Disk  DataSheet "rotating disk, 15,000 rpm, SAS, 300 GB",
+    "sata-7k2"             2014 Disk  DataSheet "rotating disk, 7,200 rpm, SATA, 4 TB, write cache on",
 }
-
-/// All presets, in the order in which they are listed.
-pub static PRESETS: [Preset; 12] = [
-    preset!("gp2", 2014, Cloud, DataSheet, "EBS, 100 GiB: 300 IOPS, 3,000 while 5.4 million credits last"),
-    preset!("gp3", 2020, Cloud, Fitted, "EBS, 100 GiB: 3,000 IOPS, 125 MiB/s, no burst"),
-    preset!("io2", 2020, Cloud, DataSheet, "EBS Block Express, 500 GiB: 20,000 IOPS"),
-    preset!("i3en", 2019, Cloud, Fitted, "AWS instance storage, 7.5 TB: 257,000 reads, 174,000 writes a second"),
-    preset!("i4i", 2022, Cloud, Fitted, "AWS instance storage, 3.75 TB: random writes at 858 MB/s, then 426"),
-    preset!("m7gd", 2023, Cloud, Fitted, "AWS instance storage, 950 GB: writes above a rate are held for 5.8 ms"),
-    preset!("azure-premium-ssd-v2", 2022, Cloud, DataSheet, "Azure, 128 GiB: 3,000 IOPS, 125 MB/s, no burst"),
-    preset!(
-        "azure-local-nvme",
-        2023,
-        Cloud,
-        Fitted,
-        "Azure L series, 894 GB: reads and writes share a budget; held for 3 ms"
-    ),
-    preset!(
-        "gcp-pd-balanced",
-        2020,
-        Cloud,
-        DataSheet,
-        "Google Persistent Disk, 500 GiB: 6,000 IOPS behind an instance's 15,000"
-    ),
-    preset!("gcp-hyperdisk", 2022, Cloud, DataSheet, "Google Hyperdisk Balanced, 100 GiB: 3,000 IOPS, 140 MiB/s"),
-    preset!("sas-15k", 2011, Disk, DataSheet, "rotating disk, 15,000 rpm, SAS, 300 GB"),
-    preset!("sata-7k2", 2014, Disk, DataSheet, "rotating disk, 7,200 rpm, SATA, 4 TB, write cache on"),
-];
 
 impl Volume {
     /// One of the presets.

@@ -45,11 +45,22 @@ pub(super) fn prepare(profile: &DeviceProfile) -> Result<Box<dyn Check>, String>
     Ok(Box::new(KeepBurstCredits { credits, per_second, with_reads, unit, seconds, written: None }))
 }
 
+impl KeepBurstCredits {
+    /// What a request of so many bytes takes.
+    fn credits_of(&self, operation: Operation, length: u64) -> u64 {
+        let takes_credits = match operation {
+            Operation::Write => length > 0,
+            Operation::Read => self.with_reads,
+            _ => false,
+        };
+        if takes_credits { charged(length, self.unit) } else { 0 }
+    }
+}
+
 impl Check for KeepBurstCredits {
     fn observe(&mut self, seen: &ObservedRequest, tally: &mut Tally) {
         let record = &seen.record;
-        let takes_credits = seen.is_write() || self.with_reads && record.operation == Operation::Read;
-        let units = if takes_credits { charged(record.length.0, self.unit) } else { 0 };
+        let units = self.credits_of(record.operation, record.length.0);
         let taken = self.seconds.take(record.at, units as f64);
         if seen.is_write() {
             self.written = self.written.map(|bytes| bytes.saturating_add(record.length.0));
@@ -99,9 +110,7 @@ impl Check for KeepBurstCredits {
     }
 
     fn budget_time(&self, steps: &[Step]) -> Option<Nanos> {
-        let takes_credits = |step: &&Step| step.is_write() || self.with_reads && step.operation == Operation::Read;
-        let moved = steps.iter().filter(takes_credits);
-        let units: u64 = moved.map(|step| charged(step.length, self.unit)).sum();
+        let units: u64 = steps.iter().map(|step| self.credits_of(step.operation, step.length)).sum();
         Some(refill_time(units as f64, self.per_second as f64))
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Output;
 
 use assert_cmd::Command;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -295,7 +296,7 @@ fn ctrl_c_ends_with_130_and_leaves_nothing() {
         .spawn()
         .unwrap();
     std::thread::sleep(std::time::Duration::from_secs(2));
-    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(is_empty(dir.path()));
 }

@@ -26,10 +26,9 @@ use flashwise_block::{BlockDevice, DeviceCounters};
 use super::projection::{Evenness, Mortality, WornUnit, evenness};
 use super::{DataReduction, Life, LifeFactors, Projection};
 use crate::{WriteCauses, write_causes};
-use flashwise_ssd::SimulatedSsd;
-use flashwise_ssd::SlcCacheCounters;
 use flashwise_ssd::config::{DeviceConfig, Mapping, StaticWearLevelling};
 use flashwise_ssd::reduction::ReductionCounters;
+use flashwise_ssd::{BlockWear, SimulatedSsd, SlcCacheCounters};
 
 /// The host has written so many times as much between two notes: 2^¼.
 const STEP: f64 = 1.189_207_115_002_721;
@@ -61,7 +60,8 @@ struct Note {
 impl Note {
     fn of(drive: &SimulatedSsd) -> Self {
         let wear = drive.in_place_wear();
-        let cycles = if wear.is_none() { drive.worn_cycles() } else { Vec::new() };
+        let cycles_of = |blocks: Vec<BlockWear>| blocks.iter().map(|block| block.cycles).collect();
+        let cycles = if wear.is_none() { cycles_of(drive.block_wear()) } else { Vec::new() };
         let (at_ns, counters) = (drive.now().0, drive.counters());
         let reduction = drive.reduction_counters().unwrap_or_default();
         let slc_cache = drive.slc_cache_counters().unwrap_or_default();
@@ -92,8 +92,7 @@ impl History {
             return None;
         }
         let start = Note::of(drive);
-        let superblocks = drive.bad_superblocks().into_iter().zip(drive.slc_superblocks());
-        let is_used = superblocks.map(|(is_bad, is_slc)| !is_bad && !is_slc).collect();
+        let is_used = drive.block_wear().iter().map(|block| !block.is_bad && !block.is_slc).collect();
         let config = drive.config();
         // One page that is written may wear a block, and life passes so much faster than the host writes.
         let worn_at_once = if maps_blocks(config) { u64::from(config.flash.pages_per_block) } else { 1 };
@@ -382,8 +381,8 @@ pub fn life_used(drive: &SimulatedSsd) -> Option<(f64, f64)> {
 /// P/E cycles of the most worn and of the mean superblock that data rests in, or writes to pages.
 fn wear(drive: &SimulatedSsd) -> (f64, f64) {
     if drive.slc_cache_counters().is_some() {
-        let all = drive.worn_cycles().into_iter().zip(drive.slc_superblocks());
-        let cycles: Vec<f64> = all.filter_map(|(cycles, is_slc)| (!is_slc).then_some(cycles)).collect();
+        let resting = drive.block_wear().into_iter().filter(|block| !block.is_slc);
+        let cycles: Vec<f64> = resting.map(|block| block.cycles).collect();
         let mean = cycles.iter().sum::<f64>() / cycles.len().max(1) as f64;
         return (cycles.into_iter().fold(0.0, f64::max), mean);
     }

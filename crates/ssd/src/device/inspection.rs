@@ -5,9 +5,20 @@ use flashwise_block::ByteSize;
 use super::SimulatedSsd;
 use crate::config::DeviceConfig;
 use crate::ftl::geometry::Geometry;
-use crate::ftl::superblock::BlockState;
+use crate::ftl::superblock::{BlockState, Superblock};
 use crate::ftl::wear::InPlaceWear;
 use crate::ftl::{AnyFtl, StepFtl};
+
+/// What a superblock has gone through.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BlockWear {
+    /// P/E cycles; those with one bit a cell count as what they wear.
+    pub cycles: f64,
+    /// Whether it is bad.
+    pub is_bad: bool,
+    /// Whether it is only ever written in SLC mode.
+    pub is_slc: bool,
+}
 
 impl SimulatedSsd {
     /// The channel that a byte is on; `None` where none of it is on flash.
@@ -16,30 +27,19 @@ impl SimulatedSsd {
         Some(self.address_of(slot).die / self.config.ways())
     }
 
-    /// What each superblock, or block of an FTL that maps blocks, has gone through, in P/E cycles. Cycles with one bit
-    /// a cell count as what they wear.
-    pub fn worn_cycles(&self) -> Vec<f64> {
+    /// The wear of each superblock, or block of an FTL that maps blocks.
+    pub fn block_wear(&self) -> Vec<BlockWear> {
         if let Some(ftl) = self.step_ftl() {
-            return ftl.erase_counts().into_iter().map(f64::from).collect();
-        }
-        (0..self.ftl.pages.superblocks.blocks.len() as u32).map(|block| self.ftl.pages.worn_cycles(block)).collect()
-    }
-
-    /// Whether each superblock is bad.
-    pub fn bad_superblocks(&self) -> Vec<bool> {
-        if let Some(ftl) = self.step_ftl() {
-            return vec![false; ftl.erase_counts().len()];
-        }
-        self.ftl.pages.superblocks.blocks.iter().map(|block| block.state == BlockState::Bad).collect()
-    }
-
-    /// Whether each superblock is only ever written in SLC mode.
-    pub fn slc_superblocks(&self) -> Vec<bool> {
-        if let Some(ftl) = self.step_ftl() {
-            return vec![false; ftl.erase_counts().len()];
+            let worn = |erases| BlockWear { cycles: f64::from(erases), is_bad: false, is_slc: false };
+            return ftl.erase_counts().into_iter().map(worn).collect();
         }
         let pages = &self.ftl.pages;
-        (0..pages.superblocks.blocks.len() as u32).map(|block| pages.is_dedicated(block)).collect()
+        let worn = |(n, block): (u32, &Superblock)| BlockWear {
+            cycles: pages.worn_cycles(n),
+            is_bad: block.state == BlockState::Bad,
+            is_slc: pages.is_dedicated(n),
+        };
+        (0..).zip(pages.superblocks.blocks.iter()).map(worn).collect()
     }
 
     /// The parallel unit that a superblock is of, and how many units there are.

@@ -15,6 +15,8 @@
 
 mod inspection;
 
+pub use inspection::BlockWear;
+
 use std::collections::BTreeMap;
 
 use flashwise_block::ByteSize;

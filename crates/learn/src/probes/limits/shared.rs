@@ -36,14 +36,22 @@ const LONGER: ByteSize = ByteSize::kib(16);
 /// Rates of reads and writes.
 type Point = (f64, f64);
 
+/// What was measured of both directions of one length.
+#[derive(Default)]
+struct Both {
+    /// The cap of each.
+    caps: Point,
+    /// The rate of each alone, at the depth at which they are then loaded together.
+    alone: Option<Point>,
+    /// The rates of both together.
+    points: Vec<Point>,
+}
+
 /// What was measured of both directions together.
+#[derive(Default)]
 pub(super) struct Together {
-    small: Vec<Point>,
-    small_alone: Option<Point>,
-    large: Vec<Point>,
-    large_alone: Option<Point>,
-    /// The caps of both, small and large.
-    caps: [Point; 2],
+    small: Both,
+    large: Both,
     /// Reads of 4 KiB with longer writes.
     longer: Vec<Point>,
 }
@@ -59,62 +67,61 @@ pub(super) enum Budget {
     Unclear,
 }
 
+impl Both {
+    fn measure(
+        probe: &mut Probe<'_, '_>,
+        (reads, writes): (&Cap, &Cap),
+        ratios: &[(usize, usize)],
+    ) -> Result<Self, LearnError> {
+        let depth = depth_of_both(probe, reads, writes);
+        let caps = (reads.rate, writes.rate);
+        let alone = alone(probe, reads, writes, depth)?;
+        Ok(Self { caps, alone, points: points(probe, (reads, writes), depth, ratios)? })
+    }
+
+    /// What the points say, if each alone met its cap.
+    fn budget(&self) -> Budget {
+        match self.alone {
+            Some(alone) if is_same(alone.0, self.caps.0) && is_same(alone.1, self.caps.1) => {
+                budget(&self.points, alone)
+            }
+            _ => Budget::Unclear,
+        }
+    }
+}
+
 impl Together {
     /// Loads both directions together.
     pub(super) fn measure(probe: &mut Probe<'_, '_>, caps: &[Cap]) -> Result<Self, LearnError> {
-        let mut together = Self {
-            small: Vec::new(),
-            small_alone: None,
-            large: Vec::new(),
-            large_alone: None,
-            caps: [(0.0, 0.0); 2],
-            longer: Vec::new(),
-        };
+        let mut together = Self::default();
         let of = |kind: Kind| caps.iter().find(|cap| cap.kind == kind && cap.nature != Nature::Drive);
         if let (Some(reads), Some(writes)) = (of(Kind::Reads), of(Kind::Writes)) {
-            let depth = depth_of_both(probe, reads, writes);
-            together.caps[0] = (reads.rate, writes.rate);
-            together.small_alone = alone(probe, reads, writes, depth)?;
-            together.small = points(probe, (reads, writes), depth, &RATIOS)?;
-            if together.small_budget().is_shared() {
+            together.small = Both::measure(probe, (reads, writes), &RATIOS)?;
+            if together.covers(Kind::Reads) {
                 let mut longer = writes.clone();
                 longer.stream.length = LONGER.max(writes.stream.length);
+                let depth = depth_of_both(probe, reads, writes);
                 together.longer = points(probe, (reads, &longer), depth, &RATIOS_LARGE)?;
             }
         }
         if let (Some(reads), Some(writes)) = (of(Kind::LargeReads), of(Kind::LargeWrites)) {
-            let depth = depth_of_both(probe, reads, writes);
-            together.caps[1] = (reads.rate, writes.rate);
-            together.large_alone = alone(probe, reads, writes, depth)?;
-            together.large = points(probe, (reads, writes), depth, &RATIOS_LARGE)?;
+            together.large = Both::measure(probe, (reads, writes), &RATIOS_LARGE)?;
         }
         Ok(together)
     }
 
-    fn small_budget(&self) -> Budget {
-        self.budget(&self.small, self.small_alone, self.caps[0])
-    }
-
-    fn large_budget(&self) -> Budget {
-        self.budget(&self.large, self.large_alone, self.caps[1])
-    }
-
-    fn budget(&self, points: &[Point], alone: Option<Point>, (reads, writes): Point) -> Budget {
-        match alone {
-            Some((x, y)) if is_same(x, reads) && is_same(y, writes) => budget(points, (x, y)),
-            _ => Budget::Unclear,
-        }
+    fn budget_of(&self, kind: Kind) -> Budget {
+        if kind.is_large() { self.large.budget() } else { self.small.budget() }
     }
 
     /// Whether this kind has a budget of its own.
     pub(super) fn is_separate(&self, kind: Kind) -> bool {
-        let budget = if kind.is_large() { self.large_budget() } else { self.small_budget() };
-        budget == Budget::Separate
+        self.budget_of(kind) == Budget::Separate
     }
 
     /// Whether this kind draws from the budget of the other direction.
     pub(super) fn covers(&self, kind: Kind) -> bool {
-        if kind.is_large() { self.large_budget().is_shared() } else { self.small_budget().is_shared() }
+        self.budget_of(kind).is_shared()
     }
 }
 
@@ -134,7 +141,7 @@ fn depth_of_both(probe: &Probe<'_, '_>, reads: &Cap, writes: &Cap) -> usize {
     probe.depth_for(reads.rate.max(writes.rate), reads.latency.max(writes.latency))
 }
 
-/// Both directions one after the other, at the depth at which they are then loaded together.
+/// Both directions one after the other.
 fn alone(probe: &mut Probe<'_, '_>, reads: &Cap, writes: &Cap, depth: usize) -> Result<Option<Point>, LearnError> {
     probe.spend(&[reads, writes])?;
     let Some(x) = probe.rates(&[reads.stream.at_depth(depth)], "reads alone")? else { return Ok(None) };
@@ -212,7 +219,7 @@ fn fit(points: &[Point]) -> Option<(f64, f64)> {
 /// Sets the figures of shared budgets. Writes of a budget that reads were seen to exhaust are as certain as the reads.
 pub(super) fn settle(together: &Together, caps: &mut [Cap], draft: &mut ProfileDraft) {
     let recipe = "reads and writes together at several ratios of their depths";
-    let (small, large) = (together.small_budget(), together.large_budget());
+    let (small, large) = (together.small.budget(), together.large.budget());
     let is_limit = |caps: &[Cap], kind: Kind| caps.iter().any(|cap| cap.kind == kind && cap.is_limit());
     let small_counts = is_limit(caps, Kind::Reads) || is_limit(caps, Kind::Writes);
     let large_counts = is_limit(caps, Kind::LargeReads) || is_limit(caps, Kind::LargeWrites);
@@ -231,16 +238,16 @@ pub(super) fn settle(together: &Together, caps: &mut [Cap], draft: &mut ProfileD
     };
     draft.settle(limit!(shared_budget), flag, because(reason));
     if flag.value.is_none()
-        && let Some((reads, writes)) = together.small_alone
+        && let Some((reads, writes)) = together.small.alone
     {
-        let both: Vec<String> = together.small.iter().map(|(x, y)| format!("{x:.0} and {y:.0}")).collect();
+        let both: Vec<String> = together.small.points.iter().map(|(x, y)| format!("{x:.0} and {y:.0}")).collect();
         let more = format!("alone {reads:.0} reads and {writes:.0} writes a second, together {}", both.join(", "));
         draft.add_to_reason("shared_budget", &more);
     }
     match small {
         Budget::Shared { budget, cost } if small_counts => {
             let is_certain = (is_seen(caps, Kind::Reads) || is_seen(caps, Kind::Writes))
-                && is_present(together.small_alone, caps, Kind::Reads, Kind::Writes);
+                && is_present(together.small.alone, caps, Kind::Reads, Kind::Writes);
             let [value, low, high] = budget;
             let figure = Figure::certain(value.round() as u64, low.floor() as u64, high.ceil() as u64);
             let reason = "the sum of reads and writes, each at its cost, was the same at each ratio";
@@ -266,7 +273,7 @@ pub(super) fn settle(together: &Together, caps: &mut [Cap], draft: &mut ProfileD
         Budget::Shared { budget, .. } if large_counts => {
             let bytes = caps.iter().find(|cap| cap.kind == Kind::LargeReads).map_or(0, |cap| cap.stream.length.bytes());
             let is_certain = (is_seen(caps, Kind::LargeReads) || is_seen(caps, Kind::LargeWrites))
-                && is_present(together.large_alone, caps, Kind::LargeReads, Kind::LargeWrites);
+                && is_present(together.large.alone, caps, Kind::LargeReads, Kind::LargeWrites);
             let [value, low, high] = budget.map(|rate| rate * bytes as f64);
             let figure = Figure::certain(value.round() as u64, low.floor() as u64, high.ceil() as u64);
             let reason = "the sum of both was the same at each ratio";
