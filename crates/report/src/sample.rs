@@ -379,6 +379,7 @@ pub fn samsung() -> Comparison {
         objectives: vec![Objective::Throughput],
         gains: vec![gain("default", "best", 3.21), gain("default", "checklist", 2.31), gain("checklist", "best", 1.39)],
         gain: Some(gain("default", "best", 3.21)),
+        seen: None,
         resolution: Some(3.25),
         recommendation: Recommendation {
             run: "after".to_owned(),
@@ -471,6 +472,7 @@ pub fn optane() -> Comparison {
             gain("checklist", "candidate", 1.007),
         ],
         gain: None,
+        seen: None,
         resolution: Some(1.02),
         recommendation: Recommendation {
             run: "default_page_size".to_owned(),

@@ -18,7 +18,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]
 
 mod ace;
-mod attached;
+pub mod attached;
 mod bonnie;
 mod cloud_volumes;
 mod death_time;

@@ -58,6 +58,8 @@ pub struct Comparison {
     /// The confirmed gain of `best` over `default`, in the first objective that it gains in; `None` where nothing is
     /// recommended.
     pub gain: Option<Gain>,
+    /// What was seen of the gains on the attached drive; `None` if that was not requested, or nothing is recommended.
+    pub seen: Option<Seen>,
     /// The largest gain over `default` that the confirmation does not exclude, as a ratio; `None` where no other
     /// configuration could be tried.
     pub resolution: Option<f64>,
@@ -81,6 +83,28 @@ pub struct Comparison {
     pub changed: Option<AppliedTuning>,
     /// Notes for interpreting the numbers, a sentence or two each.
     pub notes: Vec<String>,
+}
+
+/// The recommendation measured again on the simulated drive, attached to this machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Seen {
+    /// The file system that was mounted.
+    pub file_system: String,
+    /// How many times as slow the drive was. Times are those of a machine whose drive is as fast as the original.
+    pub slower: u32,
+    /// Runs of each configuration.
+    pub runs: usize,
+    /// The ratios between `default`, `checklist` and `best`, with intervals at 99 %.
+    pub gains: Vec<Gain>,
+    /// Whether this machine was too busy to answer in time.
+    pub was_late: bool,
+}
+
+impl Seen {
+    /// Whether the best configuration gains there too.
+    pub fn confirms(&self) -> bool {
+        self.gains.iter().any(|gain| gain.from == "default" && gain.to == "best" && gain.low > 1.0)
+    }
 }
 
 /// What a change costs its user, the cheapest first.

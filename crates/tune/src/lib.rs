@@ -34,7 +34,7 @@ mod tuning;
 
 pub use comparison::{
     Applied, COMPARISON_SCHEMA, COMPARISON_SCHEMA_VERSION, Candidate, ChangeKind, Comparison, Gain, Guarantees, Rate,
-    Recommendation, RunMeasurement, SearchSummary, WeakerGuarantee, WorkloadDescription,
+    Recommendation, RunMeasurement, SearchSummary, Seen, WeakerGuarantee, WorkloadDescription,
 };
 pub use error::TuneError;
 pub use host::{Host, PROGRAM_TIMES, ProgramTime, free_memory};

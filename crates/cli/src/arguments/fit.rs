@@ -123,6 +123,10 @@ pub struct FitSqlite {
     /// Apply the settings that gain: to DB itself, or for a new layout to a new file beside it
     #[arg(long)]
     pub apply: bool,
+    /// Confirm the recommendation also on the simulated drive attached to this machine, twenty times as slow: what a
+    /// client sees. As root; takes twenty times as long as the workload, nine times
+    #[arg(long)]
+    pub attached: bool,
     /// Size of the page cache that your program sets now [default: SQLite's 2000k]
     #[arg(long, value_name = "SIZE", value_parser = cache_size)]
     pub page_cache: Option<ByteSize>,

@@ -3,6 +3,7 @@
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use flashwise_block::output::Published;
@@ -12,6 +13,7 @@ use flashwise_tune::sqlite::{
 };
 use flashwise_tune::{Comparison, DEFAULT_TARGET, DataDrive, Host, ProgramTime, ServerTuning, Target, free_memory};
 
+use super::fit_attached::OnThisMachine;
 use super::fit_record::recorded;
 use super::{fit_mariadb, fit_postgres, read_profile};
 use crate::arguments::{FitDatabase, FitSqlite, ServerDrive, WorkloadSize};
@@ -90,6 +92,7 @@ fn fit_sqlite(options: FitSqlite, output: &Output) -> Result<ExitCode, Failure> 
         page_cache_limit: options.page_cache_limit,
         skip: options.skip,
         apply: options.apply,
+        attach: options.attached.then(|| Arc::new(OnThisMachine) as _),
         save_database: options.save_database,
         save_trace: options.save_trace,
         model_host: host.clone(),

@@ -9,6 +9,7 @@ mod counters;
 pub mod device;
 mod device_stat;
 pub mod fit;
+mod fit_attached;
 mod fit_mariadb;
 mod fit_postgres;
 mod fit_record;

@@ -44,9 +44,23 @@ pub(crate) fn headline(c: &Comparison) -> Vec<String> {
         sentence(&costs(c)).trim_end_matches('.')
     )];
     sentences.extend(other_objective(c));
+    sentences.extend(seen(c));
     sentences.extend(checklist(c));
     sentences.extend(memory(c));
     sentences
+}
+
+/// What a client sees of it on the attached drive.
+fn seen(c: &Comparison) -> Option<String> {
+    let seen = c.seen.as_ref()?;
+    let gain = seen.gains.iter().find(|gain| gain.from == "default" && gain.to == "best")?;
+    let busy = if seen.was_late { "; the machine was too busy for the drive's times" } else { "" };
+    let place = format!("on the attached drive ({}, {} times as slow{busy})", seen.file_system, seen.slower);
+    let (ratio, interval) = (significant(gain.ratio), interval(c, gain));
+    Some(match seen.confirms() {
+        true => format!("Seen {place}: ×{ratio} {interval}."),
+        false => format!("Not seen {place}: ×{ratio} {interval}. Do not apply it."),
+    })
 }
 
 /// What becomes of the objective that does not decide.
@@ -320,6 +334,8 @@ fn work(c: &Comparison) -> String {
 
 #[cfg(test)]
 mod tests {
+    use flashwise_tune::Seen;
+
     use super::*;
     use crate::sample;
 
@@ -376,6 +392,23 @@ mod tests {
         let headline = headline(&c);
         assert!(headline[0].starts_with("50.0 % fewer flash bytes (99.5 % interval"), "{headline:?}");
         assert!(headline[1].starts_with("In p99, this is ×1.00 (99.5 % interval"), "{headline:?}");
+    }
+
+    #[test]
+    fn what_was_seen_on_the_attached_drive_stands_below_the_gain() {
+        let mut c = sample::samsung();
+        let [metric, from, to] = ["statements_per_s", "default", "best"].map(str::to_owned);
+        let gain = Gain { metric, from, to, ratio: 3.0, low: 2.9, high: 3.1 };
+        let seen = Seen { file_system: "ext4".into(), slower: 20, runs: 3, gains: vec![gain], was_late: false };
+        c.seen = Some(seen.clone());
+        let sentence = "Seen on the attached drive (ext4, 20 times as slow): ×3.00 (99 % interval ×2.90…×3.10).";
+        assert_eq!(headline(&c)[1], sentence);
+        let mut lost = seen;
+        (lost.gains[0].low, lost.was_late) = (0.99, true);
+        c.seen = Some(lost);
+        let sentence = "Not seen on the attached drive (ext4, 20 times as slow; the machine was too busy for the drive's \
+                        times): ×3.00 (99 % interval ×0.990…×3.10). Do not apply it.";
+        assert_eq!(headline(&c)[1], sentence);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::StudyError;
 ///
 /// The thread that shares them is on the database's, and so is all that it starts, but for [`Self::for_drive`].
 #[derive(Debug)]
-pub(crate) struct Cores {
+pub struct Cores {
     all: CpuSet,
     database: CpuSet,
     drive: CpuSet,
@@ -26,7 +26,7 @@ impl Cores {
     ///
     /// # Errors
     /// Where the system does not tell.
-    pub(crate) fn share() -> Result<Self, StudyError> {
+    pub fn share() -> Result<Self, StudyError> {
         let all = sched_getaffinity(None).map_err(std::io::Error::from)?;
         let numbers: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&number| all.is_set(number)).collect();
         let (first, rest) = numbers.split_at(numbers.len() / 2);

@@ -25,7 +25,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use flashwise_attach::{Cgroup, DeviceStat, control};
+use flashwise_attach::{Cgroup, DeviceStat, FileSystem, control};
 use flashwise_block::ByteSize;
 use flashwise_ssd::DeviceConfig;
 use flashwise_trace::{ReadOptions, TraceError, TraceFormat, TraceReader, TraceRecord};
@@ -33,8 +33,9 @@ use flashwise_tune::DirectoryGuard;
 use rustix::fs::{major, minor};
 
 use crate::StudyError;
+pub use cores::Cores;
 use cores::family;
-pub(crate) use cores::{Cores, processor_seconds};
+pub(crate) use cores::processor_seconds;
 
 /// What the drive's command says once it is mounted.
 const MOUNTED: &str = "mounted";
@@ -43,25 +44,27 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How a drive is attached.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Attachment {
+pub struct Attachment {
     /// Seconds of the machine for one of the drive's; `None`: every request is answered at once, where only what
     /// reaches the drive counts.
-    pub(crate) time_scale: Option<f64>,
+    pub time_scale: Option<f64>,
+    /// The file system on it.
+    pub file_system: FileSystem,
     /// How far behind the drive's start the file system starts.
-    pub(crate) offset: ByteSize,
+    pub offset: ByteSize,
     /// Whether every request is kept, for [`Attached::trace`].
-    pub(crate) is_captured: bool,
+    pub is_captured: bool,
 }
 
 impl Default for Attachment {
     fn default() -> Self {
-        Self { time_scale: Some(1.0), offset: ByteSize(0), is_captured: false }
+        Self { time_scale: Some(1.0), file_system: FileSystem::Ext4, offset: ByteSize(0), is_captured: false }
     }
 }
 
 /// A drive that is mounted.
 #[derive(Debug)]
-pub(crate) struct Attached {
+pub struct Attached {
     process: Child,
     /// For servers on it, where they need one; why there is none.
     apart: Result<Option<Cgroup>, String>,
@@ -80,7 +83,7 @@ impl Attached {
         clippy::disallowed_methods,
         reason = "files of a directory of the study's own, and an attribute of the kernel's"
     )]
-    pub(crate) fn start(
+    pub fn start(
         program: Option<&Path>,
         config: &DeviceConfig,
         how: &Attachment,
@@ -91,7 +94,7 @@ impl Attached {
         };
         if !rustix::process::geteuid().is_root() {
             return Err(StudyError::Missing(
-                "this study mounts simulated drives, which requires root, /dev/fuse and loop devices: run it as root"
+                "this mounts simulated drives, which requires root, /dev/fuse and loop devices: run it as root"
                     .to_owned(),
             ));
         }
@@ -109,7 +112,7 @@ impl Attached {
             Some(scale) => command.args(["--time-scale", &scale.to_string()]),
             None => command.args(["--time", "none"]),
         };
-        command.args(["--offset", &how.offset.0.to_string()]);
+        command.args(["--fs", how.file_system.name(), "--offset", &how.offset.0.to_string()]);
         if how.is_captured {
             command.arg("--capture").arg(trace(&place)).args(["--capture-format", "csv"]);
         }
@@ -155,7 +158,7 @@ impl Attached {
     }
 
     /// Where it is mounted.
-    pub(crate) fn directory(&self) -> PathBuf {
+    pub fn directory(&self) -> PathBuf {
         self.place.path().join("on")
     }
 
@@ -163,7 +166,7 @@ impl Attached {
     ///
     /// # Errors
     /// Where it is gone.
-    pub(crate) fn stat(&self) -> Result<DeviceStat, StudyError> {
+    pub fn stat(&self) -> Result<DeviceStat, StudyError> {
         control::stat(&control_path(&self.place)).map_err(|error| StudyError::Attach(error.to_string()))
     }
 
@@ -257,7 +260,7 @@ impl Drop for Attached {
 ///
 /// Servers think between an answer and their next request. So when the next one came says nothing here, unlike in
 /// [`flashwise_attach::Pacing`], which has to judge clients that it does not know.
-pub(crate) fn answers_were_late(stat: &DeviceStat) -> bool {
+pub fn answers_were_late(stat: &DeviceStat) -> bool {
     let Some(pacing) = &stat.pacing else { return false };
     let scale = stat.time_scale.unwrap_or(1.0);
     let medians = [&stat.latency.reads, &stat.latency.writes].map(|kind| kind.p50_ns as f64 * scale);

@@ -134,7 +134,7 @@ impl Database {
     pub(super) fn start(stage: Stage<'_>, variant: Variant, source: &Source) -> Result<Self, StudyError> {
         let Hidden { chunk_bytes, hot } = stage.hidden;
         let offset = ByteSize(if variant.is_placed { hot.offset_bytes } else { 0 });
-        let how = Attachment { time_scale: Some(stage.time_scale), offset, is_captured: true };
+        let how = Attachment { time_scale: Some(stage.time_scale), offset, is_captured: true, ..Attachment::default() };
         let drive = Attached::start(stage.program, stage.config, &how, stage.cores)?;
         let half = ByteSize(chunk_bytes / 2);
         if variant.writes == Writes::Halved {

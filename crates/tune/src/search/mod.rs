@@ -43,7 +43,7 @@ use crate::TuneError;
 
 pub(crate) use confirm::Confirmation;
 pub(crate) use race::Part;
-pub(crate) use statistics::{Interval, confidence, likely};
+pub(crate) use statistics::{Interval, confidence, confident, likely};
 
 /// A difference below this is not worth a change, be it a gain or a loss: 1 %.
 pub(crate) const WORTH_IT: f64 = 1.01;

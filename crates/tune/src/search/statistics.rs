@@ -51,7 +51,7 @@ pub(crate) fn confidence(objectives: usize) -> f64 {
 }
 
 /// The mean ratio with its interval at that confidence, from logarithms.
-pub(super) fn confident(logs: &[f64], objectives: usize) -> Interval {
+pub(crate) fn confident(logs: &[f64], objectives: usize) -> Interval {
     interval(logs, if objectives == 1 { &T_99 } else { &T_995 })
 }
 

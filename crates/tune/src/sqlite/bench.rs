@@ -38,7 +38,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    fn work(&self) -> (&Workload, Option<&Loaded>) {
+    pub(super) fn work(&self) -> (&Workload, Option<&Loaded>) {
         (&self.workload, self.loaded.as_deref())
     }
 }

@@ -17,13 +17,14 @@ use super::loaded::Loaded;
 use super::notes::{clock, notes};
 use super::objective::Objective;
 use super::run::{Run, Workload, run};
+use super::seen::{self, AttachDrive};
 use super::settings::{Journal, Settings, Synchronous};
 use super::uri::uri;
 use super::{check_new, check_new_database, learn_target, save_trace};
 use crate::search::{Bench, Confirmation, Interval, Outcome, Part, Stage, Start, confidence, likely, search};
 use crate::{
     Applied, COMPARISON_SCHEMA, COMPARISON_SCHEMA_VERSION, Candidate, ChangeKind, Comparison, Declined, Gain,
-    Guarantees, Host, Proposal, Recommendation, SearchSummary, Target, TuneError, WeakerGuarantee,
+    Guarantees, Host, Proposal, Recommendation, SearchSummary, Seen, Target, TuneError, WeakerGuarantee,
 };
 
 #[cfg(test)]
@@ -72,6 +73,8 @@ pub struct FitOptions {
     pub skip: Vec<String>,
     /// Whether the user's database is to be changed.
     pub apply: bool,
+    /// Attaches the target's drive, where the recommendation is measured again.
+    pub attach: Option<Arc<dyn AttachDrive>>,
     /// Where to leave the database of the recommended run, as plain SQLite; must be new.
     pub save_database: Option<PathBuf>,
     /// Where to leave the trace that was audited; must be new.
@@ -92,6 +95,7 @@ impl FitOptions {
             page_cache_limit: PAGE_CACHE_LIMIT,
             skip: Vec::new(),
             apply: false,
+            attach: None,
             save_database: None,
             save_trace: None,
         }
@@ -122,6 +126,9 @@ impl FitOptions {
         self.workload.check()?;
         self.save_database.as_deref().map_or(Ok(()), check_new_database)?;
         self.save_trace.as_deref().map_or(Ok(()), check_new)?;
+        if self.attach.is_some() {
+            seen::check(&self.target, &self.objectives)?;
+        }
         if self.apply && !matches!(self.workload, Workload::User(_)) {
             return Err(TuneError::Options("--apply changes a database of yours: name it".into()));
         }
@@ -298,6 +305,7 @@ struct Found {
     checklist: Run,
     best: Run,
     weaker: Vec<WeakerGuarantee>,
+    seen: Option<Seen>,
 }
 
 impl Found {
@@ -315,7 +323,16 @@ impl Found {
         let (stock, checklist) = (bench.space.stock, bench.space.checklist());
         let [default, checklist, best_run] = [stock, checklist, best].map(|settings| confirmed(&settings, bench));
         let weaker = weaker_guarantee(options, bench, &best)?;
-        Ok(Self { outcome, default, checklist, best: best_run, weaker })
+        let attach = options.attach.as_deref().filter(|_| outcome.confirmation.gains_in.is_some());
+        let arms = [stock, bench.space.checklist(), best];
+        let see = |attach| seen::see(attach, &bench.full, arms, options.seed, &mut *bench.progress);
+        let seen = attach.map(see).transpose()?;
+        Ok(Self { outcome, default, checklist, best: best_run, weaker, seen })
+    }
+
+    /// Whether what was confirmed was also seen, where that was requested.
+    fn holds(&self) -> bool {
+        self.outcome.confirmation.gains_in.is_some() && self.seen.as_ref().is_none_or(Seen::confirms)
     }
 
     /// Writes the requested files.
@@ -357,7 +374,8 @@ impl Found {
         stock_run: &Run,
         Notice { started, is_cut }: Notice,
     ) -> Result<Comparison, TuneError> {
-        let Self { outcome, default, checklist, best, weaker } = self;
+        let holds = self.holds();
+        let Self { outcome, default, checklist, best, weaker, seen } = self;
         let (space, confirmation) = (&bench.space, &outcome.confirmation);
         let settings = confirmation.best;
         let changes = space.changes(&settings);
@@ -365,7 +383,7 @@ impl Found {
             Workload::User(user) => Some(user.database.display().to_string()),
             Workload::KeyValue(_) => None,
         };
-        let changed = match (&options.workload, options.apply && confirmation.gains_in.is_some()) {
+        let changed = match (&options.workload, options.apply && holds) {
             (Workload::User(user), true) => Some(apply(&user.database, &space.stock, &settings, bench.progress)?),
             _ => None,
         };
@@ -399,6 +417,7 @@ impl Found {
             best,
             gains: gains(confirmation, &objectives),
             gain: chosen_gain(confirmation, &objectives),
+            seen,
             resolution: resolution(space, confirmation),
             recommendation: Recommendation { run: String::new(), reason: String::new() },
             proposals: changes.iter().map(|change| proposal(change, &outcome, &objectives)).collect(),

@@ -111,8 +111,8 @@ pub(super) fn clock(target: &Target) -> String {
             host.describe(),
             host.describe_program()
         ),
-        _ => "Times are wall-clock time on this machine. The database is dropped from the system's page cache before \
-              each statement, so that requests reach the drive. The log is written back at the end, and that time is \
+        _ => "Times are wall-clock time on this machine. Each run starts with nothing of the database in the system's \
+              page cache, and then reads what that holds from it. The log is written back at the end, and that time is \
               included."
             .to_owned(),
     }

@@ -246,7 +246,6 @@ impl Player<'_> {
     fn take_turn(&mut self, n: usize) -> Result<(), TuneError> {
         let stage = self.stage();
         self.progress.advance(&stage, 0.0)?;
-        self.session.drop_page_cache();
         let started = self.session.vfs().now();
         let ending = self.run_statement(n, &stage)?;
         let now = self.session.vfs().now();

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use super::check_new_database;
 use super::loaded::Loaded;
 use super::play;
-use super::session::{Reading, Session};
+use super::session::{Reading, Session, thread_time};
 use super::settings::{DEFAULT_PAGE, Journal, Settings, Synchronous, cache_pragma, checkpoint_pragma, journal_pragma};
 use super::user::{self, UserWorkload};
 use super::workload::{KeySource, KeyValueWorkload};
@@ -122,6 +122,8 @@ pub(crate) struct Run {
     pub(crate) measurement: RunMeasurement,
     /// Wall-clock time of what is done once, before the rounds: loading and checking the database.
     pub(crate) preparation: Duration,
+    /// Time on a processor of what is measured.
+    pub(crate) processor: Duration,
     pub(crate) rounds: Rounds,
     pub(crate) trace: IoTrace,
 }
@@ -149,7 +151,7 @@ pub(crate) fn run(
     let started = Instant::now();
     let mut session = Session::start(target, config.settings.vfs, seed, &config.label)?;
     let mut rounds = Rounds::default();
-    let (db, before, preparation);
+    let (db, before, preparation, on_processor);
     match workload {
         Workload::KeyValue(workload) => {
             let mut keys = match loaded {
@@ -169,6 +171,7 @@ pub(crate) fn run(
             db = connect(&session, config.settings.page_cache)?;
             set_journal(&session, &db, &config.settings)?;
             (before, preparation) = (Reading::take(session.vfs()), started.elapsed());
+            on_processor = thread_time();
             measure(&session, &db, config, workload, &mut keys, &mut rounds, progress)?;
         }
         Workload::User(workload) => {
@@ -183,6 +186,7 @@ pub(crate) fn run(
             db = open()?;
             let others = script.sessions[1..].iter().map(|_| open()).collect::<Result<Vec<_>, _>>()?;
             (before, preparation) = (Reading::take(session.vfs()), started.elapsed());
+            on_processor = thread_time();
             session.vfs().set_recording(true);
             let connections: Vec<&Connection> = std::iter::once(&db).chain(&others).collect();
             play::measure(&session, &connections, &config.label, workload, &mut rounds, progress)?;
@@ -191,13 +195,14 @@ pub(crate) fn run(
     session.vfs().set_recording(false);
     rounds.write_back = write_log_back(&session, &db, &config.settings)?;
     let after = Reading::take(session.vfs());
+    let processor = thread_time().saturating_sub(on_processor);
     let trace = session.vfs().take_trace();
     let measurement = summarise(&session, &db, config, &rounds, after.since(&before))?;
     drop(db);
     if let Some(path) = save {
         save_database(&session, workload, path)?;
     }
-    Ok(Run { measurement, preparation, rounds, trace })
+    Ok(Run { measurement, preparation, processor, rounds, trace })
 }
 
 /// Writes the database as a new plain file. One that was made from a user's is for the same eyes.
@@ -330,7 +335,6 @@ fn insert_round(
         let count = workload.inserts_per_transaction.min(total - done);
         let share = |n: u32| f64::from(done + n) / f64::from(total);
         told(share(0))?;
-        session.drop_page_cache();
         let transaction = session.vfs().now();
         session.batch(db, "BEGIN")?;
         insert(session, db, keys, count, &mut |n| told(share(n)))?;
@@ -363,7 +367,6 @@ fn select_round(
         if n.is_multiple_of(SELECTS_BETWEEN_PROGRESS) {
             told(f64::from(n) / f64::from(workload.selects_per_round))?;
         }
-        session.drop_page_cache();
         let before = session.vfs().now();
         let value =
             statement.query_row([keys.present_key()], |row| row.get_ref(0)?.as_str().map(str::len).map_err(Into::into));

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use flashwise_block::temporary::TemporaryFolder;
 use flashwise_block::{BlockError, ByteSize, DeviceCounters, Nanos};
@@ -106,23 +107,20 @@ impl Session {
         TuneError::Sql { context: format!("{}: {context}", self.label), message: format!("{}{below}", words_of(error)) }
     }
 
-    /// On a real file system, drops the database from the system's page cache, so that the next read reaches the drive.
-    /// On a simulated drive it stays unchanged: there is none, or it is part of what is measured.
-    pub(crate) fn drop_page_cache(&self) {
-        if let Some(file) = &self.cached_file {
-            // Only advice: where it is not taken, reads are served from memory, which the notes of a comparison say.
-            let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
-        }
-    }
-
-    /// Starts with nothing in the page cache, and on a real file system opens the database beside SQLite for
-    /// [`Self::drop_page_cache`].
+    /// Starts with nothing of the database in the page cache, simulated or the system's own. From then on that serves
+    /// what it holds, as it does for any client.
     ///
-    /// Closing it would release SQLite's own locks on the file (POSIX locks belong to the process), so it stays open
+    /// Closing the file would release SQLite's own locks on it (POSIX locks belong to the process), so it stays open
     /// until the session ends.
     pub(crate) fn start_cold(&mut self) -> Result<(), TuneError> {
         if self.directory.is_some() {
-            self.cached_file = std::fs::File::open(&self.name).ok();
+            let failed = |e: std::io::Error| TuneError::file(&self.name, &e);
+            let file = std::fs::File::open(&self.name).map_err(failed)?;
+            // What is not yet written stays in memory.
+            file.sync_all().map_err(failed)?;
+            // Only advice: where it is not taken, the first reads are served from memory.
+            let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
+            self.cached_file = Some(file);
         }
         Ok(self.vfs.drop_caches()?)
     }
@@ -173,7 +171,12 @@ impl Reading {
 
 /// CPU time of this thread without that of the VFS and the drive below it.
 fn sqlite_cpu_time(vfs: &Vfs) -> Nanos {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    let thread = Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
+    let thread = Nanos(u64::try_from(thread_time().as_nanos()).unwrap_or(u64::MAX));
     thread.since(vfs.host_cpu_time())
+}
+
+/// CPU time of this thread.
+pub(super) fn thread_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

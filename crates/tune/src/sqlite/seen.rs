@@ -1,0 +1,158 @@
+//! What is recommended, as a client sees it: on the target's drive, attached to this machine, in a mounted file system.
+//!
+//! ```text
+//!   the caller attaches the drive, some times as slow ──▶ default, checklist, best, interleaved, in a directory of it
+//!     ──▶ seconds of a machine whose drive is as fast as the original ──▶ gains with intervals
+//! ```
+//!
+//! Serving a drive takes another process, so the caller does that ([`AttachDrive`]). The drive is slowed down, so that
+//! what its way to the client adds to each request counts little. A run then took what it waited, divided by the
+//! slowdown, and the time of its own code on a processor, which is not slower.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use flashwise_block::{BlockError, ByteSize, Progress};
+use flashwise_ssd::DeviceConfig;
+
+use super::bench::{Place, config};
+use super::objective::Objective;
+use super::run::{Run, run};
+use super::settings::Settings;
+use crate::search::{Interval, confident};
+use crate::{Gain, Host, Seen, Target, TuneError};
+
+/// How much slower the drive is attached. Requests of an attached drive take 40 to 270 µs longer than the drive itself:
+/// at ten times the time of a read of 80 µs that is 5 to 30 %, at twenty times 3 to 17 %.
+pub const SLOWER: u32 = 20;
+/// Runs of each configuration: an interval of two pairs is six times as wide as they scatter.
+const RUNS: usize = 3;
+/// What is written first, as on the simulated machine: the file system is one that is in use.
+const EARLIER: ByteSize = ByteSize::mib(16);
+
+/// Attaches simulated drives to this machine.
+pub trait AttachDrive: fmt::Debug + Send + Sync {
+    /// Attaches a new drive, so many times as slow, and mounts a file system of that name on it.
+    ///
+    /// # Errors
+    /// Where the machine does not allow it.
+    fn attach(
+        &self,
+        config: &DeviceConfig,
+        slower: u32,
+        file_system: &str,
+    ) -> Result<Box<dyn AttachedDrive>, TuneError>;
+}
+
+/// A drive that is attached until this is dropped.
+pub trait AttachedDrive {
+    /// Where its file system is.
+    fn directory(&self) -> PathBuf;
+
+    /// Whether this machine was too busy to answer in time.
+    fn was_late(&self) -> bool;
+}
+
+/// Refuses what cannot be attached, before anything is measured.
+pub(super) fn check(target: &Target, objectives: &[Objective]) -> Result<(), TuneError> {
+    let refused = |why: &str| Err(TuneError::Options(format!("--attached: {why}")));
+    match target {
+        Target::Simulated { host: Host::Linux { .. }, .. } if objectives == [Objective::Throughput] => Ok(()),
+        Target::Simulated { host: Host::Linux { .. }, .. } => refused("only throughput is measured there"),
+        Target::Simulated { .. } => refused("the bare drive has no file system to mount; leave out --file-system none"),
+        Target::Volume { .. } => refused("the target is a volume; only drives are attached"),
+        Target::Directory(_) | Target::Raw(_) => {
+            refused("the target is no simulated drive: what is measured there is what a client sees")
+        }
+    }
+}
+
+/// Measures the default, the checklist and the best configuration on the attached drive of a place's target.
+pub(super) fn see(
+    attach: &dyn AttachDrive,
+    full: &Place,
+    [stock, checklist, best]: [Settings; 3],
+    seed: u64,
+    progress: &mut dyn Progress,
+) -> Result<Seen, TuneError> {
+    let Target::Simulated { config: drive, host: Host::Linux { kernel, .. }, .. } = &full.target else {
+        return Err(TuneError::Options("--attached: the target is no drive with a file system".to_owned()));
+    };
+    let file_system = kernel.file_system.name();
+    progress.advance("attaching the drive", 0.0)?;
+    let attached = attach.attach(drive, SLOWER, file_system)?;
+    write_earlier(&attached.directory())?;
+    let target = Target::Directory(attached.directory());
+    let arms = [stock, checklist, best];
+    // Logarithms of seconds, by run and arm.
+    let mut logs = Vec::with_capacity(RUNS);
+    for n in 0..RUNS {
+        let mut of_run = [0.0; 3];
+        for turn in 0..arms.len() {
+            // Each configuration is first, second and third once.
+            let arm = (turn + n) % arms.len();
+            let mut shown = Shown { progress: &mut *progress, done: n * arms.len() + turn };
+            let config = config(&stock, &arms[arm]);
+            let run = run(&target, &config, full.work(), seed + n as u64, None, &mut shown)?;
+            of_run[arm] = seconds(&run, SLOWER).ln();
+        }
+        logs.push(of_run);
+    }
+    let of = |from: usize, to: usize| {
+        let pairs: Vec<f64> = logs.iter().map(|of_run| of_run[from] - of_run[to]).collect();
+        confident(&pairs, 1)
+    };
+    let gain = |from: &str, to: &str, Interval { ratio, low, high }: Interval| Gain {
+        metric: Objective::Throughput.metric().to_owned(),
+        from: from.to_owned(),
+        to: to.to_owned(),
+        ratio,
+        low,
+        high: high.min(f64::MAX),
+    };
+    Ok(Seen {
+        file_system: file_system.to_owned(),
+        slower: SLOWER,
+        runs: RUNS,
+        gains: vec![
+            gain("default", "best", of(0, 2)),
+            gain("default", "checklist", of(0, 1)),
+            gain("checklist", "best", of(1, 2)),
+        ],
+        was_late: attached.was_late(),
+    })
+}
+
+/// Seconds of a machine whose drive is as fast as the original.
+fn seconds(run: &Run, slower: u32) -> f64 {
+    let (time, processor) = (run.time_ns() / 1e9, run.processor.as_secs_f64());
+    (time - processor).max(0.0) / f64::from(slower) + processor.min(time)
+}
+
+/// Writes a file and syncs it.
+#[allow(clippy::disallowed_methods, reason = "a file of a drive that is gone at the end")]
+fn write_earlier(directory: &std::path::Path) -> Result<(), TuneError> {
+    use std::io::Write;
+    let path = directory.join("earlier");
+    let failed = |e: &std::io::Error| TuneError::file(&path, e);
+    let mut file = std::fs::File::create_new(&path).map_err(|e| failed(&e))?;
+    let block = vec![0; 1 << 20];
+    for _ in 0..EARLIER.bytes() / block.len() as u64 {
+        file.write_all(&block).map_err(|e| failed(&e))?;
+    }
+    file.sync_all().map_err(|e| failed(&e))
+}
+
+/// Progress in runs.
+struct Shown<'a> {
+    progress: &'a mut dyn Progress,
+    done: usize,
+}
+
+impl Progress for Shown<'_> {
+    fn advance(&mut self, _stage: &str, _fraction: f64) -> Result<(), BlockError> {
+        let all = 3 * RUNS;
+        let stage = format!("on the attached drive, {SLOWER} times as slow, run {} of {all}", self.done + 1);
+        self.progress.advance(&stage, self.done as f64 / all as f64)
+    }
+}
