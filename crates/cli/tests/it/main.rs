@@ -23,6 +23,7 @@ mod endings;
 mod escapes;
 mod examples;
 mod fillfactor;
+mod fit_attached;
 mod fit_mariadb;
 mod fit_postgres;
 mod fit_record;
