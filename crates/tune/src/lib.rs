@@ -41,9 +41,9 @@ pub use host::{Host, PROGRAM_TIMES, ProgramTime, free_memory};
 pub use learning::LearnRequest;
 pub use plan::{PLAN_SCHEMA, PLAN_SCHEMA_VERSION, TargetPlan};
 pub use servers::{
-    AppliedSettings, DataDrive, DirectoryGuard, EvictionBound, EvidenceFigure, LeftAlone, MARIADB_TUNING_SCHEMA,
-    MARIADB_TUNING_SCHEMA_VERSION, MeasuredSettings, POSTGRES_TUNING_SCHEMA, POSTGRES_TUNING_SCHEMA_VERSION,
-    ServerTuning, SettingProposal,
+    AppliedSettings, CountedReason, DataDrive, DirectoryGuard, EvictionBound, EvidenceFigure, LeftAlone,
+    MARIADB_TUNING_SCHEMA, MARIADB_TUNING_SCHEMA_VERSION, MeasuredSettings, POSTGRES_TUNING_SCHEMA,
+    POSTGRES_TUNING_SCHEMA_VERSION, ReplayedLog, ServerTuning, SettingProposal,
 };
 pub use target::{DEFAULT_TARGET, RAW_MAX_WRITE, RawOptions, RawTarget, Target};
 pub use tuning::{AppliedTuning, Declined, Proposal};

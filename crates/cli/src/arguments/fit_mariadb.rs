@@ -69,6 +69,9 @@ pub struct MariadbMeasurement {
     /// Script of your transaction, which each session repeats [default: short OLTP transactions on a test table]
     #[arg(long, value_name = "FILE", requires = "measure")]
     pub sql: Option<PathBuf>,
+    /// Replay the transactions of your server's general log; repeatable
+    #[arg(long, value_name = "FILE", requires = "measure", requires = "load", conflicts_with = "sql")]
+    pub log: Vec<PathBuf>,
     /// SQL file that creates and fills your tables, such as a dump, instead of the test table
     #[arg(long, value_name = "FILE", requires = "measure")]
     pub load: Option<PathBuf>,

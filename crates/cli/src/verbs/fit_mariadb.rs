@@ -35,6 +35,7 @@ fn mariadb_options(options: FitMariadb) -> Result<(MariadbOptions, Bar), Failure
         directory: with.directory.clone(),
         load: with.load.clone(),
         script: with.sql.clone(),
+        log: with.log.clone(),
         rows: with.rows,
         clients: with.clients,
         rounds: with.rounds,

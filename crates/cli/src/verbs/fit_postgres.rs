@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use flashwise_report::{cloud_sql_flags, parameter_group, postgres_conf, postgres_tuning_sql, render_postgres_tuning};
-use flashwise_tune::postgres::{PostgresMeasureOptions, PostgresOptions, tune_postgres};
+use flashwise_tune::postgres::{PostgresMeasureOptions, PostgresOptions, StatementCounts, tune_postgres};
 
 use super::fit::{Form, check_forms, drive_of_server, write_forms};
 use crate::arguments::FitPostgres;
@@ -13,6 +13,9 @@ use crate::progress::Bar;
 
 /// Nanoseconds of a second.
 const SECOND: u64 = 1_000_000_000;
+
+/// Names the server that is fitted in place of an export.
+const FROM_SERVER: &str = "server";
 
 /// Recommends settings, and measures and applies them on request.
 pub fn run(options: FitPostgres, output: &Output) -> Result<ExitCode, Failure> {
@@ -56,6 +59,11 @@ fn measure_options(options: &FitPostgres) -> Result<PostgresMeasureOptions, Fail
         directory: with.directory.clone(),
         load: with.load.clone(),
         script: with.sql.clone(),
+        log: with.log.clone(),
+        counts: with.stat_statements.as_deref().map(|name| match name {
+            FROM_SERVER => StatementCounts::Server,
+            file => StatementCounts::File(file.into()),
+        }),
         scale: with.scale,
         clients: with.clients,
         rounds: with.rounds,

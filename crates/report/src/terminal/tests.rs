@@ -197,6 +197,7 @@ fn postgres_tuning() -> flashwise_tune::ServerTuning {
             after: rate(1357.0),
             gain: flashwise_tune::Gain { metric, from, to, ratio: 1.1, low: 1.07, high: 1.12 },
             verdict: "pays".into(),
+            log: None,
         }),
         applied: None,
         notes: vec!["Rates are wall-clock time on this machine.".into()],

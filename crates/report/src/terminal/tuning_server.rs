@@ -1,10 +1,14 @@
 //! What is to be changed of a database server, on a terminal: the parts that all servers have.
 
-use flashwise_tune::{LeftAlone, MeasuredSettings, Rate, ServerTuning, SettingProposal};
+use flashwise_block::grouped;
+use flashwise_tune::{CountedReason, LeftAlone, MeasuredSettings, Rate, ReplayedLog, ServerTuning, SettingProposal};
 
 use super::layout::{Align, Ink, Screen, Text};
 use crate::text::headings;
 use crate::text::numbers::{change_interval, more_or, significant};
+
+/// Reasons of a kind that are shown; the document has more.
+const REASONS_SHOWN: usize = 8;
 
 /// All but statements and notes, which are each server's own.
 pub(super) fn render(screen: &mut Screen, t: &ServerTuning) {
@@ -99,6 +103,38 @@ fn before_and_after(screen: &mut Screen, measured: &MeasuredSettings) {
     };
     let rows = vec![row("old", &measured.before, Ink::Plain), row("new", &measured.after, ink)];
     screen.table(&["settings", "transactions/s", "95 % interval"], &[Align::Left, Align::Right, Align::Right], rows);
+    measured.log.iter().for_each(|log| replayed(screen, log));
+}
+
+/// What of a log was replayed, and what not.
+fn replayed(screen: &mut Screen, log: &ReplayedLog) {
+    screen.heading("From the log");
+    screen.paragraph(&format!(
+        "{} transactions of {} statements and {} sessions, on {} connections. {} were done in all rounds, {} met a lock or \
+         a conflict, of {} the server refused a statement.",
+        grouped(log.transactions),
+        grouped(log.statements),
+        grouped(log.sessions),
+        log.connections,
+        grouped(log.played),
+        grouped(log.conflicts),
+        grouped(log.refused),
+    ));
+    if let Some(covered) = log.calls_covered {
+        screen.paragraph(&format!(
+            "The log has samples of the statements that are {:.1} % of the counted calls.",
+            covered * 100.0
+        ));
+    }
+    reasons(screen, "refused", &log.refusals);
+    reasons(screen, "left out", &log.left_out);
+}
+
+fn reasons(screen: &mut Screen, what: &str, counted: &[CountedReason]) {
+    for CountedReason { reason, count, example } in counted.iter().take(REASONS_SHOWN) {
+        let example = if example.is_empty() { String::new() } else { format!(" ({example})") };
+        screen.bullet(&format!("{what}: {} × {reason}{example}", grouped(*count)));
+    }
 }
 
 fn left_alone(screen: &mut Screen, left_alone: &[LeftAlone]) {

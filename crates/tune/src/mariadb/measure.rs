@@ -15,10 +15,13 @@ use mysql::{Conn, TxOpts};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
+use super::log::read_logs;
 use super::private::{PrivateMariadb, Programs};
+use super::replay::{ReplayConnection, grants, quoted};
 use super::server::{Server, failed};
 use super::statements::{SqlFile, Statement};
 use crate::TuneError;
+use crate::servers::logged::{LoggedWorkload, Replay};
 use crate::servers::{
     MeasuredSettings, PrivatePlace, Rounds, SettingProposal, Side, Terms, check_rounds, check_space, compare,
 };
@@ -34,7 +37,7 @@ const SECOND_SEED: u32 = 0x9e37_79b9;
 /// Rows of a statement that loads.
 const LOADED_AT_ONCE: u32 = 500;
 /// Errors after which a transaction is restarted: a deadlock, and a lock wait timeout.
-const IN_THE_WAY: [u16; 2] = [1213, 1205];
+pub(super) const IN_THE_WAY: [u16; 2] = [1213, 1205];
 
 /// How old and new settings are measured.
 #[derive(Clone, Debug)]
@@ -47,6 +50,8 @@ pub struct MariadbMeasureOptions {
     pub load: Option<PathBuf>,
     /// Statements of one transaction, which each session repeats.
     pub script: Option<PathBuf>,
+    /// Files of a server's general log in place of such statements.
+    pub log: Vec<PathBuf>,
     /// Rows of the table.
     pub rows: u32,
     /// Sessions at once.
@@ -69,12 +74,21 @@ impl MariadbMeasureOptions {
         if self.rows == 0 || self.clients == 0 || self.round_time.is_zero() {
             return Err(TuneError::Options("--rows, --clients and --round-time must be more than 0".to_owned()));
         }
-        if self.load.is_some() && self.script.is_none() {
-            let message = "--load creates tables that the test transactions do not use: give yours with --sql";
-            return Err(TuneError::Options(message.to_owned()));
+        let fail = |message: &str| Err(TuneError::Options(message.to_owned()));
+        if self.load.is_some() && self.script.is_none() && self.log.is_empty() {
+            return fail("--load creates tables that the test transactions do not use: give yours with --sql or --log");
+        }
+        if !self.log.is_empty() && (self.load.is_none() || self.script.is_some()) {
+            return fail(
+                "--log replaces --sql, and needs --load with a dump of the database from before the log starts",
+            );
         }
         let read = |file: &Option<PathBuf>| file.as_deref().map(SqlFile::read).transpose();
-        Ok(OwnSql { load: read(&self.load)?, script: read(&self.script)? })
+        let log = match &*self.log {
+            [] => None,
+            files => Some(read_logs(files)?),
+        };
+        Ok(OwnSql { load: read(&self.load)?, script: read(&self.script)?, log })
     }
 
     /// Finds the programs, and checks that the instances fit where they are to be made.
@@ -100,12 +114,14 @@ impl MariadbMeasureOptions {
             Some(file) => format!("tables of {}", file.display()),
             None => format!("{} rows", self.rows),
         };
-        let work = match &self.script {
-            Some(file) => format!("the statements of {}", file.display()),
-            None => "short OLTP transactions".to_owned(),
+        let work = match (&self.script, self.log.first()) {
+            (_, Some(file)) => format!("the transactions of {}", file.display()),
+            (Some(file), _) => format!("the statements of {}", file.display()),
+            (None, None) => "short OLTP transactions".to_owned(),
         };
+        let up_to = if self.log.is_empty() { "" } else { "up to " };
         format!(
-            "{work} on {tables}, {} sessions, rounds of {:.1} s and the shutdown, starting with empty caches",
+            "{work} on {tables}, {up_to}{} sessions, rounds of {:.1} s and the shutdown, starting with empty caches",
             self.clients,
             self.round_time.as_secs_f64()
         )
@@ -119,7 +135,19 @@ pub(super) struct OwnSql {
     pub(super) load: Option<SqlFile>,
     /// One transaction.
     pub(super) script: Option<SqlFile>,
+    /// Transactions that a server has logged.
+    pub(super) log: Option<LoggedWorkload>,
 }
+
+impl OwnSql {
+    /// The database of the tables: that of the log, whose statements may name it.
+    fn database(&self) -> &str {
+        self.log.as_ref().and_then(|log| log.database.as_deref()).unwrap_or(DATABASE)
+    }
+}
+
+/// The database of the user's tables.
+const DATABASE: &str = "flashwise";
 
 /// Measures proposals that a server can be started with.
 ///
@@ -134,7 +162,11 @@ pub(super) fn measure(
     let programs = options.check_place(own)?;
     let server = PrivateMariadb::of(programs, options.directory.as_deref())?;
     let terms = Terms { rounds: options.rounds, directory: options.directory.as_deref(), workload: options.summary() };
-    compare(&mut OltpRounds { server, options, own }, proposals, terms, progress)
+    let replay = |log| Replay::new(log, options.rounds, options.round_time, options.clients);
+    let mut rounds = OltpRounds { server, options, own, replay: own.log.as_ref().map(replay) };
+    let mut measured = compare(&mut rounds, proposals, terms, progress)?;
+    measured.log = rounds.replay.map(|replay| replay.report(None));
+    Ok(measured)
 }
 
 /// Rounds of short transactions.
@@ -142,6 +174,7 @@ struct OltpRounds<'a> {
     server: PrivateMariadb,
     options: &'a MariadbMeasureOptions,
     own: &'a OwnSql,
+    replay: Option<Replay<'a>>,
 }
 
 impl Rounds for OltpRounds<'_> {
@@ -158,8 +191,13 @@ impl Rounds for OltpRounds<'_> {
         server.start(instance, &[], progress)?;
         let program = Server::connect(&server.place())?.facts.program;
         match &self.own.load {
-            Some(file) => load(&mut server.connect()?, file, progress)?,
+            Some(file) => load(&mut server.connect()?, file, self.own.database(), progress)?,
             None => fill(&mut server.connect()?, self.options, progress)?,
+        }
+        if self.replay.is_some() {
+            let mut connection = server.connect()?;
+            let made = grants(self.own.database()).iter().try_for_each(|grant| connection.query_drop(grant));
+            made.map_err(|e| failed("loading", &e))?;
         }
         server.stop(progress)?;
         server.copy(instance, copy, progress)?;
@@ -171,6 +209,14 @@ impl Rounds for OltpRounds<'_> {
         let (server, options, script) = (&mut self.server, self.options, self.own.script.as_ref());
         server.drop_page_cache(side.name)?;
         server.start(side.name, &side.settings, progress)?;
+        if let Some(replay) = &mut self.replay {
+            let connect = |_| ReplayConnection::connect(server.options()?, self.own.database());
+            let connections = (0..replay.connections()).map(connect).collect::<Result<Vec<_>, _>>()?;
+            let started = Instant::now();
+            let done = replay.round(round, connections)?;
+            server.stop(progress)?;
+            return Ok(done as f64 / started.elapsed().as_secs_f64());
+        }
         let connections = (0..options.clients).map(|_| server.connect()).collect::<Result<Vec<_>, _>>()?;
         let started = Instant::now();
         let end = started + options.round_time;
@@ -194,9 +240,16 @@ impl Rounds for OltpRounds<'_> {
     }
 }
 
-/// Runs a file that makes and fills tables in the database `flashwise`.
-pub(super) fn load(connection: &mut Conn, file: &SqlFile, progress: &mut dyn Progress) -> Result<(), TuneError> {
-    let made = connection.query_drop("CREATE DATABASE flashwise").and_then(|()| connection.query_drop("USE flashwise"));
+/// Runs a file that makes and fills tables in a new database.
+pub(super) fn load(
+    connection: &mut Conn,
+    file: &SqlFile,
+    database: &str,
+    progress: &mut dyn Progress,
+) -> Result<(), TuneError> {
+    let name = quoted(database);
+    let made = connection.query_drop(format!("CREATE DATABASE {name}"));
+    let made = made.and_then(|()| connection.query_drop(format!("USE {name}")));
     made.map_err(|e| failed("loading", &e))?;
     let statements = file.statements();
     let count = statements.len();
@@ -300,6 +353,7 @@ mod tests {
             directory: None,
             load: None,
             script: None,
+            log: Vec::new(),
             rows: 1_000,
             clients: 1,
             rounds: 5,

@@ -11,6 +11,7 @@
 //! - `rules/`: one file per rule, with its arithmetic and its source;
 //! - `server.rs`: facts read from a server; `settings.rs`: the variables and their defaults;
 //! - `private.rs`: servers for measurements, always deleted at the end; `measure.rs`: interleaved rounds;
+//! - `log.rs`, `replay.rs`: transactions out of a server's general log;
 //! - `apply.rs`: all of the proposals that take effect at once, or none.
 //!
 //! # Limits
@@ -19,8 +20,10 @@
 //! changed.
 
 mod apply;
+mod log;
 mod measure;
 mod private;
+mod replay;
 mod rules;
 mod server;
 mod settings;

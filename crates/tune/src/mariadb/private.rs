@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use flashwise_block::Progress;
-use mysql::Conn;
+use mysql::{Conn, OptsBuilder};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::server::{MariadbAddress, Server, at_socket, failed, options};
@@ -229,6 +229,14 @@ impl PrivateMariadb {
     pub fn connect(&self) -> Result<Conn, TuneError> {
         let (options, name) = options(&self.place())?;
         Conn::new(options).map_err(|error| failed(&name, &error))
+    }
+
+    /// How a connection to the running instance is made.
+    ///
+    /// # Errors
+    /// When the address is invalid.
+    pub(super) fn options(&self) -> Result<OptsBuilder, TuneError> {
+        options(&self.place()).map(|(options, _)| OptsBuilder::from_opts(options))
     }
 
     /// The number of the server's process, where one runs.

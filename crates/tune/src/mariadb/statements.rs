@@ -67,6 +67,35 @@ impl SqlFile {
     }
 }
 
+/// The statements of a text that was sent to a server; a routine is one, whatever is in it.
+pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let is_routine = first_words(text, 1).any(|word| ["CREATE", "ALTER"].iter().any(|w| word.eq_ignore_ascii_case(w)));
+    let whole = is_routine.then_some(text.trim());
+    let cut = if is_routine { Vec::new() } else { cut(text) };
+    whole.into_iter().chain(cut.into_iter().map(|place| &text[place.text]))
+}
+
+/// The first words of a statement, behind comments.
+pub(super) fn first_words(text: &str, count: usize) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    let next = move || loop {
+        rest = rest.trim_start();
+        let length = quoted(rest.as_bytes());
+        if length > 0 && rest.get(..length).is_some_and(is_comment) {
+            rest = &rest[length..];
+            continue;
+        }
+        let end = rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(rest.len());
+        if end == 0 {
+            return None;
+        }
+        let (word, behind) = rest.split_at(end);
+        rest = behind;
+        return Some(word);
+    };
+    std::iter::from_fn(next).take(count)
+}
+
 /// Bytes of a token from here that no delimiter can end; 0 for any other byte.
 fn quoted(rest: &[u8]) -> usize {
     let until = |from: usize, end: &[u8]| {
@@ -179,6 +208,17 @@ mod tests {
             let expected: Vec<(String, usize)> = expected.iter().map(|&(text, line)| (text.to_owned(), line)).collect();
             assert_eq!(texts(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn words_are_found_behind_comments_and_routines_are_whole() {
+        let words = |text: &str| first_words(text, 3).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words("/* app */ -- x\n SELECT a.b, c"), ["SELECT", "a"]);
+        assert_eq!(words("/* ä"), Vec::<String>::new());
+        assert_eq!(words("(SELECT 1)"), Vec::<String>::new());
+        assert_eq!(pieces("SELECT 1; SELECT ';'").collect::<Vec<_>>(), ["SELECT 1", "SELECT ';'"]);
+        let routine = "CREATE PROCEDURE p() BEGIN SET @a = 1; END";
+        assert_eq!(pieces(routine).collect::<Vec<_>>(), [routine]);
     }
 
     proptest! {

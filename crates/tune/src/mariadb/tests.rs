@@ -108,6 +108,7 @@ fn mistakes_are_found_before_a_drive_is_learned() {
         directory: None,
         load: None,
         script: None,
+        log: Vec::new(),
         rows: 1,
         clients: 1,
         rounds: 5,
@@ -203,6 +204,7 @@ fn measure_options() -> MariadbMeasureOptions {
         directory: None,
         load: None,
         script: None,
+        log: Vec::new(),
         rows: 2_000,
         clients: 2,
         rounds: 5,
@@ -253,7 +255,7 @@ fn the_user_s_tables_are_loaded_and_the_user_s_transaction_is_repeated() {
     let own = options.check().unwrap();
     let (tables, script) = (own.load.unwrap(), own.script.unwrap());
     let mut connection = server.connect().unwrap();
-    measure::load(&mut connection, &tables, &mut Silent).unwrap();
+    measure::load(&mut connection, &tables, "flashwise", &mut Silent).unwrap();
     let repeat = |seed: u64| {
         let end = std::time::Instant::now() + std::time::Duration::from_millis(100);
         measure::repeat(server.connect().unwrap(), &script, seed, end)
@@ -309,5 +311,43 @@ fn old_and_new_settings_are_measured_in_turns_and_nothing_is_left() {
     assert!(measured.before.per_s > 1.0 && measured.after.per_s > 1.0, "{measured:?}");
     assert!(measured.gain.low <= measured.gain.ratio && measured.gain.ratio <= measured.gain.high);
     assert!(measured.settings.contains(&"innodb_flush_neighbors = 0".to_owned()), "{:?}", measured.settings);
+    assert_eq!(directory.path().read_dir().unwrap().count(), 0);
+}
+
+#[test]
+fn a_general_log_is_replayed_with_old_and_new_settings() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), open).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let load = place.path().join("load.sql");
+    let tables = "CREATE TABLE item (id int PRIMARY KEY, name varchar(100) NOT NULL, stock int NOT NULL);
+        CREATE TABLE sale (id bigint PRIMARY KEY AUTO_INCREMENT, item int NOT NULL, count int NOT NULL, note text);
+        INSERT INTO item SELECT seq, concat('item ', seq), 1000 FROM seq_1_to_1000;";
+    std::fs::write(&load, tables).unwrap();
+    let evil = place.path().join("evil.log");
+    let line =
+        "\t\t     9 Connect\tapp@localhost on shop using Socket\n\t\t     9 Query\tSELECT 1 INTO OUTFILE '/tmp/x'\n";
+    std::fs::write(&evil, line).unwrap();
+    let log = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/general.log");
+    let measure = MariadbMeasureOptions {
+        directory: Some(directory.path().to_owned()),
+        load: Some(load),
+        log: vec![log, evil],
+        ..measure_options()
+    };
+    let bench = Bench::new();
+    let tuning = match tune_mariadb(&MariadbOptions { measure: Some(measure), ..options(&bench) }, &mut Silent) {
+        Ok(tuning) => tuning,
+        Err(TuneError::Missing(why) | TuneError::Refused(why)) => return eprintln!("{why}: not tested"),
+        Err(error) => panic!("{error}"),
+    };
+    let log = tuning.measured.unwrap().log.unwrap();
+    // Of each side: what the log's sessions did on a table that is missing, and the file that nobody may write.
+    assert_eq!(log.refused, 2 * 4, "{log:?}");
+    assert_eq!(log.played, 2 * (log.transactions - 4), "{log:?}");
+    let reasons: Vec<&str> = log.refusals.iter().map(|counted| &*counted.reason).collect();
+    assert!(reasons.iter().any(|reason| reason.contains("Access denied")), "{reasons:?}");
+    assert!(reasons.contains(&"Table 'shop.nowhere' doesn't exist"), "{reasons:?}");
     assert_eq!(directory.path().read_dir().unwrap().count(), 0);
 }

@@ -12,6 +12,7 @@
 //! - `eviction.rs`: what writing pages before their eviction can bring at most;
 //! - `private.rs`: servers for measurements, always deleted at the end;
 //! - `measure.rs`: interleaved rounds; `apply.rs`: all of the proposals, or none;
+//! - `log/`, `replay.rs`: transactions out of a server's log;
 //! - `tpcc/`: the tables and transactions of sysbench-tpcc, for studies.
 //!
 //! # Limits
@@ -21,15 +22,18 @@
 mod apply;
 mod defaults;
 mod eviction;
+mod log;
 mod measure;
 mod pgbench;
 mod private;
 mod programs;
+mod replay;
 mod rules;
 mod server;
 mod settings;
 mod tpcc;
 
+pub use log::weights::StatementCounts;
 pub use measure::PostgresMeasureOptions;
 pub use pgbench::Pgbench;
 pub use private::PrivatePostgres;
@@ -107,6 +111,7 @@ pub fn tune_postgres(options: &PostgresOptions, progress: &mut dyn Progress) -> 
             Cow::Owned(profile)
         }
     };
+    let own = options.measure.as_ref().map(|measure| measure.read_log(server.as_mut())).transpose()?.flatten();
     let facts = server.as_ref().map(|server| &server.facts);
     let judged = judge(options, &profile, facts, &known);
     let of = Judgement {
@@ -122,8 +127,10 @@ pub fn tune_postgres(options: &PostgresOptions, progress: &mut dyn Progress) -> 
     notes.extend(time.and_then(|(time, version)| eviction::advice(time, together, version)));
     let eviction = time.and_then(|(time, _)| eviction::bound(time));
     let tuning = ServerTuning { eviction, ..judged.document(of, statements, notes) };
-    let mut measure =
-        options.measure.as_ref().map(|with| |proposals: &[_]| measure::measure(with, proposals, progress));
+    let mut measure = options
+        .measure
+        .as_ref()
+        .map(|with| |proposals: &[_]| measure::measure(with, own.as_ref(), proposals, progress));
     let mut apply = server.as_mut().filter(|_| options.apply).map(|server| |proposals: &[_]| apply(server, proposals));
     tuning.concluded(
         SettingProposal::is_of_server,

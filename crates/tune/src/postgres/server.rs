@@ -9,6 +9,7 @@ use postgres::{Client, Config, NoTls};
 
 use super::defaults::{check_version, names};
 use super::eviction::BackendTime;
+use super::log::weights::Calls;
 use super::rules::debug_io_direct::is_direct;
 use super::settings::{Effect, PAGE, Setting, Settings};
 use crate::TuneError;
@@ -97,6 +98,14 @@ impl Server {
     /// When the server does not respond.
     pub(super) fn reconnect(&self) -> Result<Client, TuneError> {
         self.config.connect(NoTls).map_err(|e| failed(&self.facts.place, &e))
+    }
+
+    /// Calls of each statement, as `pg_stat_statements` counts them.
+    ///
+    /// # Errors
+    /// When this database does not have it.
+    pub(super) fn statement_calls(&mut self) -> Result<Calls, TuneError> {
+        Calls::ask(&mut self.client)
     }
 
     /// Runs one statement.

@@ -151,6 +151,7 @@ fn what_a_measurement_does_not_confirm_is_no_statement_to_run() {
                 after: rate,
                 verdict: crate::servers::verdict(&gain).to_owned(),
                 gain,
+                log: None,
             })
         };
         let tuning = tune_postgres(&options, &mut Silent).unwrap();

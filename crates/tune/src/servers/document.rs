@@ -154,4 +154,43 @@ pub struct MeasuredSettings {
     pub gain: Gain,
     /// `pays`, `costs`, or `no-gain-seen` where the interval allows both.
     pub verdict: String,
+    /// The log that the workload is from; `None` where it is from a script or made up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<ReplayedLog>,
+}
+
+/// A server's log that was replayed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReplayedLog {
+    /// Transactions of the log that do more than set up a session.
+    pub transactions: u64,
+    /// Statements of all transactions.
+    pub statements: u64,
+    /// Sessions of the log.
+    pub sessions: u64,
+    /// Connections that replayed them.
+    pub connections: u32,
+    /// Transactions that were done in all rounds.
+    pub played: u64,
+    /// Those that another one was in the way of.
+    pub conflicts: u64,
+    /// Those of which the server refused a statement.
+    pub refused: u64,
+    /// The most frequent reasons of that.
+    pub refusals: Vec<CountedReason>,
+    /// What of the log was not replayed.
+    pub left_out: Vec<CountedReason>,
+    /// With the counts of `pg_stat_statements`: the share of the calls whose statements the log has samples of, 0 to 1.
+    pub calls_covered: Option<f64>,
+}
+
+/// A reason, and how often it was one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountedReason {
+    /// The reason.
+    pub reason: String,
+    /// How often.
+    pub count: u64,
+    /// The first statement or line that it was the reason for, shortened; empty where there is nothing to show.
+    pub example: String,
 }

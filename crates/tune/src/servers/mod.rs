@@ -17,6 +17,7 @@ mod drive;
 pub(crate) mod figures;
 pub(crate) mod granted;
 mod guard;
+pub(crate) mod logged;
 mod place;
 mod process;
 mod rounds;
@@ -26,8 +27,9 @@ mod user;
 mod verdict;
 
 pub use document::{
-    AppliedSettings, EvictionBound, EvidenceFigure, LeftAlone, MARIADB_TUNING_SCHEMA, MARIADB_TUNING_SCHEMA_VERSION,
-    MeasuredSettings, POSTGRES_TUNING_SCHEMA, POSTGRES_TUNING_SCHEMA_VERSION, ServerTuning, SettingProposal,
+    AppliedSettings, CountedReason, EvictionBound, EvidenceFigure, LeftAlone, MARIADB_TUNING_SCHEMA,
+    MARIADB_TUNING_SCHEMA_VERSION, MeasuredSettings, POSTGRES_TUNING_SCHEMA, POSTGRES_TUNING_SCHEMA_VERSION,
+    ReplayedLog, ServerTuning, SettingProposal,
 };
 pub use drive::DataDrive;
 pub(crate) use drive::learn_drive;

@@ -90,6 +90,7 @@ pub(crate) fn compare<R: Rounds>(
         after: rate(&after.rates),
         verdict: verdict(&gain).to_owned(),
         gain,
+        log: None,
     })
 }
 

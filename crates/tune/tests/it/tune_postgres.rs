@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use flashwise_block::Silent;
 use flashwise_profile::{DeviceProfile, Figure};
 use flashwise_tune::TuneError;
-use flashwise_tune::postgres::{PostgresMeasureOptions, PostgresOptions, PrivatePostgres, tune_postgres};
+use flashwise_tune::postgres::{
+    PostgresMeasureOptions, PostgresOptions, PrivatePostgres, StatementCounts, tune_postgres,
+};
 use flashwise_tune::{LeftAlone, ServerTuning, SettingProposal};
 use postgres::{Client, NoTls};
 use support::samsung;
@@ -288,6 +290,8 @@ impl Work {
             directory: Some(self.path("data")),
             load: Some(self.path("load.sql")),
             script: Some(self.path("work.sql")),
+            log: Vec::new(),
+            counts: None,
             scale: 1,
             clients: 2,
             rounds: 5,
@@ -341,6 +345,86 @@ fn transactions_that_fail_are_told_with_their_reason_and_leave_nothing_behind() 
     let told = tune_postgres(&work.options(&server), &mut Silent).unwrap_err().to_string();
     assert!(told.starts_with("pgbench: ") && told.contains("nowhere"), "{told}");
     assert!(work.left_nothing());
+}
+
+/// What the log in `tests/data` was written on.
+const SHOP: &str = "\\restrict key
+    CREATE TABLE item (id int PRIMARY KEY, name text NOT NULL, stock int NOT NULL, price numeric(8,2) NOT NULL);
+    CREATE TABLE sale (id bigserial PRIMARY KEY, item int NOT NULL REFERENCES item, count int NOT NULL, note text);
+    INSERT INTO item SELECT n, 'item ' || n, 1000, n * 0.5 FROM generate_series(1, 1000) n;";
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+#[test]
+fn a_log_is_replayed_with_old_and_new_settings() {
+    let Some(server) = server_and_room() else { return };
+    let work = Work::new("");
+    std::fs::write(work.path("load.sql"), SHOP.trim_start()).unwrap();
+    let measured = |log: &str, counts: Option<StatementCounts>| {
+        let mut options = PostgresOptions { apply: false, ..work.options(&server) };
+        let measure = options.measure.as_mut().unwrap();
+        (measure.script, measure.log, measure.counts) = (None, vec![data(log)], counts);
+        tuned(&options).measured.unwrap()
+    };
+    let plain = measured("stderr.log", None);
+    let log = plain.log.as_ref().unwrap();
+    // Every round of each side has a fifth of it, and all of it is played on both.
+    assert_eq!((log.played, log.refused, log.conflicts), (2 * log.transactions, 0, 0), "{log:?}");
+    assert!(log.transactions > 20 && log.connections == 2 && plain.before.per_s > 0.0, "{log:?}");
+    assert!(
+        log.left_out.iter().any(|left| left.reason.starts_with("COPY from a client") && left.count == 1),
+        "{log:?}"
+    );
+
+    let weighted = measured("log.csv", Some(StatementCounts::File(data("pg_stat_statements.csv"))));
+    let log = weighted.log.unwrap();
+    assert!(log.calls_covered.unwrap() > 0.9 && log.played > 10 * log.transactions, "{log:?}");
+    assert!(work.left_nothing());
+}
+
+#[test]
+fn who_replays_a_log_has_rights_on_the_tables_alone() {
+    let Some(server) = server_and_room() else { return };
+    let work = Work::new("");
+    std::fs::write(work.path("load.sql"), SHOP.trim_start()).unwrap();
+    let line = |sql: &str| format!("[7] LOG:  statement: {sql}\n");
+    let evil = line("SELECT pg_read_file('/etc/passwd')");
+    std::fs::write(work.path("log"), [evil, line("UPDATE item SET stock = 1"), line("TRUNCATE sale")].concat())
+        .unwrap();
+    let mut options = PostgresOptions { apply: false, ..work.options(&server) };
+    let measure = options.measure.as_mut().unwrap();
+    (measure.script, measure.log) = (None, vec![work.path("log"); 5]);
+    let log = tuned(&options).measured.unwrap().log.unwrap();
+    assert_eq!((log.refused, log.played), (10, 20), "{log:?}");
+    assert!(log.refusals[0].reason.contains("permission denied"), "{log:?}");
+
+    std::fs::write(work.path("log"), line("SELECT * FROM other")).unwrap();
+    options.measure.as_mut().unwrap().log = vec![work.path("log"); 10];
+    let told = tune_postgres(&options, &mut Silent).unwrap_err().to_string();
+    assert!(told.contains("2 of 2 transactions fail") && told.contains("\"other\" does not exist"), "{told}");
+}
+
+#[test]
+fn calls_are_read_off_the_server_that_is_fitted() {
+    let Some(server) = server() else { return };
+    let mut options = options(&server, drive());
+    let work = Work::new("");
+    options.measure = work.options(&server).measure.map(|measure| PostgresMeasureOptions {
+        script: None,
+        log: vec![data("log.json")],
+        counts: Some(StatementCounts::Server),
+        ..measure
+    });
+    let told = tune_postgres(&options, &mut Silent).unwrap_err().to_string();
+    assert!(told.starts_with("pg_stat_statements: ") && told.contains("does not exist"), "{told}");
+    // A view of the same name in its place: the module has to be loaded when a server starts.
+    let view = "CREATE VIEW pg_stat_statements AS SELECT d.oid AS dbid, 'VACUUM' AS query, 5::bigint AS calls \
+                FROM pg_database d WHERE datname = 'postgres'";
+    connect(&server).batch_execute(view).unwrap();
+    let told = tune_postgres(&options, &mut Silent).unwrap_err().to_string();
+    assert!(told.contains("none of the statements of the log"), "{told}");
 }
 
 #[test]
