@@ -25,7 +25,7 @@
 //! **Time.** A request is submitted to the drive at the time of its arrival, and completes when the drive has done it,
 //! both on the machine's clock ([`Pace::Scaled`]). The time of the way to the client and back is subtracted. If the
 //! machine cannot keep up, or the drive is faster than any way to it, completions are late, and [`Pacing`] says by how
-//! much. [`Pace::Free`] completes requests at once and counts simulated time only.
+//! much; [`KernelTimes`], how long programs on a mounted drive waited. [`Pace::Free`] completes requests at once and counts simulated time only.
 //!
 //! **Memory.** A request that waits for memory may wait for the very drive that serves it. So no request allocates: its
 //! bytes are in reused buffers (`buffer_pool.rs`), the drive's content in reused pages (`flashwise-ssd`), and lists are
@@ -63,6 +63,7 @@ mod event_fd;
 mod fault;
 mod fuse;
 mod guard;
+mod kernel_times;
 mod log_pages;
 mod management;
 mod mounts;
@@ -87,6 +88,7 @@ pub use fault::{FaultCommand, FaultState, LatencySpike, Range};
 pub use fuse::NAME as DISK;
 pub use guard::memory::available as available_memory;
 pub use guard::watchdog::{WatchdogEnd, watch};
+pub use kernel_times::KernelTimes;
 pub use log_pages::LifeCounters;
 pub use pace::{Pace, Pacing};
 pub use report::{AttachReport, RequestTimes};

@@ -146,7 +146,7 @@ impl Pacing {
 }
 
 /// The next of 1, 2, 5, 10, 20, 50, ….
-fn rounded_up(scale: f64) -> f64 {
+pub(crate) fn rounded_up(scale: f64) -> f64 {
     let decade = 10_f64.powf(scale.max(1e-3).log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * decade);
     steps.into_iter().find(|&step| step >= scale * (1.0 - 1e-9)).unwrap_or(scale)

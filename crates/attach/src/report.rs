@@ -4,7 +4,7 @@ use flashwise_block::{DeviceCounters, Percentiles};
 use flashwise_ssd::SpaceUse;
 use serde::Serialize;
 
-use crate::{Captured, Pacing};
+use crate::{Captured, KernelTimes, Pacing};
 
 /// The report of `flashwise attach`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -31,6 +31,8 @@ pub struct AttachReport {
     pub failed: u64,
     /// Delays of the completions; `null` if they are sent at once.
     pub pacing: Option<Pacing>,
+    /// How long programs on the mounted drive waited; `null` without `--mount`, or if completions are sent at once.
+    pub kernel: Option<KernelTimes>,
     /// The trace that was captured.
     pub capture: Option<Captured>,
 }

@@ -23,6 +23,7 @@ use crate::event_fd::EventFd;
 use crate::fuse::{FuseReply, KernelClient, Mounted};
 use crate::guard::memory;
 use crate::guard::watchdog::{HEARTBEAT, Watchdog};
+use crate::kernel_times::KernelBaseline;
 use crate::management::{self, Listener, Management};
 use crate::nbd::{Connection, StatusRequest};
 use crate::poll::poll;
@@ -91,6 +92,8 @@ pub struct Server {
     /// Dropped first: later requests for the file fail, and no process waits for it.
     mounted: Option<Mounted>,
     volume: Option<Volume>,
+    /// The requests of mounting, which are not the user's.
+    kernel_baseline: Option<KernelBaseline>,
     runtime: Option<RuntimeDirectory>,
     /// Ended where nothing is mounted any more.
     watchdog: Option<Watchdog>,
@@ -132,6 +135,7 @@ impl Server {
             engine,
             socket: None,
             volume: None,
+            kernel_baseline: None,
             mounted: None,
             runtime: None,
             watchdog: None,
@@ -235,6 +239,9 @@ impl Server {
         }
         let locked_bytes = self.protect(abort);
         let kind = self.serve_during(mounting)?.map_err(refused)?;
+        let device_requests = self.volume.as_ref().and_then(Volume::requests);
+        let drive = self.engine.kernel_requests();
+        self.kernel_baseline = device_requests.map(|device| KernelBaseline { device, drive });
         Ok(MountedAt { device, kind, locked_bytes })
     }
 
@@ -563,6 +570,10 @@ impl Server {
     fn drain_clients(&mut self) -> Result<(), AttachError> {
         let end = Instant::now() + DRAIN_TIMEOUT;
         self.connections.iter_mut().for_each(Connection::close);
+        if let (Some(baseline), Some(device)) = (&self.kernel_baseline, self.volume.as_ref().and_then(Volume::requests))
+        {
+            self.engine.compare_with_kernel(baseline, device);
+        }
         let hurry = Arc::new(AtomicBool::new(false));
         let unmounting =
             self.volume.as_ref().map(|volume| volume.unmounting(Arc::clone(&hurry), self.messages.clone()));

@@ -37,6 +37,7 @@ use crate::attached::Attached;
 use crate::buffer_pool::BufferPool;
 use crate::capture::Capture;
 use crate::fault::{FaultCommand, FaultState, Faults};
+use crate::kernel_times::{KernelBaseline, KernelTimes, TimeSum};
 use crate::pace::{Clocks, Pace, Span};
 use crate::slab::Slab;
 use crate::{AttachError, AttachReport};
@@ -164,6 +165,10 @@ pub struct Engine {
     bytes: Option<FileContent>,
     /// The drive at the start.
     baseline: Baseline,
+    /// Requests that came through the kernel, and what the drive took for them.
+    kernel: TimeSum,
+    /// How long programs on the mounted drive waited.
+    kernel_times: Option<KernelTimes>,
 }
 
 /// Round-trip times between clients and the server.
@@ -242,6 +247,8 @@ impl Engine {
             power_cuts: 0,
             memory_limit: None,
             bytes: None,
+            kernel: TimeSum::default(),
+            kernel_times: None,
         })
     }
 
@@ -633,6 +640,9 @@ impl Engine {
             return;
         }
         self.times.record(active.command.operation, latency);
+        if client == KERNEL_CLIENT {
+            self.kernel.add(latency.0);
+        }
         let way = self.round_trips.of(client);
         self.times.machine.record(nanos(resided + way));
         if let Some(clocks) = self.clocks {
@@ -641,6 +651,17 @@ impl Engine {
             let due = clocks.machine(active.completed);
             self.times.late.record(nanos((now + way).saturating_duration_since(due)));
         }
+    }
+
+    /// Requests that came through the kernel, and what the drive took for them, on its own clock.
+    pub(crate) fn kernel_requests(&self) -> TimeSum {
+        self.kernel
+    }
+
+    /// Compares what programs waited, as the kernel counts it now, with what the drive took.
+    pub(crate) fn compare_with_kernel(&mut self, baseline: &KernelBaseline, device: TimeSum) {
+        let scale = self.clocks.map(|clocks| clocks.scale());
+        self.kernel_times = scale.and_then(|scale| baseline.times(device, self.kernel, scale));
     }
 
     /// The report from the start to now; ends the capture.
@@ -665,6 +686,7 @@ impl Engine {
             latency: times.requests(),
             failed: times.failed,
             pacing: self.clocks.map(|clocks| times.pacing(self.round_trips.head_start, clocks.scale())),
+            kernel: self.kernel_times,
             capture: captured,
         })
     }

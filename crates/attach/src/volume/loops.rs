@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 use flashwise_block::ByteSize;
 
 use super::tools;
+use crate::kernel_times::TimeSum;
 use crate::mounts;
 
 /// Bytes of the largest request that the file takes whole, KiB.
@@ -166,6 +167,11 @@ impl LoopDevice {
     /// The file below it; none once it is detached.
     pub(super) fn backing(&self) -> Option<PathBuf> {
         self.attribute("loop/backing_file").map(PathBuf::from)
+    }
+
+    /// Its requests so far, by the kernel's account.
+    pub(super) fn requests(&self) -> Option<TimeSum> {
+        TimeSum::of_stat(&self.attribute("stat")?)
     }
 
     /// Its name among the system's files.

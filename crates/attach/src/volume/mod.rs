@@ -31,6 +31,7 @@ use flashwise_block::ByteSize;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
+use crate::kernel_times::TimeSum;
 use crate::mounts::{Mount, mounts};
 use loops::{LoopDevice, OpenLoopDevice};
 pub(crate) use runtime_directory::RuntimeDirectory;
@@ -188,6 +189,12 @@ impl Volume {
     /// The loop device.
     pub(crate) fn device(&self) -> PathBuf {
         self.device.path()
+    }
+
+    /// The device's requests so far, by the kernel's account; `None` if another drive's device has its name.
+    pub(crate) fn requests(&self) -> Option<TimeSum> {
+        let _held = self.device.open_if_same()?;
+        self.device.requests()
     }
 
     /// Records what is to be removed if the drive is killed.

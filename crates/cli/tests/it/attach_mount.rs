@@ -77,6 +77,42 @@ fn a_command_finds_a_file_system_that_keeps_its_files_and_nothing_is_left() {
     }
 }
 
+/// Reads through the file system, past the page cache, one after the other.
+const READ: &str = r#"
+set -eu
+dd if=/dev/urandom of="$FLASHWISE_MOUNT/file" bs=64k count=20 conv=fsync status=none
+if [ "$STARVED" = yes ]; then
+    # The server stands for the loop driver's threads: it is on the same way, behind the kernel's queue.
+    (while kill -STOP $PPID; do sleep 0.08; kill -CONT $PPID; sleep 0.02; done) &
+    starver=$!
+fi
+dd if="$FLASHWISE_MOUNT/file" of=/dev/null bs=4k iflag=direct status=none
+if [ "$STARVED" = yes ]; then
+    kill $starver
+    wait $starver || true
+    kill -CONT $PPID
+fi
+"#;
+
+#[test]
+fn what_programs_waited_beyond_the_drive_is_reported_with_a_warning() {
+    let Some(_turn) = turn(&["mkfs.ext4"]) else { return };
+    for (starved, scale) in [("no", "100"), ("yes", "20")] {
+        let place = place();
+        let words = ["--time-scale", scale, "-o", "json", "--", "sh", "-c", READ];
+        let mut command = place.command(&[&ATTACH[..], &words].concat());
+        let document = Ended::from(command.env("STARVED", starved).output().unwrap()).expect(0).document();
+        let kernel = &document["kernel"];
+        let figure = |name: &str| kernel[name].as_f64().unwrap();
+        assert!(figure("requests") >= 320.0 && figure("drive_mean_ns") > 100_000.0, "{kernel}");
+        assert_eq!(kernel["spoils_the_result"], starved == "yes", "{kernel}");
+        if starved == "yes" {
+            assert!(figure("mean_ns") > 2.0 * figure("drive_mean_ns"), "{kernel}");
+            assert!(figure("enough_time_scale") > 20.0, "{kernel}");
+        }
+    }
+}
+
 #[test]
 fn ctrl_c_waits_for_who_holds_it_and_says_who() {
     let Some(_turn) = turn(&["mkfs.ext4"]) else { return };

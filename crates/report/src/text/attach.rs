@@ -1,6 +1,6 @@
 //! An attached drive in words.
 
-use flashwise_attach::{AttachReport, Captured, Pacing};
+use flashwise_attach::{AttachReport, Captured, KernelTimes, Pacing};
 use flashwise_block::Percentiles;
 
 use super::numbers::{bytes, grouped, significant, time};
@@ -25,6 +25,10 @@ pub(crate) fn rows(report: &AttachReport) -> Vec<(&'static str, String)> {
         rows.push(("failed requests", grouped(report.failed)));
     }
     rows.extend(report.pacing.iter().flat_map(pacing_rows));
+    rows.extend(report.kernel.iter().map(|kernel| {
+        let (seen, drive) = (time(kernel.mean_ns), time(kernel.drive_mean_ns));
+        ("programs waited", format!("{seen} mean, {drive} of it the drive's ({} requests)", grouped(kernel.requests)))
+    }));
     rows
 }
 
@@ -38,10 +42,7 @@ pub(crate) fn pacing_rows(pacing: &Pacing) -> impl Iterator<Item = (&'static str
 
 /// A warning when that is too far, with the time scale that is near enough.
 pub(crate) fn pacing_remark(pacing: &Pacing, could_not: &str) -> Option<String> {
-    let help = pacing.enough_time_scale.map_or_else(
-        || "slow the drive down (--time-scale)".to_owned(),
-        |scale| format!("slow the drive down (--time-scale {scale})"),
-    );
+    let help = help(pacing.enough_time_scale);
     let way = time(pacing.round_trip_ns);
     pacing.spoils_the_result.then(|| {
         format!(
@@ -49,6 +50,26 @@ pub(crate) fn pacing_remark(pacing: &Pacing, could_not: &str) -> Option<String> 
              {help}, or send fewer requests at a time. The round trip to the client alone takes {way}."
         )
     })
+}
+
+/// A warning when programs on a mounted drive waited for the machine.
+fn kernel_remark(kernel: &KernelTimes) -> Option<String> {
+    let (seen, drive) = (time(kernel.mean_ns), time(kernel.drive_mean_ns));
+    let help = help(kernel.enough_time_scale);
+    kernel.spoils_the_result.then(|| {
+        format!(
+            "Programs waited {seen} for a request on average, and the drive took {drive}: the rest is the kernel's way to \
+             it, such as threads of the loop driver that got no processor. Client measurements do not show the drive: \
+             {help}, or leave processors free."
+        )
+    })
+}
+
+fn help(enough_time_scale: Option<f64>) -> String {
+    enough_time_scale.map_or_else(
+        || "slow the drive down (--time-scale)".to_owned(),
+        |scale| format!("slow the drive down (--time-scale {scale})"),
+    )
 }
 
 /// Latency by kind: count, median, p99, maximum; kinds without requests are left out.
@@ -69,6 +90,7 @@ pub(crate) fn remarks(report: &AttachReport) -> Vec<String> {
         ),
         Some(pacing) => remarks.extend(pacing_remark(pacing, "could not")),
     }
+    remarks.extend(report.kernel.as_ref().and_then(kernel_remark));
     let unwritten = report.counters.flash.map_or(0, |flash| flash.unwritten_pages_read);
     if unwritten > 0 {
         remarks.push(format!(
