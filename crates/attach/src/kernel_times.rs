@@ -7,19 +7,20 @@
 //! ```
 //!
 //! The server sees a request when it reads it from the kernel. Before that it may wait for a thread of the loop driver:
-//! where those got no processor, fio measured 3.1 ms for reads that the drive did in 0.4 ms, and the server saw nothing.
+//! where those got no processor, fio measured 3.1 ms for reads that the drive did in 0.4 ms, and the server saw
+//! nothing.
 //!
-//! Source: `Documentation/block/stat.rst` of Linux: counts and times, in ms, of reads, writes, discards and flushes from
-//! a request's arrival to its end. The kernel adds up nanoseconds: the sums are exact to 1 ms.
+//! Source: `Documentation/block/stat.rst` of Linux: counts and times, in ms, of reads, writes, discards and flushes,
+//! from a request's arrival to its end. The kernel adds up nanoseconds: the sums are exact to 1 ms.
 
 use serde::Serialize;
 
 use crate::pace::rounded_up;
 
-/// Share of the drive's mean time by which the mean of what programs waited may be longer. fio through `--mount`, 4 KiB,
-/// 1 to 32 requests in flight, on two processors that others kept busy: reads ten times slower than the drive waited 6 to
-/// 16 % longer, which its own clock confirms to be the machine's noise; writes at 14,000 a second 36 to 44 %; at real time,
-/// which that machine could not keep, 150 % and more; with the loop driver's threads starved it was 700 %.
+/// Share of the drive's mean time by which the mean of what programs waited may be longer. fio through `--mount`, 4 KiB
+/// 1 to 32 requests in flight, on two processors that others kept busy: reads with a time scale of 10 took 6 to 16 %
+/// longer, writes at 14,000 a second 36 to 44 %, and at real time, which that machine could not keep, both 150 % and
+/// more. With the loop driver's threads starved it was 700 %.
 const TOLERATED: f64 = 0.25;
 /// Requests below which nothing is concluded: a few of them may have met whatever else the machine did.
 const FEWEST: u64 = 100;

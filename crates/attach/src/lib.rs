@@ -25,7 +25,8 @@
 //! **Time.** A request is submitted to the drive at the time of its arrival, and completes when the drive has done it,
 //! both on the machine's clock ([`Pace::Scaled`]). The time of the way to the client and back is subtracted. If the
 //! machine cannot keep up, or the drive is faster than any way to it, completions are late, and [`Pacing`] says by how
-//! much; [`KernelTimes`], how long programs on a mounted drive waited. [`Pace::Free`] completes requests at once and counts simulated time only.
+//! much; [`KernelTimes`], how long programs on a mounted drive waited. [`Pace::Free`] completes requests at once and
+//! counts simulated time only.
 //!
 //! **Memory.** A request that waits for memory may wait for the very drive that serves it. So no request allocates: its
 //! bytes are in reused buffers (`buffer_pool.rs`), the drive's content in reused pages (`flashwise-ssd`), and lists are

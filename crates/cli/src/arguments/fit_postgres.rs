@@ -76,7 +76,7 @@ pub struct Measurement {
     /// Script of your transactions, as for pgbench -f [default: pgbench's TPC-B]
     #[arg(long, value_name = "FILE", requires = "measure")]
     pub sql: Option<PathBuf>,
-    /// Replay the transactions of your server's log: log_statement = all or durations; csvlog and jsonlog too; repeatable
+    /// Replay the transactions of your server's log: stderr, csvlog or jsonlog, statements or durations; repeatable
     #[arg(long, value_name = "FILE", requires = "measure", requires = "load", conflicts_with = "sql")]
     pub log: Vec<PathBuf>,
     /// Play statements of --log as often as pg_stat_statements counts them: 'server' or an export (CSV, JSON)

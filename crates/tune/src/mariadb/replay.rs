@@ -18,8 +18,8 @@ pub(super) fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
-/// Statements that make the user. A log may have what others have tried with the server: reading its files takes a right
-/// on all databases.
+/// Statements that make the user. A log may have what others have tried with the server: reading its files takes a
+/// right on all databases.
 pub(super) fn grants(database: &str) -> [String; 2] {
     // In the name of a grant, _ and % stand for others.
     let pattern = database.replace('_', "\\_").replace('%', "\\%");
