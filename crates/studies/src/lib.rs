@@ -26,8 +26,10 @@ mod dedup_raid;
 mod error;
 mod fillfactor;
 mod fit;
+mod flash_per_transaction;
 mod gc_organisation;
 mod hidden_parameters;
+mod kept;
 mod mariadb;
 mod parallel;
 mod real_drives;
@@ -59,7 +61,8 @@ pub struct StudyOptions {
     pub host: Host,
     /// A program that runs other stores (`benches/stores-beside`), for the study `stores`.
     pub peers: Option<PathBuf>,
-    /// A file in which the study `stores` keeps finished runs, and whose runs it does not repeat.
+    /// A file in which the studies `flash-per-transaction` and `stores` keep finished runs, and whose runs they do not
+    /// repeat.
     pub resume: Option<PathBuf>,
 }
 
@@ -113,7 +116,7 @@ pub struct Study {
 }
 
 /// All studies, in the order in which they are listed.
-pub static STUDIES: [Study; 13] = [
+pub static STUDIES: [Study; 14] = [
     Study {
         name: "ace",
         title: "ACE: write-back and prefetching in batches",
@@ -156,6 +159,13 @@ pub static STUDIES: [Study; 13] = [
         source: "No paper: what a user may expect beside SQLite's defaults and the usual checklist, a write-ahead log \
                  and a page cache of 64 MiB.",
         run: fit::run,
+    },
+    Study {
+        name: "flash-per-transaction",
+        title: "Flash bytes of a transaction: user × database × drive",
+        source: "No paper: each factor by itself. The published figure beside it is that of a Samsung PM9A3 in the study \
+                 real-drives.",
+        run: flash_per_transaction::run,
     },
     Study {
         name: "gc-organisation",
@@ -259,7 +269,8 @@ mod tests {
         assert_eq!(
             error,
             "unknown study 'gc': choose one of ace, cloud-volumes, death-time, dedup-raid, fillfactor, fit, \
-             gc-organisation, hidden-parameters, mariadb, real-drives, sqlite, stores, transparent-compression"
+             flash-per-transaction, gc-organisation, hidden-parameters, mariadb, real-drives, sqlite, stores, \
+             transparent-compression"
         );
     }
 }

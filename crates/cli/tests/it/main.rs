@@ -42,6 +42,7 @@ mod simulate;
 mod store_files;
 mod streams;
 mod studies;
+mod study_flash;
 mod study_mariadb;
 mod study_tables;
 mod support;

@@ -1,22 +1,14 @@
-//! All runs of a study: repeated with other seeds, interleaved, and kept in a file if one is given, so that a later
-//! call goes on with them.
-//!
-//! ```text
-//!   flashwise-study-stores VERSION, KEYS keys, UPDATES updates, SINGLE single updates   a file of other runs is refused
-//!   CASE, seed N ⇥ number ⇥ number …                                                    a line a finished run
-//! ```
-//!
-//! A line is written at once when its run is done. A run that was cut off leaves no whole line, and is run again.
+//! All runs of a study: repeated with other seeds, interleaved, and kept in a file if one is given ([`Kept`]), so that a
+//! later call goes on with them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Mutex;
 
-use flashwise_block::ResultsFile;
 use flashwise_report::study::{Measured, StudyCell};
 
 use super::case::{Case, Outcome, Side};
 use super::{Scale, ours, peers, sqlite};
+use crate::kept::Kept;
 use crate::{Progress, StudyError, StudyOptions, parallel};
 
 /// What all runs gave.
@@ -25,12 +17,6 @@ pub(super) struct Runs {
     outcomes: BTreeMap<String, Vec<Outcome>>,
     /// Runs of other stores that failed, and why.
     pub(super) failures: Vec<String>,
-}
-
-/// A file with finished runs.
-struct Kept {
-    file: Option<Mutex<ResultsFile>>,
-    finished: BTreeMap<String, Outcome>,
 }
 
 fn heading(scale: &Scale) -> String {
@@ -47,56 +33,8 @@ fn name(case: &Case, seed: u64) -> String {
     format!("{case}, seed {seed}")
 }
 
-impl Kept {
-    fn none() -> Self {
-        Self { file: None, finished: BTreeMap::new() }
-    }
-
-    fn open(path: &Path, scale: &Scale) -> Result<Self, StudyError> {
-        let refused = |why: String| StudyError::Resume { path: path.to_owned(), why };
-        let (heading, mut finished, mut has_heading) = (heading(scale), BTreeMap::new(), false);
-        let other = || format!("it does not start with '{heading}'; name a new file");
-        let opened = ResultsFile::open(path, |line| {
-            if has_heading {
-                let (name, outcome) =
-                    parsed(line).ok_or_else(|| Refused(format!("'{line}' is no finished run; name a new file")))?;
-                finished.insert(name, outcome);
-            }
-            has_heading = has_heading || line == heading;
-            if has_heading { Ok(()) } else { Err(Refused(other())) }
-        });
-        let mut file = opened.map_err(|Refused(why)| refused(why))?;
-        if !has_heading {
-            if !file.is_empty() {
-                return Err(refused(other()));
-            }
-            file.add(&heading).map_err(|error| refused(error.to_string()))?;
-        }
-        Ok(Self { file: Some(Mutex::new(file)), finished })
-    }
-
-    fn add(&self, name: &str, outcome: &Outcome) -> Result<(), StudyError> {
-        let Some(file) = &self.file else { return Ok(()) };
-        let numbers: String = outcome.numbers().iter().map(|number| format!("\t{number}")).collect();
-        let mut file = file.lock().map_err(|_| StudyError::Lost)?;
-        Ok(file.add(&format!("{name}{numbers}"))?)
-    }
-}
-
-/// Why a file is not read.
-struct Refused(String);
-
-impl From<std::io::Error> for Refused {
-    fn from(error: std::io::Error) -> Self {
-        Self(error.to_string())
-    }
-}
-
-fn parsed(line: &str) -> Option<(String, Outcome)> {
-    let mut words = line.split('\t');
-    let name = words.next()?.to_owned();
-    let numbers: Vec<f64> = words.map(|word| word.parse().ok()).collect::<Option<_>>()?;
-    Some((name, Outcome::from_numbers(&numbers)?))
+fn open(path: Option<&Path>, scale: &Scale) -> Result<Kept, StudyError> {
+    Kept::open(path, &heading(scale), |numbers| Outcome::from_numbers(numbers).is_some())
 }
 
 fn run(case: &Case, scale: &Scale, options: &StudyOptions, seed: u64) -> Result<Outcome, StudyError> {
@@ -121,18 +59,18 @@ impl Runs {
                 named.push(case);
             }
         }
-        let kept = options.resume.as_deref().map_or_else(|| Ok(Kept::none()), |path| Kept::open(path, scale))?;
+        let kept = open(options.resume.as_deref(), scale)?;
         let seeds: Vec<u64> = (0..scale.runs).map(|n| options.seed.wrapping_add(n)).collect();
         // Seeds outermost: what disturbs the machine for a while disturbs all cases.
         let work: Vec<(&Case, u64)> =
             seeds.iter().flat_map(|&seed| named.iter().map(move |case| (*case, seed))).collect();
         let outcomes = parallel::map("stores", &work, progress, |&(case, seed)| {
             let name = name(case, seed);
-            if let Some(outcome) = kept.finished.get(&name) {
-                return Ok(Ok(*outcome));
+            if let Some(outcome) = kept.get(&name).and_then(Outcome::from_numbers) {
+                return Ok(Ok(outcome));
             }
             match run(case, scale, options, seed) {
-                Ok(outcome) => kept.add(&name, &outcome).map(|()| Ok(outcome)),
+                Ok(outcome) => kept.add(&name, &outcome.numbers()).map(|()| Ok(outcome)),
                 // Another store that fails is no reason to stop; a later call tries it again.
                 Err(StudyError::Peers(why)) => Ok(Err(format!("{name}: {why}"))),
                 Err(error) => Err(error),
@@ -181,38 +119,19 @@ mod tests {
     }
 
     #[test]
-    fn finished_runs_are_found_again_and_one_that_was_cut_off_is_not() {
+    fn a_file_is_of_one_scale_and_its_lines_are_outcomes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs");
-        let kept = Kept::open(&path, &SCALE).unwrap();
-        kept.add("a, seed 1", &outcome(1.0)).unwrap();
-        kept.add("b, seed 1", &outcome(2.0)).unwrap();
+        let kept = open(Some(&path), &SCALE).unwrap();
+        kept.add("a, seed 1", &outcome(1.0).numbers()).unwrap();
         drop(kept);
-        let text = std::fs::read_to_string(&path).unwrap();
-        std::fs::write(&path, &text[..text.len() - 5]).unwrap();
-        let kept = Kept::open(&path, &SCALE).unwrap();
-        let error = Kept::open(&path, &SCALE).err().unwrap().to_string();
-        assert!(error.contains("another run is adding to it"), "{error}");
-        assert_eq!(kept.finished, [("a, seed 1".to_owned(), outcome(1.0))].into());
+        let error = open(Some(&path), &Scale { keys: 11, ..SCALE }).err().unwrap().to_string();
+        assert!(error.contains("11 keys"), "{error}");
+        let kept = open(Some(&path), &SCALE).unwrap();
+        assert_eq!(kept.get("a, seed 1").and_then(Outcome::from_numbers), Some(outcome(1.0)));
+        kept.add("b, seed 1", &[1.0]).unwrap();
         drop(kept);
-        let kept = Kept::open(&path, &SCALE).unwrap();
-        kept.add("b, seed 1", &outcome(2.0)).unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
-    }
-
-    #[test]
-    fn a_file_of_other_runs_is_refused_and_left_as_it_is() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("runs");
-        Kept::open(&path, &SCALE).unwrap();
-        let text = std::fs::read_to_string(&path).unwrap();
-        let error = Kept::open(&path, &Scale { keys: 11, ..SCALE }).err().unwrap().to_string();
-        assert!(error.contains("11 keys") && error.contains("name a new file"), "{error}");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
-        std::fs::write(&path, format!("{text}nonsense\n")).unwrap();
-        assert!(Kept::open(&path, &SCALE).is_err());
-        let error = Kept::open("/dev/zero".as_ref(), &SCALE).err().unwrap().to_string();
-        assert!(error.contains("it is a character device"), "{error}");
+        assert!(open(Some(&path), &SCALE).is_err());
     }
 
     #[test]

@@ -80,9 +80,18 @@ impl PrivatePostgres {
     ///
     /// # Errors
     /// When `initdb` fails.
-    #[allow(clippy::disallowed_methods, reason = "a file of a private server's directory")]
     pub fn create(&self, name: &str, progress: &mut dyn Progress) -> Result<(), TuneError> {
+        self.create_with(name, &[], progress)
+    }
+
+    /// Makes a cluster with options of `initdb`, such as the length of a log segment.
+    ///
+    /// # Errors
+    /// When `initdb` fails.
+    #[allow(clippy::disallowed_methods, reason = "a file of a private server's directory")]
+    pub fn create_with(&self, name: &str, options: &[&str], progress: &mut dyn Progress) -> Result<(), TuneError> {
         let mut command = self.server_program("initdb");
+        command.args(options);
         command.args("-A trust -U postgres -E UTF8 --locale=C --no-sync -D".split(' ')).arg(self.place.instance(name));
         self.run(&mut command, progress)?;
         let own = self.place.instance(name).join("postgresql.conf");
