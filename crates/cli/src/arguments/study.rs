@@ -37,8 +37,8 @@ pub struct StudyArguments {
     /// Program that runs other stores in the study stores: build it in benches/stores-beside
     #[arg(long, value_name = "PROGRAM")]
     pub peers: Option<PathBuf>,
-    /// Keep the finished runs of the study flash-per-transaction or stores in this file, and do not repeat those that it
-    /// has
+    /// Keep the finished runs of the study flash-per-transaction or stores in this file, and do not repeat those that
+    /// it has
     #[arg(long, value_name = "FILE")]
     pub resume: Option<PathBuf>,
     /// Seed of all random choices

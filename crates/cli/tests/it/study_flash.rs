@@ -1,5 +1,5 @@
-//! `flashwise study flash-per-transaction` as a user runs it: what it needs, how it goes on from a file of finished runs,
-//! and that nothing stays behind.
+//! `flashwise study flash-per-transaction` as a user runs it: what it needs, how it goes on from a file of finished
+//! runs, and that nothing stays behind.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;

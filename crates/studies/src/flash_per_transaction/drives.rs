@@ -9,8 +9,8 @@
 //! before each round.
 //!
 //! A drive has the size that makes it as full as it should be, and superblocks as small as let it have some hundred of
-//! them: a real one has thousands. Those that are free or open, which take hardly anything of a real drive, come on top of
-//! its spare flash. Only bytes are counted: the timing is that of the example, and no request waits for another.
+//! them: a real one has thousands. Those that are free or open, which take hardly anything of a real drive, come on
+//! top of its spare flash. Only bytes are counted: the timing is that of the example, and no request waits for another.
 
 use std::collections::BTreeSet;
 

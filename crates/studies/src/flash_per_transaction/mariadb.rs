@@ -48,9 +48,9 @@ fn settings() -> Vec<(&'static str, String)> {
     .to_vec()
 }
 
-/// It holds the table, as the kernel's page cache does for the other systems. With 6 MiB, the server's least, the two or
-/// three pages that each of its 128 rollback segments changes in turn are evicted again and again: 32 KiB of undo log for
-/// a transaction.
+/// It holds the table, as the kernel's page cache does for the other systems. With 6 MiB, the server's least, the two
+/// or three pages that each of its 128 rollback segments changes in turn are evicted again and again: 32 KiB of undo
+/// log for a transaction.
 const POOL: &str = "24M";
 
 impl Mariadb {

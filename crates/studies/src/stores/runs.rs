@@ -1,5 +1,5 @@
-//! All runs of a study: repeated with other seeds, interleaved, and kept in a file if one is given ([`Kept`]), so that a
-//! later call goes on with them.
+//! All runs of a study: repeated with other seeds, interleaved, and kept in a file if one is given ([`Kept`]), so that
+//! a later call goes on with them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
