@@ -15,6 +15,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]
 
+mod atomic;
 mod buffer;
 mod conditions;
 mod device;
@@ -42,6 +43,7 @@ mod sysfs;
 pub mod temporary;
 mod units;
 
+pub use atomic::AtomicWrites;
 pub use buffer::IoBuffer;
 pub use conditions::DiskConditions;
 pub use device::{BlockDevice, Clock, DeviceCounters, DeviceInfo, FlashCounters, POLL_INTERVAL, execute};

@@ -6,6 +6,7 @@
 mod ace_in_postgres;
 mod arrays;
 mod attach;
+mod attach_atomic_writes;
 mod attach_control;
 mod attach_data;
 mod attach_memory;

@@ -37,7 +37,6 @@ use std::borrow::Cow;
 
 use flashwise_block::names::choices;
 use flashwise_block::{ByteSize, Progress};
-use flashwise_profile::DeviceProfile;
 
 use crate::servers::{DataDrive, Judged, Judgement, Ruling, ServerTuning, SettingProposal, Statements, learn_drive};
 use crate::{MARIADB_TUNING_SCHEMA, MARIADB_TUNING_SCHEMA_VERSION, TuneError};
@@ -99,7 +98,9 @@ pub fn tune_mariadb(options: &MariadbOptions, progress: &mut dyn Progress) -> Re
     let facts = server.as_ref().map(|server| &server.facts);
     let documented = Variables::documented();
     let variables = facts.map_or(&documented, |facts| &facts.variables);
-    let judged = judge(options, &profile, variables);
+    let atomic_writes = facts.and_then(|facts| facts.atomic_writes);
+    let rule_facts = Facts { profile: &profile, variables, atomic_writes };
+    let judged = judge(options, &rule_facts);
     let of = Judgement {
         schema: MARIADB_TUNING_SCHEMA,
         schema_version: MARIADB_TUNING_SCHEMA_VERSION,
@@ -108,7 +109,7 @@ pub fn tune_mariadb(options: &MariadbOptions, progress: &mut dyn Progress) -> Re
         place: facts.map(|facts| facts.place.clone()),
     };
     let mut notes = notes(facts, &judged.proposals);
-    notes.extend(binary_log::advice(&Facts { profile: &profile, variables }));
+    notes.extend(binary_log::advice(&rule_facts));
     let option_file = Some(option_file(&judged.proposals));
     let tuning = ServerTuning { option_file, ..judged.document(of, statements, notes) };
     let mut measure =
@@ -133,8 +134,8 @@ fn is_startable(proposal: &SettingProposal) -> bool {
     proposal.takes_effect != Effect::NewInstance.name()
 }
 
-fn judge(options: &MariadbOptions, profile: &DeviceProfile, variables: &Variables) -> Judged {
-    let facts = Facts { profile, variables };
+fn judge(options: &MariadbOptions, facts: &Facts<'_>) -> Judged {
+    let variables = facts.variables;
     let mut judged = Judged::default();
     for rule in RULES {
         let Some(now) = variables.get(rule.name) else { continue };
@@ -142,7 +143,7 @@ fn judge(options: &MariadbOptions, profile: &DeviceProfile, variables: &Variable
             judged.skip(rule.name, &now.value);
             continue;
         }
-        let ruling = (rule.judge)(&facts, now);
+        let ruling = (rule.judge)(facts, now);
         match now.effect == Effect::Restart && now.is_of_command_line && matches!(ruling, Ok(Ruling::Change(_))) {
             true => {
                 let why = "it is set on the server's command line, which overrides option files";

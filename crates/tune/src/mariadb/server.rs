@@ -5,10 +5,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use flashwise_block::AtomicWrites;
 use mysql::prelude::Queryable;
 use mysql::{Conn, Opts, OptsBuilder};
 
-use super::settings::{BINLOG_ENGINE, Effect, KNOWN, Variable, Variables, check_version};
+use super::settings::{BINLOG_ENGINE, DATA_BUFFERING, Effect, KNOWN, Variable, Variables, check_version};
 use crate::TuneError;
 
 /// Timeout for connecting to a server.
@@ -42,6 +43,8 @@ pub(super) struct ServerFacts {
     /// Where it is, without the password.
     pub(super) place: String,
     pub(super) variables: Variables,
+    /// What file system and drive of its files report; `None` where they are not here, or cannot be examined.
+    pub(super) atomic_writes: Option<AtomicWrites>,
 }
 
 impl Server {
@@ -50,12 +53,14 @@ impl Server {
     /// # Errors
     /// When the address is invalid, the server does not respond, or its version is not supported.
     pub(super) fn connect(place: &MariadbAddress) -> Result<Self, TuneError> {
+        let is_here = matches!(place, MariadbAddress::Socket { .. });
         let (options, place) = options(place)?;
         let mut connection = Conn::new(options).map_err(|e| failed(&place, &e))?;
         let version: Option<String> = connection.query_first("SELECT VERSION()").map_err(|e| failed(&place, &e))?;
         let program = check_version(&version.unwrap_or_default())?;
         let variables = read(&mut connection).map_err(|e| failed(&place, &e))?;
-        Ok(Self { connection, facts: ServerFacts { program, place, variables } })
+        let atomic_writes = if is_here { atomic_writes(&mut connection) } else { None };
+        Ok(Self { connection, facts: ServerFacts { program, place, variables, atomic_writes } })
     }
 
     /// Runs one statement.
@@ -112,7 +117,7 @@ fn read(connection: &mut Conn) -> Result<Variables, mysql::Error> {
     let rows: Vec<(String, String, String, String)> = connection.query(VARIABLES)?;
     let documented = |name: &str| match KNOWN.iter().find(|known| known.0 == name) {
         Some(&(_, _, effect)) => Some(effect),
-        None => (name == BINLOG_ENGINE).then_some(Effect::Restart),
+        None => [BINLOG_ENGINE, DATA_BUFFERING].contains(&name).then_some(Effect::Restart),
     };
     let variable = |(name, value, origin, read_only): (String, String, String, String)| {
         let effect = match (documented(&name)?, read_only.as_str()) {
@@ -123,6 +128,14 @@ fn read(connection: &mut Conn) -> Result<Variables, mysql::Error> {
         Some((name, Variable { value, effect, is_of_command_line: origin == "COMMAND-LINE" }))
     };
     Ok(Variables(rows.into_iter().filter_map(variable).collect()))
+}
+
+/// What is reported for the server's tablespace, which is on this machine.
+fn atomic_writes(connection: &mut Conn) -> Option<AtomicWrites> {
+    const TABLESPACE: &str = "ibdata1";
+    let directory: Option<String> =
+        connection.query_first("SELECT COALESCE(NULLIF(@@innodb_data_home_dir, ''), @@datadir)").ok()?;
+    AtomicWrites::of(&Path::new(&directory?).join(TABLESPACE)).ok()
 }
 
 /// The failed operation, with the server's message.

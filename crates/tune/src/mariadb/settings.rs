@@ -44,9 +44,11 @@ pub(super) struct Variables(pub(super) BTreeMap<String, Variable>);
 ///
 /// Source: MariaDB documentation, "InnoDB System Variables" and "Replication and Binary Log System Variables"; a test
 /// compares the table with a server, where there is one.
-pub(super) const KNOWN: [(&str, &str, Effect); 13] = [
+pub(super) const KNOWN: [(&str, &str, Effect); 14] = [
     ("innodb_doublewrite", "ON", Effect::Restart),
     ("innodb_flush_log_at_trx_commit", "1", Effect::AtOnce),
+    // From 11.0 on a server goes by `innodb_data_file_buffering`.
+    ("innodb_flush_method", "O_DIRECT", Effect::Restart),
     ("innodb_flush_neighbors", "1", Effect::AtOnce),
     ("innodb_io_capacity", "200", Effect::AtOnce),
     ("innodb_io_capacity_max", "2000", Effect::AtOnce),
@@ -63,6 +65,8 @@ pub(super) const KNOWN: [(&str, &str, Effect); 13] = [
 
 /// What holds the binary log, from 12.3 on; empty for files of their own.
 pub(super) const BINLOG_ENGINE: &str = "binlog_storage_engine";
+/// Whether data files go through the page cache, from 11.0 on.
+pub(super) const DATA_BUFFERING: &str = "innodb_data_file_buffering";
 
 impl Variables {
     /// The defaults of 10.11.

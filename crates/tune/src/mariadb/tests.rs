@@ -78,7 +78,7 @@ fn a_capacity_and_its_maximum_never_pass_each_other() {
     let order = |bench: &Bench, skip: &[&str]| {
         let mut options = options(bench);
         options.skip = skip.iter().map(|name| (*name).to_owned()).collect();
-        let judged = judge(&options, &bench.profile, &bench.variables);
+        let judged = judge(&options, &bench.facts());
         judged.proposals.into_iter().map(|p| p.name).filter(|n| n.contains("capacity")).collect::<Vec<_>>()
     };
     assert_eq!(order(&bench, &[]), [CAPACITY, CAPACITY_MAX], "what is lowered below the other one goes second");
@@ -173,7 +173,7 @@ fn what_acts_at_once_is_applied_read_back_and_taken_back() {
 fn where_one_proposal_is_refused_none_is_applied() {
     let Some(server) = server() else { return };
     let bench = Bench::new();
-    let judged = judge(&options(&bench), &bench.profile, &bench.variables);
+    let judged = judge(&options(&bench), &bench.facts());
     let mut connection = Server::connect(&server.place()).unwrap();
     // The server refuses a statement; and it mends a value, with a warning, which is read back.
     for (wrong, words) in [("SET GLOBAL innodb_io_capacity = 'much';", "Incorrect argument"), ("", "is 100, not 10000")]

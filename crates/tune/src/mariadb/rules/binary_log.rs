@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn one_log_is_advised_where_a_commit_waits_for_two() {
         let mut bench = Bench::new();
-        let advised = |bench: &Bench| advice(&Facts { profile: &bench.profile, variables: &bench.variables });
+        let advised = |bench: &Bench| advice(&bench.facts());
         bench.set("log_bin", "ON");
         bench.set("sync_binlog", "1");
         assert_eq!(advised(&bench), None, "10.11 cannot have it");

@@ -16,7 +16,7 @@ mod io_threads;
 mod log_write_ahead;
 mod page_size;
 
-use flashwise_block::Operation;
+use flashwise_block::{AtomicWrites, Operation};
 use flashwise_profile::DeviceProfile;
 
 use super::settings::{Variable, Variables};
@@ -27,6 +27,8 @@ use crate::servers::figures::{Measure, saturated_iops};
 pub(super) struct Facts<'a> {
     pub(super) profile: &'a DeviceProfile,
     pub(super) variables: &'a Variables,
+    /// What file system and drive of the server's files report; `None` where they cannot be examined.
+    pub(super) atomic_writes: Option<AtomicWrites>,
 }
 
 /// A variable with its rule; the error says why there is no decision.

@@ -10,6 +10,7 @@ pub(super) use crate::servers::tests::{changed, fits, untold};
 pub(in super::super) struct Bench {
     pub(in super::super) profile: DeviceProfile,
     pub(in super::super) variables: Variables,
+    pub(super) atomic_writes: Option<AtomicWrites>,
 }
 
 impl Bench {
@@ -17,7 +18,7 @@ impl Bench {
         let mut profile = profile();
         profile.parameters.page_bytes = Figure::certain(4096, 4096, 4096);
         profile.parameters.collection_cost = Figure::certain(2.5, 2.4, 2.6);
-        let mut bench = Self { profile, variables: Variables::documented() };
+        let mut bench = Self { profile, variables: Variables::documented(), atomic_writes: None };
         bench.writes(50_000.0);
         bench
     }
@@ -29,13 +30,16 @@ impl Bench {
             vec![ThroughputCurve { operation: Operation::Write, request_bytes: 16_384, points: vec![point] }];
     }
 
+    pub(in super::super) fn facts(&self) -> Facts<'_> {
+        Facts { profile: &self.profile, variables: &self.variables, atomic_writes: self.atomic_writes }
+    }
+
     pub(super) fn judge(
         &self,
         judge: fn(&Facts<'_>, &Variable) -> Result<Ruling, String>,
         name: &str,
     ) -> Result<Ruling, String> {
-        let facts = Facts { profile: &self.profile, variables: &self.variables };
-        judge(&facts, self.variables.get(name).unwrap())
+        judge(&self.facts(), self.variables.get(name).unwrap())
     }
 
     pub(in super::super) fn set(&mut self, name: &str, value: &str) {

@@ -12,7 +12,7 @@ const PARAMETERS_MAX: usize = 65_535;
 /// An entry.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Tells sessions apart: the session's identifier, or the process's.
+    /// Whose it is: the session's identifier, or the process's.
     pub(super) session: String,
     pub(super) database: Option<String>,
     /// `LOG`, `ERROR`, ….

@@ -1,7 +1,7 @@
 //! The format `stderr`: a prefix as `log_line_prefix` has it, the severity, the message; further lines start with a
 //! tab.
 //!
-//! The prefix is the user's own. A session is told apart by its identifier (`%c`) or its process (`%p`, in brackets as
+//! The prefix is the user's own. A session is known by its identifier (`%c`) or its process (`%p`, in brackets as
 //! by default, or as a number alone); the database by `user@database` (`%u@%d`) or `db=`.
 //!
 //! Source: PostgreSQL's `send_message_to_server_log` (`elog.c`) and its documentation of `log_line_prefix`.

@@ -1,7 +1,9 @@
 //! `full_page_writes`: never proposed.
 //!
-//! Without them a page torn by a power cut cannot be repaired. They are unnecessary if every layer from the file system
-//! to the flash writes 8 KiB atomically; no parameter in a profile proves that, as no probe cuts the power.
+//! Without them a page torn by a power cut cannot be repaired. They are unnecessary if every layer writes 8 KiB
+//! atomically. PostgreSQL writes through the kernel's page cache, which writes back in units of its own and promises
+//! nothing: Linux knows atomic writes only for direct I/O (`RWF_ATOMIC`), which PostgreSQL does not use, also with
+//! `debug_io_direct`. So what file system and drive report does not matter here.
 //!
 //! Source: PostgreSQL documentation, "Write Ahead Log": "turning this parameter off […] might lead to […] silent data
 //! corruption, after a system failure".
@@ -11,7 +13,11 @@ use super::{Facts, Ruling};
 
 pub(super) fn judge(_: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
     match now.value.as_str() {
-        "on" => Err("no parameter in the profile proves that a power cut never tears a write of 8 KiB".to_owned()),
+        "on" => Err(
+            "PostgreSQL writes through the kernel's page cache, which promises nothing: a power cut may tear a write of \
+             8 KiB, whatever the drive promises"
+                .to_owned(),
+        ),
         _ => Ok(Ruling::Fits(
             "it is off: a page torn by a power cut cannot be repaired, unless the layers below write pages atomically"
                 .to_owned(),
