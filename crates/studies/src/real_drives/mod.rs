@@ -9,6 +9,8 @@ mod bed;
 mod claims;
 mod load;
 mod published;
+#[cfg(test)]
+mod varied;
 
 use flashwise_report::study::{Measured, StudyCell, StudyChart, StudyPoint, StudySection, StudySeries, StudyTable};
 use flashwise_ssd::{DeviceConfig, PRESETS};
