@@ -324,7 +324,7 @@ impl Found {
         let [default, checklist, best_run] = [stock, checklist, best].map(|settings| confirmed(&settings, bench));
         let weaker = weaker_guarantee(options, bench, &best)?;
         let attach = options.attach.as_deref().filter(|_| outcome.confirmation.gains_in.is_some());
-        let arms = [stock, bench.space.checklist(), best];
+        let arms = [(stock, &default), (bench.space.checklist(), &checklist), (best, &best_run)];
         let see = |attach| seen::see(attach, &bench.full, arms, options.seed, &mut *bench.progress);
         let seen = attach.map(see).transpose()?;
         Ok(Self { outcome, default, checklist, best: best_run, weaker, seen })
