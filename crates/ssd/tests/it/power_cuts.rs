@@ -416,6 +416,56 @@ fn what_a_flush_has_promised_is_there_although_it_was_written_again_while_the_fl
     assert!(found.iter().all(|&byte| byte == 1), "{}", found[0]);
 }
 
+/// Writes units of four logical pages, several at a time, and cuts the power again and again; gives how many units were
+/// then of more than one version.
+fn torn_units(config: &DeviceConfig, cuts: u64) -> usize {
+    const UNIT_PAGES: u64 = 4;
+    let mut drive = SimulatedSsd::new(config.clone(), 3).unwrap();
+    drive.allow_power_cuts().unwrap();
+    let page = ByteSize(config.ftl.logical_page_bytes);
+    let (unit, units) = (page * UNIT_PAGES, 16);
+    let mut random = Pcg64Mcg::seed_from_u64(7);
+    let (mut torn, mut next) = (0, 0);
+    for _ in 0..cuts {
+        for _ in 0..random.random_range(20..60) {
+            // In turn: no two writes of a unit are under way.
+            next = (next + 1) % units;
+            let mut buffer = IoBuffer::zeroed(unit.bytes() as usize);
+            buffer.fill(random.random());
+            drive.submit(Request::write(unit * next, unit).with_buffer(buffer)).unwrap();
+            // A block of a journal between them: otherwise units lie at the ends of programs, which are not torn.
+            if random.random_ratio(1, 3) {
+                drive.submit(Request::write(unit * units, page)).unwrap();
+            }
+            while drive.outstanding() > 8 {
+                drive.wait().unwrap();
+            }
+        }
+        drive.power_cut().unwrap();
+        let mut is_torn = |number| {
+            let read = Request::read(unit * number, unit).with_buffer(IoBuffer::zeroed(unit.bytes() as usize));
+            let found = execute(&mut drive, read).unwrap().buffer.unwrap();
+            found.iter().any(|&byte| byte != found[0])
+        };
+        torn += (0..units).filter(|&number| is_torn(number)).count();
+    }
+    torn
+}
+
+/// That a drive writes a database's page whole or not at all is its maker's promise (AWUPF of NVMe): whether it is
+/// kept, only a power cut shows.
+#[test]
+fn capacitors_keep_the_promise_of_atomic_writes_and_without_them_units_are_torn() {
+    let with = |has_capacitors| {
+        let mut config = small();
+        config.controller.power_loss_protection = has_capacitors;
+        torn_units(&config, 50)
+    };
+    let (keeps, breaks) = (with(true), with(false));
+    assert_eq!(keeps, 0);
+    assert!(breaks > 0, "of 50 cuts none tore a unit");
+}
+
 #[test]
 fn a_drive_tells_when_it_cannot_keep_a_durable_state() {
     let mut drive = SimulatedSsd::new(cached(small(), CacheFlush::WhenFull), 1).unwrap();
