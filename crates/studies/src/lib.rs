@@ -18,6 +18,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]
 
 mod ace;
+mod ace_postgres;
 pub mod attached;
 mod bonnie;
 mod cloud_volumes;
@@ -61,8 +62,10 @@ pub struct StudyOptions {
     pub host: Host,
     /// A program that runs other stores (`benches/stores-beside`), for the study `stores`.
     pub peers: Option<PathBuf>,
-    /// A file in which the studies `flash-per-transaction` and `stores` keep finished runs, and whose runs they do not
-    /// repeat.
+    /// The folder of PostgreSQL's programs for the study `ace-postgres`; the newest that is installed by default.
+    pub programs: Option<PathBuf>,
+    /// A file in which the studies `ace-postgres`, `flash-per-transaction` and `stores` keep finished runs, and whose
+    /// runs they do not repeat.
     pub resume: Option<PathBuf>,
 }
 
@@ -78,7 +81,7 @@ impl StudyOptions {
     /// When there is no such file system.
     pub fn new(quick: bool, seed: u64) -> Result<Self, StudyError> {
         let host = Self::machine(DEFAULT_FILE_SYSTEM)?;
-        Ok(Self { quick, seed, program: None, host, peers: None, resume: None })
+        Ok(Self { quick, seed, program: None, host, peers: None, programs: None, resume: None })
     }
 
     /// The simulated machine with that file system; `none` is the bare drive.
@@ -116,7 +119,7 @@ pub struct Study {
 }
 
 /// All studies, in the order in which they are listed.
-pub static STUDIES: [Study; 14] = [
+pub static STUDIES: [Study; 15] = [
     Study {
         name: "ace",
         title: "ACE: write-back and prefetching in batches",
@@ -124,6 +127,13 @@ pub static STUDIES: [Study; 14] = [
                  ICDE, 2023. M. Athanassoulis: Asymmetry & Concurrency Aware Storage Management. CS 561, class 18, Boston \
                  University.",
         run: ace::run,
+    },
+    Study {
+        name: "ace-postgres",
+        title: "ACE in PostgreSQL: settings, extension, paper's scheme",
+        source: "T. I. Papon, M. Athanassoulis: ACEing the Bufferpool Management Paradigm for Modern Storage Devices. \
+                 ICDE, 2023.",
+        run: ace_postgres::run,
     },
     Study {
         name: "cloud-volumes",
@@ -268,7 +278,7 @@ mod tests {
         let error = Study::find("gc").err().unwrap().to_string();
         assert_eq!(
             error,
-            "unknown study 'gc': choose one of ace, cloud-volumes, death-time, dedup-raid, fillfactor, fit, \
+            "unknown study 'gc': choose one of ace, ace-postgres, cloud-volumes, death-time, dedup-raid, fillfactor, fit, \
              flash-per-transaction, gc-organisation, hidden-parameters, mariadb, real-drives, sqlite, stores, \
              transparent-compression"
         );

@@ -27,7 +27,8 @@ pub struct StudyArguments {
     /// List the names and titles of the studies
     #[arg(long)]
     pub list: bool,
-    /// Run fewer points and repetitions: less than a minute, except fillfactor, flash-per-transaction and mariadb
+    /// Run fewer points and repetitions: less than a minute, except ace-postgres, fillfactor, flash-per-transaction and
+    /// mariadb
     #[arg(long)]
     pub quick: bool,
     /// File system of SQLite's databases in the studies fit, sqlite, stores and transparent-compression: ext4, xfs, or
@@ -37,8 +38,12 @@ pub struct StudyArguments {
     /// Program that runs other stores in the study stores: build it in benches/stores-beside
     #[arg(long, value_name = "PROGRAM")]
     pub peers: Option<PathBuf>,
-    /// Keep the finished runs of the study flash-per-transaction or stores in this file, and do not repeat those that
-    /// it has
+    /// Folder of PostgreSQL's programs for the study ace-postgres, in whose server the extension flashwise_ace is
+    /// installed [default: the newest]
+    #[arg(long, value_name = "DIR")]
+    pub programs: Option<PathBuf>,
+    /// Keep the finished runs of the study ace-postgres, flash-per-transaction or stores in this file, and do not
+    /// repeat those that it has
     #[arg(long, value_name = "FILE")]
     pub resume: Option<PathBuf>,
     /// Seed of all random choices

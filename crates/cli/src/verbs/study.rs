@@ -59,6 +59,7 @@ pub fn run(options: &StudyArguments, output: &Output) -> Result<ExitCode, Failur
         program,
         host,
         peers: options.peers.clone(),
+        programs: options.programs.clone(),
         resume: options.resume.clone(),
     };
     let bar = shared_bar();

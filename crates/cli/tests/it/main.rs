@@ -43,6 +43,7 @@ mod simulate;
 mod store_files;
 mod streams;
 mod studies;
+mod study_ace_postgres;
 mod study_flash;
 mod study_mariadb;
 mod study_tables;

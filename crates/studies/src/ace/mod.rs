@@ -34,11 +34,50 @@ mod wear;
 mod workload;
 mod write_share;
 
+use flashwise_report::study::Measured;
+use flashwise_ssd::DeviceConfig;
+
 use crate::statistics::Repetition;
 use crate::{Findings, Progress, StudyError, StudyOptions};
 use drives::{Drive, RAW};
-use run::Compared;
-use workload::Conditions;
+use run::{Compared, Setting};
+use workload::{Conditions, WORKLOADS, Workload};
+
+/// What a workload of the text asks for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct AccessPattern {
+    pub(crate) name: &'static str,
+    /// Share of the accesses that write.
+    pub(crate) writes: f64,
+    /// Share of the accesses that go to the first pages, and the share of the pages that these are.
+    pub(crate) hot_accesses: f64,
+    pub(crate) hot_pages: f64,
+}
+
+/// MS, WIS, RIS and MU.
+pub(crate) fn patterns() -> [AccessPattern; 4] {
+    WORKLOADS.map(|workload| {
+        let Workload { name, writes, hot_accesses, hot_pages, .. } = workload;
+        AccessPattern { name, writes, hot_accesses, hot_pages }
+    })
+}
+
+/// What the text's scheme gains over a classic pool with PostgreSQL's policy, in virtual time: accesses a second more,
+/// per cent.
+pub(crate) fn gain_in_place(
+    pattern: &AccessPattern,
+    preset: &str,
+    batch: usize,
+    options: &StudyOptions,
+) -> Result<Measured, StudyError> {
+    let drive = DeviceConfig::preset(preset)?;
+    let workload = WORKLOADS.into_iter().find(|workload| workload.name == pattern.name).ok_or(StudyError::Lost)?;
+    let [conditions, ..] = conditions(options);
+    let compared = Setting::of(conditions, workload, "clock-sweep", &drive, batch).compare(options.seed)?;
+    let percent = |times: f64| 100.0 * (times - 1.0);
+    let Measured { value, low, high } = compared.speedup(matrix::ACE);
+    Ok(Measured { value: percent(value), low: percent(low), high: percent(high) })
+}
 
 /// All that was measured.
 struct Measurements {
