@@ -322,6 +322,39 @@ fn statements_for_psql_have_their_reasons_and_how_to_take_them_back() {
 }
 
 #[test]
+fn of_a_log_the_report_has_what_was_replayed_and_what_not() {
+    let counted = |reason: &str, count, example: &str| flashwise_tune::CountedReason {
+        reason: reason.to_owned(),
+        count,
+        example: example.to_owned(),
+    };
+    let mut tuning = postgres_tuning();
+    tuning.measured.as_mut().unwrap().log = Some(flashwise_tune::ReplayedLog {
+        transactions: 12_001,
+        statements: 21_082,
+        sessions: 5,
+        connections: 4,
+        played: 24_000,
+        conflicts: 3,
+        refused: 2,
+        refusals: vec![counted("permission denied", 2, "SELECT 1")],
+        left_out: vec![counted("checkpoints", 18, "")],
+        calls_covered: Some(0.999),
+    });
+    let text = render_postgres_tuning(&tuning, plain(100)).to_string();
+    let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "12,001 transactions of 21,082 statements and 5 sessions, on 4 connections.",
+        "24,000 were done in all rounds, 3 met a lock or a conflict, of 2 the server refused a statement.",
+        "the statements that are 99.9 % of the counted calls",
+        "refused: 2 × permission denied (SELECT 1)",
+        "left out: 18 × checkpoints",
+    ] {
+        assert!(joined.contains(words), "{words}: {joined}");
+    }
+}
+
+#[test]
 fn what_was_measured_of_settings_is_told_as_what_it_is() {
     let told = |verdict: &str, ratio: f64| {
         let mut tuning = postgres_tuning();
