@@ -96,8 +96,12 @@ impl<'a> SqliteBench<'a> {
         let first = jobs.first().map(|(settings, _)| label(&self.space.stock, settings)).unwrap_or_default();
         let shown = format!("{}: {first}{}", self.stage, self.best);
         let place = self.place(stage).clone();
-        let configs: Vec<(RunConfig, u64)> =
-            jobs.iter().map(|(settings, seed)| (config(&self.space.stock, settings), *seed)).collect();
+        // The others only help to choose.
+        let is_checked = stage == Stage::Confirm;
+        let one = |&(settings, seed): &(Settings, u64)| {
+            (RunConfig { is_checked, ..config(&self.space.stock, &settings) }, seed)
+        };
+        let configs: Vec<(RunConfig, u64)> = jobs.iter().map(one).collect();
         let (budget, progress) = (self.budget, &mut *self.progress);
         let runs = match width {
             1 => {
@@ -118,7 +122,12 @@ impl<'a> SqliteBench<'a> {
 
 /// A run of settings.
 pub(super) fn config(stock: &Settings, settings: &Settings) -> RunConfig {
-    RunConfig { label: label(stock, settings), settings: *settings, techniques: settings.techniques() }
+    RunConfig {
+        label: label(stock, settings),
+        settings: *settings,
+        techniques: settings.techniques(),
+        is_checked: true,
+    }
 }
 
 /// Runs several configurations at once; progress is reported by this thread.

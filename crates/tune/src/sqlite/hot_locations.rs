@@ -43,7 +43,7 @@ pub fn hot_locations(
     let Some((page, hot)) = hot_pages(profile) else { return Ok(None) };
     let mut run = |label: String, page: ByteSize, vfs: VfsOptions| {
         let settings = Settings { vfs, ..workload.settings(page) };
-        let config = RunConfig { label, techniques: settings.techniques(), settings };
+        let config = RunConfig { label, techniques: settings.techniques(), settings, is_checked: true };
         Ok::<_, TuneError>(run(target, &config, (workload, None), seed, None, progress)?.measurement)
     };
     Ok(Some(HotLocationRuns {

@@ -97,7 +97,7 @@ pub fn capture(
 ) -> Result<IoTrace, TuneError> {
     workload.check()?;
     let settings = workload.settings(workload.page_size()?);
-    let config = RunConfig { label: "captured".to_owned(), settings, techniques: Vec::new() };
+    let config = RunConfig { label: "captured".to_owned(), settings, techniques: Vec::new(), is_checked: true };
     Ok(run::run(target, &config, (workload, None), seed, None, progress)?.trace)
 }
 
