@@ -20,7 +20,7 @@ use crate::pace::rounded_up;
 /// Share of the drive's mean time by which the mean of what programs waited may be longer. fio through `--mount`, 4 KiB
 /// 1 to 32 requests in flight, on two processors that others kept busy: reads with a time scale of 10 took 6 to 16 %
 /// longer, writes at 14,000 a second 36 to 44 %, and at real time, which that machine could not keep, both 150 % and
-/// more. With the loop driver's threads starved it was 700 %.
+/// more.
 const TOLERATED: f64 = 0.25;
 /// Requests below which nothing is concluded: a few of them may have met whatever else the machine did.
 const FEWEST: u64 = 100;

@@ -26,6 +26,7 @@ mod examples;
 mod fillfactor;
 mod fit_attached;
 mod fit_mariadb;
+mod fit_noise;
 mod fit_postgres;
 mod fit_record;
 mod house;
