@@ -9,7 +9,8 @@
 //! what its way to the client adds to each request counts little. A run then took what it waited, divided by the
 //! slowdown, and the time of SQLite's own code on a processor, which is not slower. That time is the one of a simulated
 //! run: between long waits the same code takes up to twice as long (0.09 s of 1,500 statements on this machine's own
-//! disk, 0.20 s on a drive 20 times as slow), since other work has had the caches.
+//! disk, 0.20 s on a drive 20 times as slow), since other work has had the caches. Where the kernel reads ahead, a real
+//! machine computes meanwhile, which this sum does not know: gains of scans come out too small, never too large.
 
 use std::fmt;
 use std::path::PathBuf;
