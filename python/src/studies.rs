@@ -34,7 +34,7 @@ pub(crate) fn study(py: Python<'_>, request: &str, listener: Option<&Bound<'_, P
     let StudyCall { name, quick, seed, file_system, program, resume } = parsed(py, request)?;
     running::run(py, listener, move |reporter| {
         let host = StudyOptions::machine(&file_system)?;
-        let options = StudyOptions { quick, seed, program, host, peers: None, resume };
+        let options = StudyOptions { quick, seed, program, host, peers: None, programs: None, resume };
         let document = Study::find(&name)?.run(&options, &|stage, fraction| reporter.note(stage, fraction))?;
         Ok(Document(Content::Study(Box::new(document))))
     })
