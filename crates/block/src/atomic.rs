@@ -6,7 +6,7 @@
 //!   drive ─▶ its queue: AWUPF of NVMe, as it reports it ────────────────────────────┘
 //! ```
 //!
-//! A program that asks for it (`RWF_ATOMIC`) gets an error where a write is in two places. One that does not, as
+//! A program that requests it (`RWF_ATOMIC`) gets an error where a write is in two places. One that does not, as
 //! MariaDB, gets two writes: only the file system's block is sure to be in one place.
 //!
 //! Nothing here is measured: the file system's figure follows from its layout, the drive's is its maker's promise,
@@ -44,10 +44,11 @@ impl AtomicWrites {
     /// # Errors
     /// When the file cannot be examined.
     pub fn of(file: &Path) -> io::Result<Self> {
-        let asked = StatxFlags::TYPE | StatxFlags::from_bits_retain(STATX_WRITE_ATOMIC);
-        let status = rustix::fs::statx(CWD, file, AtFlags::empty(), asked)?;
+        let wanted = StatxFlags::TYPE | StatxFlags::from_bits_retain(STATX_WRITE_ATOMIC);
+        let status = rustix::fs::statx(CWD, file, AtFlags::empty(), wanted)?;
         let is_reported = status.stx_mask & STATX_WRITE_ATOMIC != 0;
-        // Beyond the second figure XFS writes a copy, and only for who asks for an atomic write; 0 is the first one.
+        // Beyond the second figure XFS writes a copy, and only where the program requests an atomic write; 0 stands for
+        // the first one.
         let unit = match status.stx_atomic_write_unit_max_opt {
             0 => status.stx_atomic_write_unit_max,
             unit => unit,

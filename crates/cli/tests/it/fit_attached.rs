@@ -1,8 +1,6 @@
 //! `fit sqlite --attached`: what is recommended, on the simulated drive attached to this machine.
 
-use std::path::Path;
-
-use crate::studies::is_root;
+use crate::mounted::turn;
 use crate::support::Place;
 
 const ROWS: &str = "CREATE TABLE t (k INTEGER PRIMARY KEY, v TEXT);
@@ -28,9 +26,7 @@ fn fit(more: &[&'static str]) -> Vec<&'static str> {
 
 #[test]
 fn a_gain_that_a_client_sees_on_the_attached_drive_too_is_applied() {
-    if !is_root() || !Path::new("/dev/fuse").exists() {
-        return println!("skipped: this needs root, FUSE and loop devices");
-    }
+    let Some(_turn) = turn(&["mkfs.ext4"]) else { return };
     let place = place();
     let document = place.run(&fit(&["--attached", "--apply", "-o", "json"])).expect(0).document();
     let ratio = |gain: &serde_json::Value| gain["ratio"].as_f64().unwrap();

@@ -7,7 +7,7 @@ use std::thread;
 use crate::support::Place;
 
 const FITS: usize = 50;
-/// An interval at 99 % and a threshold of 1 % announce fewer than one of fifty; two are three standard deviations away.
+/// An interval at 99 % and a threshold of 1 % announce fewer than one of fifty; more than two are unlikely.
 const ANNOUNCED_MAX: usize = 2;
 /// Reads by key, which reading ahead in key order does not change, and every third time an update in a log.
 const STATEMENTS: usize = 300;

@@ -12,8 +12,8 @@ const STUDY: [&str; 3] = ["study", "ace-postgres", "--quick"];
 
 /// Finished runs of the quick form with the default seed, for a server of this version.
 fn finished(programs: &Programs) -> String {
-    let told = Command::new(programs.bin.join("postgres")).arg("--version").output().unwrap();
-    let text = String::from_utf8(told.stdout).unwrap();
+    let output = Command::new(programs.bin.join("postgres")).arg("--version").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
     let number = text.split_whitespace().nth(2).unwrap().to_owned();
     // Rate and share of each slice: default, off, tuned, extension, of five rounds.
     let rounds = |rates: [u32; 4]| {

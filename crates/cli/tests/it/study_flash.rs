@@ -26,7 +26,7 @@ SQLite, rollback journal, seed 1\t0\t8192\t0\t0\t63000\t30000000\tNaN\t1.03\t0.0
 ";
 
 #[test]
-fn who_may_not_mount_is_told_so_in_one_line() {
+fn a_user_who_may_not_mount_gets_one_line() {
     let (_place, mut command) = as_nobody();
     let line = complaint(command.args(STUDY));
     assert!(line.contains("run it as root"), "{line}");

@@ -31,7 +31,7 @@ const RELOADED: Duration = Duration::from_millis(500);
 /// The server's longest timer.
 const TIMER_MAX_MS: f64 = 10_000.0;
 
-/// What the server is told to do with dirty pages.
+/// How the server writes dirty pages back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Settings {
     /// PostgreSQL's own.
@@ -93,6 +93,7 @@ impl<'a> Bench<'a> {
         // Direct I/O while loading would write page by page.
         server.start(CLUSTER, &owned(&[("fsync", "off"), ("max_wal_size", "4GB")]), &mut Silent)?;
         let mut client = Client::connect(&server.dsn(), NoTls)?;
+        check_extension(&mut client)?;
         client.batch_execute(&format!(
             "CREATE TABLE t (k integer PRIMARY KEY, n integer NOT NULL, v text NOT NULL)
              WITH (fillfactor = {FILL_FACTOR}, autovacuum_enabled = off);
@@ -163,6 +164,18 @@ impl<'a> Bench<'a> {
             Ok((transactions, began.elapsed().as_secs_f64()))
         })
     }
+}
+
+/// Refuses a server without the extension, before anything is loaded.
+fn check_extension(client: &mut Client) -> Result<(), StudyError> {
+    let found = client.query_opt("SELECT FROM pg_available_extensions WHERE name = 'flashwise_ace'", &[])?;
+    found.map(drop).ok_or_else(|| {
+        StudyError::Missing(
+            "this server has no extension flashwise_ace: install it (postgres/README.md), or name the folder of another \
+             server's programs with --programs"
+                .to_owned(),
+        )
+    })
 }
 
 /// One session until a time.

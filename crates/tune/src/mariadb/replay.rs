@@ -54,8 +54,8 @@ impl ReplayConnection {
 impl Connection for ReplayConnection {
     fn run(&mut self, statement: &LoggedStatement) -> Result<(), Refusal> {
         self.connection.query_drop(&*statement.sql).map_err(|error| match &error {
-            mysql::Error::MySqlError(told) if IN_THE_WAY.contains(&told.code) => Refusal::Conflict,
-            mysql::Error::MySqlError(told) => Refusal::Refused(without_values(&told.message)),
+            mysql::Error::MySqlError(reported) if IN_THE_WAY.contains(&reported.code) => Refusal::Conflict,
+            mysql::Error::MySqlError(reported) => Refusal::Refused(without_values(&reported.message)),
             _ => Refusal::Lost(failed("replaying the log", &error)),
         })
     }

@@ -85,8 +85,8 @@ impl Connection for ReplayClient {
             None => self.client.batch_execute(&statement.sql),
         };
         ran.map_err(|error| match error.as_db_error() {
-            Some(told) if IN_THE_WAY.contains(&told.code().code()) => Refusal::Conflict,
-            Some(told) => Refusal::Refused(told.message().to_owned()),
+            Some(reported) if IN_THE_WAY.contains(&reported.code().code()) => Refusal::Conflict,
+            Some(reported) => Refusal::Refused(reported.message().to_owned()),
             None if self.client.is_closed() => Refusal::Lost(failed("replaying the log", &error)),
             // A value that the type of its parameter does not take.
             None => Refusal::Refused(error.to_string()),

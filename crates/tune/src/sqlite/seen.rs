@@ -30,6 +30,8 @@ use crate::{Gain, Host, Seen, Target, TuneError};
 pub const SLOWER: u32 = 20;
 /// Runs of each configuration: an interval of two pairs is six times as wide as they scatter.
 const RUNS: usize = 3;
+/// Configurations: default, checklist, best.
+const ARMS: usize = 3;
 /// What is written first, as on the simulated machine: the file system is one that is in use.
 const EARLIER: ByteSize = ByteSize::mib(16);
 
@@ -75,7 +77,7 @@ pub(super) fn check(target: &Target, objectives: &[Objective]) -> Result<(), Tun
 pub(super) fn see(
     attach: &dyn AttachDrive,
     full: &Place,
-    arms: [(Settings, &Run); 3],
+    arms: [(Settings, &Run); ARMS],
     seed: u64,
     progress: &mut dyn Progress,
 ) -> Result<Seen, TuneError> {
@@ -91,11 +93,11 @@ pub(super) fn see(
     // Logarithms of seconds, by run and arm.
     let mut logs = Vec::with_capacity(RUNS);
     for n in 0..RUNS {
-        let mut of_run = [0.0; 3];
-        for turn in 0..arms.len() {
+        let mut of_run = [0.0; ARMS];
+        for turn in 0..ARMS {
             // Each configuration is first, second and third once.
-            let arm = (turn + n) % arms.len();
-            let mut shown = Shown { progress: &mut *progress, done: n * arms.len() + turn };
+            let arm = (turn + n) % ARMS;
+            let mut shown = Shown { progress: &mut *progress, done: n * ARMS + turn };
             let (settings, simulated) = arms[arm];
             let config = config(&stock, &settings);
             let run = run(&target, &config, full.work(), seed + n as u64, None, &mut shown)?;
@@ -157,7 +159,7 @@ struct Shown<'a> {
 
 impl Progress for Shown<'_> {
     fn advance(&mut self, _stage: &str, _fraction: f64) -> Result<(), BlockError> {
-        let all = 3 * RUNS;
+        let all = ARMS * RUNS;
         let stage = format!("on the attached drive, {SLOWER} times as slow, run {} of {all}", self.done + 1);
         self.progress.advance(&stage, self.done as f64 / all as f64)
     }

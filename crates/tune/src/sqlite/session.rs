@@ -24,8 +24,8 @@ const NO_SCRATCH: ByteSize = ByteSize(0);
 pub(crate) struct Session {
     vfs: Vfs,
     name: PathBuf,
-    /// The database file on a real file system.
-    cached_file: Option<std::fs::File>,
+    /// The database file on a real file system, open as long as SQLite's locks on it.
+    kept_open: Option<std::fs::File>,
     /// Removed, with everything in it, when the session ends.
     directory: Option<TemporaryFolder>,
     label: String,
@@ -53,7 +53,7 @@ impl Session {
         let name = directory.as_ref().map_or_else(|| PathBuf::from(DATABASE), |d| d.path().join(DATABASE));
         let is_modelled = matches!(target, Target::Simulated { host, .. } if host.models_program());
         let program = is_modelled.then(|| Program::new(vfs.program_clock()));
-        Ok(Self { vfs, name, cached_file: None, directory, label: label.to_owned(), program })
+        Ok(Self { vfs, name, kept_open: None, directory, label: label.to_owned(), program })
     }
 
     pub(crate) fn vfs(&self) -> &Vfs {
@@ -120,7 +120,7 @@ impl Session {
             file.sync_all().map_err(failed)?;
             // Only advice: where it is not taken, the first reads are served from memory.
             let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
-            self.cached_file = Some(file);
+            self.kept_open = Some(file);
         }
         Ok(self.vfs.drop_caches()?)
     }

@@ -402,8 +402,8 @@ fn who_replays_a_log_has_rights_on_the_tables_alone() {
 
     std::fs::write(work.path("log"), line("SELECT * FROM other")).unwrap();
     options.measure.as_mut().unwrap().log = vec![work.path("log"); 10];
-    let told = tune_postgres(&options, &mut Silent).unwrap_err().to_string();
-    assert!(told.contains("2 of 2 transactions fail") && told.contains("\"other\" does not exist"), "{told}");
+    let error = tune_postgres(&options, &mut Silent).unwrap_err().to_string();
+    assert!(error.contains("2 of 2 transactions fail") && error.contains("\"other\" does not exist"), "{error}");
 }
 
 #[test]
@@ -417,14 +417,14 @@ fn calls_are_read_off_the_server_that_is_fitted() {
         counts: Some(StatementCounts::Server),
         ..measure
     });
-    let told = tune_postgres(&options, &mut Silent).unwrap_err().to_string();
-    assert!(told.starts_with("pg_stat_statements: ") && told.contains("does not exist"), "{told}");
+    let error = tune_postgres(&options, &mut Silent).unwrap_err().to_string();
+    assert!(error.starts_with("pg_stat_statements: ") && error.contains("does not exist"), "{error}");
     // A view of the same name in its place: the module has to be loaded when a server starts.
     let view = "CREATE VIEW pg_stat_statements AS SELECT d.oid AS dbid, 'VACUUM' AS query, 5::bigint AS calls \
                 FROM pg_database d WHERE datname = 'postgres'";
     connect(&server).batch_execute(view).unwrap();
-    let told = tune_postgres(&options, &mut Silent).unwrap_err().to_string();
-    assert!(told.contains("none of the statements of the log"), "{told}");
+    let error = tune_postgres(&options, &mut Silent).unwrap_err().to_string();
+    assert!(error.contains("none of the statements of the log"), "{error}");
 }
 
 #[test]

@@ -19,6 +19,8 @@ use super::{Counts, LoggedStatement, LoggedTransaction, LoggedWorkload};
 const STATEMENTS_MAX: usize = 4_000_000;
 /// Their text and values, bytes: as much as a file of statements may have.
 const TEXT_BYTES_MAX: usize = 256 << 20;
+/// Databases of a log that are kept apart; the next name ends the reading. Servers have fewer.
+const DATABASES_MAX: usize = 10_000;
 /// Sessions that are open at once; PostgreSQL has 262,143 at most, MariaDB 100,000.
 const OPEN_SESSIONS_MAX: usize = 300_000;
 
@@ -124,6 +126,10 @@ impl Collector {
     /// The session's further statements are on a database.
     pub(crate) fn use_database(&mut self, key: &str, database: Option<&str>) {
         let known = self.databases.iter().position(|(name, _)| name.as_deref() == database);
+        if known.is_none() && self.databases.len() >= DATABASES_MAX {
+            self.is_full = true;
+            return;
+        }
         let number = known.unwrap_or_else(|| {
             self.databases.push((database.map(Box::from), 0));
             self.databases.len() - 1
@@ -322,6 +328,13 @@ mod tests {
 
     fn reasons(workload: &LoggedWorkload) -> Vec<(String, u64)> {
         workload.left_out.sorted().into_iter().map(|counted| (counted.reason, counted.count)).collect()
+    }
+
+    #[test]
+    fn a_log_of_more_databases_than_a_server_has_ends_there() {
+        let mut log = Collector::default();
+        (0..2 * DATABASES_MAX).for_each(|n| log.use_database("a", Some(&format!("d{n}"))));
+        assert!(log.is_full() && log.databases.len() <= DATABASES_MAX);
     }
 
     #[test]
