@@ -68,7 +68,8 @@ pub fn server_with_extension(place: &Place) -> Option<Programs> {
     }
     let bin = in_root(&programs.bin);
     std::fs::create_dir_all(&bin).unwrap();
-    // Each finds the others, and the server its libraries, beside its own file: a link would lead to the installed ones.
+    // Each finds the others, and the server its libraries, beside its own file: a link would lead to the
+    // installed ones.
     for program in ["postgres", "initdb", "pg_ctl"] {
         std::fs::copy(programs.bin.join(program), bin.join(program)).unwrap();
     }
