@@ -1,7 +1,6 @@
 //! The volume: how a request goes from limit to limit to the medium and back.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 use flashwise_block::{
     BlockDevice, BlockError, ByteSize, Clock, Completion, DeviceCounters, DeviceInfo, Nanos, Operation, Request,
@@ -12,7 +11,8 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
 use crate::config::{Volume, VolumeConfig};
-use crate::limit::{Admission, Limit, LimitActivity};
+use crate::events::Events;
+use crate::limit::{Admission, BUCKETS_MAX, Limit, LimitActivity};
 use crate::medium::{Done, Medium};
 use crate::network::Delay;
 
@@ -33,9 +33,7 @@ pub struct SimulatedVolume {
     active: Vec<Option<Active>>,
     free: Vec<usize>,
     in_volume: u32,
-    /// What happens to which request, and when; of events at one time, the one first that was scheduled first.
-    events: BinaryHeap<Reverse<(u64, u64, usize)>>,
-    next_number: u64,
+    events: Events,
     /// Requests in the host's queue.
     waiting: VecDeque<(u64, Request)>,
     completed: VecDeque<Completion>,
@@ -80,6 +78,7 @@ impl SimulatedVolume {
         let config = &volume.config;
         let own = config.limits.iter().map(|limit| Limit::new(limit, None));
         let shared = config.instance.limits.iter().map(|limit| Limit::new(limit, Some(&config.instance)));
+        let limits: Vec<Limit> = own.chain(shared).collect();
         let info = DeviceInfo {
             name: config.name.clone(),
             capacity: volume.capacity(),
@@ -91,7 +90,8 @@ impl SimulatedVolume {
         Ok(Self {
             info,
             now_ns: 0,
-            limits: own.chain(shared).collect(),
+            events: Events::new(limits.len() * BUCKETS_MAX),
+            limits,
             medium: Medium::new(&volume, seed)?,
             read_delay: Delay::new(&config.network.read),
             write_delay: Delay::new(&config.network.write),
@@ -99,8 +99,6 @@ impl SimulatedVolume {
             active: Vec::new(),
             free: Vec::new(),
             in_volume: 0,
-            events: BinaryHeap::new(),
-            next_number: 0,
             waiting: VecDeque::new(),
             completed: VecDeque::new(),
             outstanding: 0,
@@ -182,7 +180,7 @@ impl SimulatedVolume {
 
     /// When something happens in the volume next; `None` where nothing is scheduled.
     pub fn next_event(&self) -> Option<Nanos> {
-        let event = self.events.peek().map(|Reverse((at_ns, ..))| *at_ns);
+        let event = self.events.next_time();
         let done = self.completed.front().map(|_| self.now_ns);
         event.into_iter().chain(self.medium.next_time()).chain(done).min().map(Nanos)
     }
@@ -200,7 +198,7 @@ impl SimulatedVolume {
 
     /// Lets the next thing happen, if it does until a time; gives whether it did.
     fn step(&mut self, limit_ns: u64) -> Result<bool, BlockError> {
-        let event = self.events.peek().map_or(u64::MAX, |Reverse((at_ns, ..))| *at_ns);
+        let event = self.events.next_time().unwrap_or(u64::MAX);
         if let Some(at_ns) = self.medium.next_time()
             && at_ns <= limit_ns.min(event)
         {
@@ -213,16 +211,11 @@ impl SimulatedVolume {
         if event > limit_ns {
             return Ok(false);
         }
-        let Some(Reverse((at_ns, _, place))) = self.events.pop() else { return Ok(false) };
+        let Some((at_ns, place)) = self.events.take() else { return Ok(false) };
         debug_assert!(at_ns >= self.now_ns);
         self.now_ns = at_ns;
         self.go_on(place)?;
         Ok(true)
-    }
-
-    fn schedule(&mut self, at_ns: u64, place: usize) {
-        self.events.push(Reverse((at_ns, self.next_number, place)));
-        self.next_number += 1;
     }
 
     /// Takes a request out of the host's queue.
@@ -242,16 +235,14 @@ impl SimulatedVolume {
 
     /// Leads a request on as far as it comes now.
     fn go_on(&mut self, place: usize) -> Result<(), BlockError> {
-        let Some(mut active) = self.active[place].take() else { return Ok(()) };
+        let Some(active) = &mut self.active[place] else { return Ok(()) };
         let now_ns = self.now_ns;
         loop {
             active.step = match active.step {
                 Step::Limit(limit) if limit == self.limits.len() => {
                     active.started_ns = now_ns;
                     active.step = Step::Medium;
-                    let request = active.request.take();
-                    self.active[place] = Some(active);
-                    let Some(request) = request else { return Err(LOST) };
+                    let Some(request) = active.request.take() else { return Err(LOST) };
                     return self.medium.submit(request.tagged(place as u64), now_ns);
                 }
                 Step::Limit(limit) => match &active.request {
@@ -274,8 +265,7 @@ impl SimulatedVolume {
                         }
                         Admission::Again(at_ns) => at_ns,
                     };
-                    self.active[place] = Some(active);
-                    self.schedule(at_ns, place);
+                    self.events.at_bucket(limit * BUCKETS_MAX + bucket, at_ns, place);
                     return Ok(());
                 }
                 Step::Passed { limit, bucket, cost, since_ns } => {
@@ -285,6 +275,7 @@ impl SimulatedVolume {
                     Step::Bucket { limit, bucket: bucket + 1, cost, since_ns }
                 }
                 Step::Medium | Step::Return => {
+                    let Some(active) = self.active[place].take() else { return Ok(()) };
                     self.complete(active, Ok(()));
                     self.free.push(place);
                     return self.fill();
@@ -296,7 +287,7 @@ impl SimulatedVolume {
     /// The medium has done a request.
     fn left_medium(&mut self, done: Done) {
         let place = done.tag as usize;
-        let Some(mut active) = self.active[place].take() else { return };
+        let Some(active) = &mut self.active[place] else { return };
         let delay = if active.operation == Operation::Read { &self.read_delay } else { &self.write_delay };
         let delay_ns = delay.draw(&mut self.random);
         let (operation, length) = (active.operation, active.length);
@@ -306,12 +297,12 @@ impl SimulatedVolume {
         (request.operation, request.buffer) = (operation, done.buffer);
         active.request = Some(request);
         if let Err(error) = done.result {
-            self.complete(active, Err(error));
+            let failed = self.active[place].take();
+            failed.into_iter().for_each(|active| self.complete(active, Err(error.clone())));
             self.free.push(place);
             return;
         }
-        self.active[place] = Some(active);
-        self.schedule(self.now_ns + delay_ns, place);
+        self.events.returns(self.now_ns + delay_ns, place);
     }
 
     fn complete(&mut self, active: Active, result: Result<(), BlockError>) {

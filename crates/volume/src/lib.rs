@@ -46,6 +46,7 @@
 mod bucket;
 mod config;
 mod device;
+mod events;
 mod limit;
 mod medium;
 mod network;

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::bucket::Bucket;
 use crate::config::{AtLimit, CostConfig, InstanceConfig, LimitConfig, TOKEN};
 
+/// Buckets of a limit at most: that of the sustained rate, and that of the peak.
+pub(crate) const BUCKETS_MAX: usize = 2;
+
 /// A limit with its buckets.
 pub(crate) struct Limit {
     config: LimitConfig,
