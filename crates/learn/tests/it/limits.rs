@@ -112,6 +112,17 @@ fn five_million_credits_are_spent_in_virtual_time() {
 }
 
 #[test]
+fn a_burst_is_as_high_as_before_large_requests_spent_the_bucket_of_bytes() {
+    // At 60 MB/s in the long run, reads of 4 KiB are 14,648 a second.
+    let requests = [Rule::new(any, 30_000.0, 1.0), Rule::new(any, 5000.0, 200_000.0)];
+    let of_bytes = [Rule::new(bytes, 240e6, MIB), Rule::new(bytes, 60e6, 4e9)];
+    let limits = learned(requests.into_iter().chain(of_bytes).collect(), Nanos::secs(900));
+    assert_certain(limits.read_iops_limit, 5000.0, 0.03);
+    assert_certain(limits.read_iops_burst, 30_000.0, 0.03);
+    assert_certain(limits.read_bandwidth_burst, 240e6, 0.03);
+}
+
+#[test]
 fn budgets_of_reads_and_writes_are_kept_apart() {
     let rules = vec![Rule::new(read, 5000.0, 50.0), Rule::new(write, 2000.0, 20.0)];
     let limits = learned(rules, Nanos::secs(200));

@@ -77,6 +77,9 @@ pub(super) struct Cap {
     pub(super) error: f64,
     /// Levels of the run that showed the last change.
     pub(super) burst: Option<(f64, f64)>,
+    /// The highest level of all, with its seconds: another kind's load may have spent, before that run, a bucket that
+    /// both draw from.
+    peak: Option<(f64, f64)>,
     /// Requests beyond those of the last level, in the run that showed them.
     pub(super) surplus: f64,
     /// Seconds and requests at the present level.
@@ -130,6 +133,7 @@ impl Cap {
                     rate: found.rate,
                     error: found.error,
                     burst: None,
+                    peak: None,
                     surplus: 0.0,
                     seconds: 0.0,
                     requests: 0.0,
@@ -177,6 +181,10 @@ impl Cap {
     }
 
     fn take_in(&mut self, run: &Run, found: &Levels, is_first: bool) {
+        let levels = [(self.rate, self.seconds), found.burst.map_or((0.0, 0.0), |burst| (burst.rate, burst.seconds))];
+        let is_level = |&(_, seconds): &(f64, f64)| seconds >= BURST_SECONDS;
+        let levels = levels.into_iter().filter(is_level).chain(self.peak);
+        self.peak = levels.max_by(|a, b| a.0.total_cmp(&b.0));
         let is_same = (found.rate - self.rate).abs() <= TOLERANCE / 2.0 * self.rate;
         if let Some(burst) = found.burst {
             self.burst = Some((burst.rate, burst.seconds));
@@ -309,7 +317,8 @@ impl Cap {
         draft.settle(key, judged, because(doubts.reason(plain)));
         let (burst, reason) = match self.burst {
             _ if !self.is_limit() => (Figure::unknown(), "no limit was found".to_owned()),
-            Some((rate, seconds)) => {
+            Some(burst) => {
+                let (rate, seconds) = self.peak.unwrap_or(burst);
                 let value = rate * scale;
                 let (low, high) = (value * (1.0 - BURST_ERROR), value * (1.0 + BURST_ERROR));
                 let figure = Figure::certain(value, low, high).map(|x| x.round() as u64);
@@ -339,10 +348,18 @@ impl Cap {
     }
 
     fn history(&self) -> String {
-        match self.burst {
-            Some((rate, seconds)) => {
-                format!("{rate:.0} a second for {seconds:.0} s, then {:.0} for {:.0} s", self.rate, self.seconds)
+        let burst = self.burst.map(|(rate, seconds)| {
+            let burst =
+                format!("{rate:.0} a second for {seconds:.0} s, then {:.0} for {:.0} s", self.rate, self.seconds);
+            match self.peak {
+                Some((peak, seconds)) if peak > rate * (1.0 + DROP_SHARE) => {
+                    format!("{peak:.0} a second for {seconds:.0} s; later {burst}")
+                }
+                _ => burst,
             }
+        });
+        match burst {
+            Some(burst) => burst,
             None => format!("{:.0} a second for {:.0} s", self.rate, self.seconds),
         }
     }
