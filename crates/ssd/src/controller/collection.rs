@@ -345,6 +345,27 @@ impl SimulatedSsd {
         let only = self.ftl.pages.only_stream(cause);
         let known = only.filter(|_| !self.ftl.pages.may_borrow_room(unit, cause));
         let mut next = slots.start;
+        // A changed part of the page map may take the next slot of the same superpage.
+        if let (Some(stream), None) = (only, &self.ftl.translator) {
+            while let Some(run) =
+                self.ftl.pages.relocate_run((unit, stream), next..slots.end, cause, |logical_page, from, to| {
+                    self.flash.payload.relocate(from, to);
+                    self.power.page_is_moved(logical_page, from, to);
+                })
+            {
+                next = run.end;
+                streams.insert(stream);
+                if let Some(moved_to) = &mut moved_to
+                    && moved_to.last() != Some(&(stream, run.generation))
+                {
+                    moved_to.push((stream, run.generation));
+                }
+                self.collector.note_filled(unit, stream, run.generation);
+                if run.is_full {
+                    self.program_superpage(run.superpage);
+                }
+            }
+        }
         while let Some(from) = self.ftl.pages.next_slot(next, slots.end) {
             next = from + 1;
             if self.ftl.pages.has_extents() && !self.ftl.pages.ends_in_row(from, row) {

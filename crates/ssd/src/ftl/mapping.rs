@@ -123,6 +123,7 @@ impl Mapping {
     }
 
     /// Maps a logical page to a clean slot; gives the slot that became invalid.
+    #[inline]
     pub(crate) fn map(&mut self, logical_page: u32, slot: u32) -> Option<u32> {
         debug_assert_eq!(self.page_in(slot), None, "slot {slot} is not clean");
         self.page_in.set(slot as usize, logical_page + FIRST);

@@ -14,6 +14,7 @@ mod slc_cache;
 mod superpage;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use flashwise_block::FlashCounters;
 use rand::SeedableRng;
@@ -57,6 +58,17 @@ pub(crate) enum Relocation {
     NoRoom,
     /// It is there now; with its logical page.
     Moved(Placement, u32),
+}
+
+/// Pages of a victim that were moved to one superpage.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    /// The slot behind the last of them.
+    pub(crate) end: u32,
+    pub(crate) superpage: u32,
+    pub(crate) generation: u64,
+    /// The superpage is full now.
+    pub(crate) is_full: bool,
 }
 
 /// Makes the FTL's chance another than that of the flash, which has the same seed.
@@ -404,6 +416,44 @@ impl PageMap {
         }
     }
 
+    /// Moves what is valid in some slots of a victim, one page behind the other, to the superpage that a stream fills,
+    /// until that is full, as [`Self::relocate`] does page by page; `moved` is told each page, where it was and where
+    /// it is. `None` where nothing valid is left, or where it takes more than this: there is no room, or the
+    /// superblock is not a victim yet, or pages take more or less than a slot.
+    #[inline(always)]
+    pub(crate) fn relocate_run(
+        &mut self,
+        (unit, stream): (u32, Stream),
+        mut slots: Range<u32>,
+        cause: Cause,
+        mut moved: impl FnMut(u32, u32, u32),
+    ) -> Option<Run> {
+        let mut from = slots.find(|&slot| self.mapping.page_in(slot).is_some())?;
+        let victim = self.geometry.block_and_row(from).0;
+        if self.extents.is_some() || self.superblocks[victim].state != BlockState::Victim {
+            return None;
+        }
+        let superpage = self.open_superpage(unit, stream, false)?;
+        let open = &mut self.superpages[superpage];
+        let first = self.geometry.first_slot(open.block, open.row);
+        let (mut to, end) = (first + open.filled, first + self.geometry.slots);
+        while from < slots.end && to < end {
+            if let Some(logical_page) = self.mapping.page_in(from) {
+                self.mapping.map(logical_page, to);
+                moved(logical_page, from, to);
+                to += 1;
+            }
+            from += 1;
+        }
+        let count = to - first - open.filled;
+        open.filled += count;
+        open.moved[cause as usize] += count;
+        let (block, generation) = (open.block, open.generation);
+        self.superblocks[block].valid += count;
+        self.superblocks[victim].valid -= count;
+        Some(Run { end: from, superpage, generation, is_full: to == end })
+    }
+
     /// Puts a logical page into the next slot of a unit's stream; `moved` tells why, if not because the host writes it.
     #[inline(always)]
     fn append(&mut self, unit: u32, stream: Stream, logical_page: u32, moved: Option<Cause>) -> Option<Placement> {
@@ -524,12 +574,18 @@ impl PageMap {
     }
 
     /// The superpage that a stream fills, opened if need be.
+    #[inline(always)]
     fn open_superpage(&mut self, unit: u32, stream: Stream, for_host: bool) -> Option<u32> {
-        let point = *self.point(unit, stream);
-        if point.superpage != NONE {
-            return Some(point.superpage);
+        match *self.point(unit, stream) {
+            WritePoint { superpage: NONE, block } => self.open_next_superpage(unit, stream, block, for_host),
+            WritePoint { superpage, .. } => Some(superpage),
         }
-        let block = if point.block == NONE { self.open_superblock(unit, stream, for_host)? } else { point.block };
+    }
+
+    /// Opens a superpage in the superblock that a stream fills, which is opened if there is none.
+    #[inline(never)]
+    fn open_next_superpage(&mut self, unit: u32, stream: Stream, block: u32, for_host: bool) -> Option<u32> {
+        let block = if block == NONE { self.open_superblock(unit, stream, for_host)? } else { block };
         let row = self.superblocks[block].allocated_rows;
         self.superblocks[block].allocated_rows += 1;
         let superpage = self.superpages.take();

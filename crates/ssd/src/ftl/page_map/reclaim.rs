@@ -271,7 +271,11 @@ impl PageMap {
     /// Free superblocks that the host leaves to collection.
     #[inline(always)]
     pub(super) fn reserve(&self, unit: u32) -> u32 {
-        let Unit { victims, folding_dedicated, .. } = &self.units[unit as usize];
+        self.reserve_of(&self.units[unit as usize])
+    }
+
+    #[inline(always)]
+    fn reserve_of(&self, Unit { victims, folding_dedicated, .. }: &Unit) -> u32 {
         self.reclaiming.reserve + victims.saturating_sub(1) + u32::from(folding_dedicated.is_some())
     }
 
@@ -279,10 +283,9 @@ impl PageMap {
     #[inline(always)]
     pub(super) fn has_room(&self, unit: u32, stream: Stream) -> bool {
         let state = &self.units[unit as usize];
-        let is_open = state.points[stream].is_open();
-        let (free, reserve) = (state.free.len(), self.reserve(unit));
-        let may_fill = is_open && (!self.reclaiming.shares_open_block || free >= reserve);
+        let (free, reserve) = (state.free.len(), self.reserve_of(state));
         let may_open = free > reserve;
+        let may_fill = state.points[stream].is_open() && (!self.reclaiming.shares_open_block || free >= reserve);
         let has_room = match self.slc_cache.is_some() {
             false => may_fill || may_open,
             true => may_fill || self.has_room_beside_slc_cache(unit, may_open),

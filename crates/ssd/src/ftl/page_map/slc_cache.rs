@@ -137,6 +137,7 @@ impl PageMap {
     /// Whether a stream of the host's may open a superblock in a unit that has `enough` free ones for data as it is, or
     /// not.
     #[cold]
+    #[inline(never)]
     pub(super) fn has_room_beside_slc_cache(&self, unit: u32, enough: bool) -> bool {
         let Some(cache) = &self.slc_cache else { return enough };
         let waits = cache.config.when_full == SlcCacheFull::Fold && !cache.is_passed_by && cache.unit(unit).held > 0;

@@ -23,14 +23,15 @@
 use super::{Phase, PlacementPolicy};
 use crate::config::DeviceConfig;
 use crate::ftl::geometry::Geometry;
+use crate::reciprocal::Divisor;
 
 /// Round robin over channel groups by piece.
 pub(crate) struct Stripe {
     /// The group that the present or next piece goes to.
     group: u32,
     groups: u32,
-    units_per_group: u32,
-    superpage_pages: u32,
+    units_per_group: Divisor,
+    superpage_pages: Divisor,
     stripe_pages: u32,
 }
 
@@ -38,12 +39,24 @@ impl Stripe {
     pub(super) fn new(config: &DeviceConfig, geometry: &Geometry) -> Self {
         let stripe_pages = (config.ftl.stripe_bytes / config.ftl.logical_page_bytes) as u32;
         let Geometry { units_per_group, pages, .. } = *geometry;
-        Self { group: 0, groups: geometry.groups(), units_per_group, superpage_pages: pages, stripe_pages }
+        Self {
+            group: 0,
+            groups: geometry.groups(),
+            units_per_group: Divisor::new(units_per_group),
+            superpage_pages: Divisor::new(pages),
+            stripe_pages,
+        }
+    }
+
+    /// The group that comes after one.
+    #[inline(always)]
+    fn behind(&self, group: u32) -> u32 {
+        if group + 1 == self.groups { 0 } else { group + 1 }
     }
 
     /// Pages whose addresses go round the units of a group once.
     fn round_pages(&self) -> u32 {
-        self.superpage_pages * self.units_per_group
+        self.superpage_pages.value() * self.units_per_group.value()
     }
 }
 
@@ -53,21 +66,36 @@ impl PlacementPolicy for Stripe {
         if attempt == self.groups {
             return None;
         }
-        Some((self.group + attempt) % self.groups * self.units_per_group + self.set_of_units(logical_page))
+        Some((self.group + attempt) % self.groups * self.units_per_group.value() + self.set_of_units(logical_page))
+    }
+
+    /// The address is divided once, and the groups are gone round without dividing.
+    #[inline(always)]
+    fn first_fit(&self, logical_page: u32, _: &[u32], mut fit: impl FnMut(u32) -> bool) -> Option<u32> {
+        let (in_group, per_group) = (self.set_of_units(logical_page), self.units_per_group.value());
+        let mut group = self.group;
+        for _ in 0..self.groups {
+            let unit = group * per_group + in_group;
+            if fit(unit) {
+                return Some(unit);
+            }
+            group = self.behind(group);
+        }
+        None
     }
 
     /// One unit of each group, the same in all of them.
     #[inline]
     fn set_of_units(&self, logical_page: u32) -> u32 {
-        logical_page / self.superpage_pages % self.units_per_group
+        self.units_per_group.divide(self.superpage_pages.quotient(logical_page)).1
     }
 
     /// Of a superpage's pages each may go to another group. Where that leaves some groups out, the group changes when
     /// the address has gone round the units of one: if it changed with each page, a unit would meet the same groups for
     /// ever.
     fn attempt(&self, turn: u32) -> u32 {
-        let meets_all = self.superpage_pages.is_multiple_of(self.groups);
-        let turn = if meets_all { turn } else { turn / self.superpage_pages / self.units_per_group };
+        let meets_all = self.superpage_pages.value().is_multiple_of(self.groups);
+        let turn = if meets_all { turn } else { turn / self.round_pages() };
         turn % self.groups
     }
 
@@ -86,7 +114,7 @@ impl PlacementPolicy for Stripe {
     #[inline]
     fn overwritten(&mut self, n: u32, pages: u32) {
         if n + 1 == pages || (n + 1).is_multiple_of(self.stripe_pages) {
-            self.group = (self.group + 1) % self.groups;
+            self.group = self.behind(self.group);
         }
     }
 }
@@ -112,7 +140,14 @@ mod tests {
     #[test]
     fn successive_turns_meet_all_units_equally_often_whatever_factors_the_counts_share() {
         for (groups, units_per_group, superpage_pages) in [(2, 2, 4), (4, 2, 1), (8, 2, 4), (3, 3, 2), (6, 4, 4)] {
-            let policy = Stripe { group: 0, groups, units_per_group, superpage_pages, stripe_pages: superpage_pages };
+            let [units_of_group, pages] = [units_per_group, superpage_pages].map(Divisor::new);
+            let policy = Stripe {
+                group: 0,
+                groups,
+                units_per_group: units_of_group,
+                superpage_pages: pages,
+                stripe_pages: superpage_pages,
+            };
             let units = groups * units_per_group;
             let mut pages_of_unit = vec![0; units as usize];
             for page in 0..units * superpage_pages * 10 {
