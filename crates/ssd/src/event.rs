@@ -119,6 +119,17 @@ const ABSENT: u64 = u64::MAX;
 /// No event comes later.
 const LATEST_NS: u64 = (ABSENT >> LANE_BITS) - 1;
 
+/// The last moment up to which events may happen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limit(u64);
+
+impl Limit {
+    /// All that happens until then, in whatever lane; nothing absent, whose time is later than any.
+    pub(crate) fn at(deadline_ns: u64) -> Self {
+        Self(deadline_ns.min(LATEST_NS) << LANE_BITS | (FIRSTS as u64 - 1))
+    }
+}
+
 /// Children of a node of the heap.
 const CHILDREN: usize = 4;
 
@@ -167,12 +178,11 @@ impl EventQueue {
         }
     }
 
-    /// The next event and its time; `None` where it would come after `deadline_ns`.
+    /// The next event and its time; `None` where it would come after the limit.
     #[inline(always)]
-    pub(crate) fn pop_until(&mut self, deadline_ns: u64) -> Option<(u64, Event)> {
+    pub(crate) fn pop_until(&mut self, limit: Limit) -> Option<(u64, Event)> {
         let first = least_of_eight(&self.firsts);
-        // The time of what is absent is later than any.
-        if first >> LANE_BITS > deadline_ns.min(LATEST_NS) {
+        if first > limit.0 {
             return None;
         }
         let lane = first as usize % FIRSTS;
@@ -408,7 +418,7 @@ mod tests {
         for (time, die) in [(30, 0), (10, 1), (30, 2), (10, 3)] {
             queue.schedule(time, Event::Sensed { die });
         }
-        let order: Vec<_> = std::iter::from_fn(|| queue.pop_until(u64::MAX)).collect();
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop_until(Limit::at(u64::MAX))).collect();
         let at = |time, die| (time, Event::Sensed { die });
         assert_eq!(order, [at(10, 1), at(10, 3), at(30, 0), at(30, 2)]);
     }
@@ -441,7 +451,7 @@ mod tests {
             let mut queue = EventQueue { sequence: u32::MAX - before_the_end, ..EventQueue::default() };
             let mut list: Vec<(u64, usize, u32, u32)> = Vec::new();
             let (mut now, mut last_ns) = (0, [0; LANES]);
-            let popped = |queue: &mut EventQueue| queue.pop_until(u64::MAX).map(|(time, event)| (time, event.parts()));
+            let popped = |queue: &mut EventQueue| queue.pop_until(Limit::at(u64::MAX)).map(|(time, event)| (time, event.parts()));
             for (n, (delay, pop, lane)) in steps.into_iter().enumerate() {
                 let index = n as u32;
                 queue.schedule(now + delay, Event::of_parts(lane as u32, index));

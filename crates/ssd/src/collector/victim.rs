@@ -55,16 +55,19 @@ impl Collector {
         if ftl.pages.has_extents() {
             return ftl.pages.count_bytes_of_extents(victim, row, &mut self.bytes_of_read);
         }
-        let translator = ftl.translator.as_ref();
-        for (slot, logical_page) in ftl.pages.valid_slots(victim, row) {
-            let read = match self.rules.gc.reads {
-                GcReads::Die => ftl.pages.geometry.die_index(slot),
-                GcReads::Page => ftl.pages.geometry.page_in_superpage(slot),
-            };
-            self.bytes_of_read[read as usize] += self.rules.page_bytes;
-            if let Some(translator) = translator {
-                translator.prefetch_moved(logical_page);
-            }
+        let (geometry, page_bytes) = (&ftl.pages.geometry, self.rules.page_bytes);
+        match (&mut self.bytes_of_read[..], &ftl.translator) {
+            ([all], None) => ftl.pages.for_valid_slots(victim, row, |_, _| *all += page_bytes),
+            (bytes_of_read, translator) => ftl.pages.for_valid_slots(victim, row, |slot, logical_page| {
+                let read = match self.rules.gc.reads {
+                    GcReads::Die => geometry.die_index(slot),
+                    GcReads::Page => geometry.page_in_superpage(slot),
+                };
+                bytes_of_read[read as usize] += page_bytes;
+                if let Some(translator) = translator {
+                    translator.prefetch_moved(logical_page);
+                }
+            }),
         }
     }
 

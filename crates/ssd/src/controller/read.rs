@@ -183,7 +183,7 @@ impl SimulatedSsd {
     }
 
     /// One flash command of a read has ended: its data goes over the link.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn read_op_finished(&mut self, request: u32, finished: &Finished) {
         if self.ftl.pages.has_extents() {
             return self.compressed_part_arrived(request);

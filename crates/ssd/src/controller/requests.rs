@@ -9,7 +9,7 @@ use flashwise_block::{
 };
 
 use crate::device::SimulatedSsd;
-use crate::event::Event;
+use crate::event::{Event, Limit};
 use crate::flash::Owner;
 use crate::ftl::AnyFtl;
 use crate::host::{CompletionRecord, Hint, LOST};
@@ -370,7 +370,7 @@ impl SimulatedSsd {
     pub(crate) fn come_to_rest(&mut self) {
         while !self.clock.events.holds_timers_alone() || self.collects_unpaced_at_rest() || self.places_parked_at_rest()
         {
-            let Some((time_ns, event)) = self.clock.events.pop_until(u64::MAX) else { break };
+            let Some((time_ns, event)) = self.clock.events.pop_until(Limit::at(u64::MAX)) else { break };
             self.clock.now_ns = time_ns;
             self.handle(event);
             self.collect_where_opened();
@@ -405,8 +405,9 @@ impl SimulatedSsd {
     /// before or at `deadline_ns`, nor anything to start.
     #[inline(never)]
     fn run(&mut self, deadline_ns: u64, completed: u32) -> bool {
+        let limit = Limit::at(deadline_ns);
         loop {
-            while let Some((time_ns, event)) = self.clock.events.pop_until(deadline_ns) {
+            while let Some((time_ns, event)) = self.clock.events.pop_until(limit) {
                 debug_assert!(time_ns >= self.clock.now_ns, "time never runs back");
                 self.clock.now_ns = time_ns;
                 self.handle(event);

@@ -76,7 +76,7 @@ impl FlashArray {
     }
 
     /// The array has sensed: the data waits for the channel.
-    #[inline]
+    #[inline(always)]
     pub(super) fn data_is_ready(&mut self, die: u32, channel: u32, first: u32, now_ns: u64, events: &mut EventQueue) {
         let state = &self.channels[channel as usize];
         if self.ops[first].beside == NONE && state.current == NONE && !state.has_transfers() {

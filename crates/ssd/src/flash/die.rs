@@ -66,16 +66,32 @@ impl Die {
 
 impl FlashArray {
     /// A command has come or gone: the die takes its next one, now or when the event is over.
+    #[inline(always)]
     pub(super) fn die_may_take(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) {
         if !self.rules.multi_plane {
-            return self.take_next(die, now_ns, events);
+            if self.may_take_now(die) {
+                self.take_next(die, now_ns, events);
+            }
+            return;
         }
         if !std::mem::replace(&mut self.dies[die as usize].unsettled, true) {
             self.unsettled.push(die);
         }
     }
 
+    /// Whether a die may be able to take a command: one that has something to do cannot where nothing is interrupted,
+    /// nor can an idle one for which nothing waits.
+    #[inline(always)]
+    fn may_take_now(&self, die: u32) -> bool {
+        let state = &self.dies[die as usize];
+        if state.current != NONE {
+            return self.suspension.suspend != Suspend::None;
+        }
+        !self.queues[die as usize].commands.is_empty() || state.suspended.op != NONE
+    }
+
     /// Takes the next command, if the die is idle or may be interrupted.
+    #[inline(never)]
     pub(super) fn take_next(&mut self, die: u32, now_ns: u64, events: &mut EventQueue) {
         if self.dies[die as usize].current != NONE && !self.interrupt(die, now_ns) {
             return;

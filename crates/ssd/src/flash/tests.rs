@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::config::{FlashConfig, Scheduling, Suspend};
+use crate::event::Limit;
 use FlashOpKind::{Erase, Program, Read};
 
 const SENSE_NS: u64 = 50;
@@ -96,7 +97,7 @@ fn run(config: &DeviceConfig, commands: &[Command]) -> Run {
             flash.settle(now, &mut events);
             continue;
         }
-        let Some((at_ns, event)) = events.pop_until(u64::MAX) else { break };
+        let Some((at_ns, event)) = events.pop_until(Limit::at(u64::MAX)) else { break };
         assert!(at_ns >= now, "time never runs back");
         now = at_ns;
         let finished = match event {

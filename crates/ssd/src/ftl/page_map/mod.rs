@@ -767,14 +767,17 @@ impl PageMap {
         }
     }
 
-    /// The slots of a superblock's row that are valid, and the logical pages in them, on a drive whose pages take one
-    /// each.
-    pub(crate) fn valid_slots(&self, block: u32, row: u32) -> impl Iterator<Item = (u32, u32)> {
+    /// Names the slots of a superblock's row that are valid, and the logical pages in them, on a drive whose pages take
+    /// one each; their entries will be needed soon.
+    #[inline(always)]
+    pub(crate) fn for_valid_slots(&self, block: u32, row: u32, mut each: impl FnMut(u32, u32)) {
         let first = self.geometry.first_slot(block, row);
-        (first..first + self.geometry.slots).filter_map(|slot| {
-            let logical_page = self.mapping.page_in(slot).inspect(|&page| self.mapping.prefetch(page));
-            Some((slot, logical_page?))
-        })
+        for slot in first..first + self.geometry.slots {
+            if let Some(logical_page) = self.mapping.page_in(slot) {
+                self.mapping.prefetch(logical_page);
+                each(slot, logical_page);
+            }
+        }
     }
 
     /// The next slot from one on, before an end, in which something valid may start.
