@@ -127,6 +127,7 @@ impl Default for Fifo {
 
 impl Fifo {
     /// Appends a slot.
+    #[inline(always)]
     pub(crate) fn push<T: Linked + Default>(&mut self, slab: &mut Slab<T>, index: u32) {
         *slab[index].next() = NONE;
         match self.tail {
@@ -137,6 +138,7 @@ impl Fifo {
     }
 
     /// Takes the first slot.
+    #[inline(always)]
     pub(crate) fn pop<T: Linked + Default>(&mut self, slab: &mut Slab<T>) -> Option<u32> {
         let index = self.peek()?;
         self.head = *slab[index].next();

@@ -42,10 +42,14 @@ impl SimulatedSsd {
     }
 
     /// Notes which superpage a forced write's page is in.
+    #[inline(always)]
     pub(crate) fn remember_for_fua(&mut self, request: u32, superpage: u32) {
-        if !self.is_forced(request) {
-            return;
+        if self.is_forced(request) {
+            self.remember_superpage(request, superpage);
         }
+    }
+
+    fn remember_superpage(&mut self, request: u32, superpage: u32) {
         let entry = (superpage, self.ftl.pages.superpages[superpage].generation);
         let touched = &mut self.host.active[request].touched;
         if touched.last() != Some(&entry) {

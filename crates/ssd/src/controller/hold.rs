@@ -33,7 +33,7 @@ impl SimulatedSsd {
     }
 
     /// The same for a read that is all its event has to issue.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn issue_only_host_read(&mut self, op: u32) {
         if self.collector.rules.in_foreground || self.cache.ahead.is_some() || self.ftl.pages.has_opened() {
             return self.issue_host_read(op);

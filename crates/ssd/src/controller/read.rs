@@ -15,6 +15,7 @@ use crate::pages::{ByteRange, PageSpan};
 impl SimulatedSsd {
     /// Takes a read apart and issues its first flash commands.
     /// `is_alone` tells that nothing else happens in the same event.
+    #[inline(always)]
     pub(crate) fn start_read(&mut self, request: u32, is_alone: bool) {
         let Some(range) = self.host.range_of(request) else { return };
         if self.cache.is_passed_by_reads && range.pages() == 1 && !self.host.active[request].carries_bytes() {
@@ -31,13 +32,13 @@ impl SimulatedSsd {
     #[inline(always)]
     fn only_on_flash(&mut self, span: PageSpan) -> Option<FlashAddress> {
         let slot = match self.ftl.pages.locate(span.logical_page) {
-            Location::Flash(slot) => Some(slot),
+            Location::Flash(slot) => slot,
             Location::Nowhere if self.config.controller.unwritten_reads != UnwrittenReads::Zeros => {
-                self.slot_of_unwritten(span)
+                self.slot_of_unwritten(span)?
             }
-            _ => None,
+            _ => return None,
         };
-        slot.map(|slot| self.ftl.pages.geometry.address_of(slot))
+        Some(self.ftl.pages.geometry.address_of(slot))
     }
 
     /// Starts a read of one page, or of a part of it, as [`Self::start_any_read`] would: most reads are such.
@@ -111,6 +112,7 @@ impl SimulatedSsd {
     }
 
     /// The slot that is read for a page that were never written; `None` where it is zeros.
+    #[inline(never)]
     fn slot_of_unwritten(&mut self, span: PageSpan) -> Option<u32> {
         self.flash.counters.unwritten_pages_read += 1;
         match self.config.controller.unwritten_reads {

@@ -152,6 +152,7 @@ impl SimulatedSsd {
     }
 
     /// All entries of the page map that a request needs are there.
+    #[inline(never)]
     pub(crate) fn translated(&mut self, request: u32) {
         let Some(operation) = self.host.active[request].request.as_ref().map(|r| r.operation) else { return };
         self.start_translated(request, operation, false);
@@ -175,6 +176,7 @@ impl SimulatedSsd {
     }
 
     /// All is done for a request that is no read: the host is told, once the DRAM and the link have done their part.
+    #[inline(never)]
     pub(crate) fn finish(&mut self, request: u32) {
         if self.host.waits_for_dram(request, &mut self.clock) {
             return;
@@ -196,6 +198,7 @@ impl SimulatedSsd {
     }
 
     /// Answers a request.
+    #[inline(always)]
     pub(crate) fn complete(&mut self, request: u32) {
         let active = &mut self.host.active[request];
         let Some(Request { operation, length, .. }) = active.request else { return };
@@ -261,6 +264,7 @@ impl SimulatedSsd {
     }
 
     /// A write whose partial pages are filled up goes to the part of the controller that its FTL needs.
+    #[inline(always)]
     pub(crate) fn write_filled(&mut self, request: u32) {
         match &self.ftl.kind {
             AnyFtl::Buffer => self.enqueue_write(request),

@@ -174,6 +174,7 @@ impl SimulatedSsd {
     }
 
     /// A page has its slot: its content goes there, and a superpage that it fills is programmed.
+    #[inline(always)]
     fn page_placed(&mut self, request: u32, span: PageSpan, old: Option<u32>, placement: Placement) {
         self.store(request, span, old, placement);
         self.ftl.sectors.write(span.logical_page, self.ftl.sectors.touched(span), old.is_some());

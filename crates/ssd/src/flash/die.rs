@@ -201,8 +201,11 @@ impl FlashArray {
         (state.current, state.phase) = (NONE, Phase::Idle);
         if self.rules.chips_take_commands {
             self.die_of_chip_is_free(die);
-        } else {
+        } else if self.rules.multi_plane || state.suspended.op != NONE {
             self.die_may_take(die, now_ns, events);
+        } else if let Some(op) = self.queues[die as usize].commands.pop(&mut self.ops) {
+            // As it would take it there.
+            self.begin(die, op, now_ns, events);
         }
     }
 }

@@ -150,7 +150,7 @@ impl FlashArray {
     }
 
     /// Takes room for a command that is issued later.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn prepare(&mut self, op: FlashOp) -> u32 {
         let index = self.ops.take();
         self.ops[index] = op;
@@ -213,7 +213,7 @@ impl FlashArray {
     }
 
     /// Issues a prepared command that is all its event issues: where its way is free, it is taken at once.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn issue_alone(&mut self, op: u32, now_ns: u64, events: &mut EventQueue) {
         let die = self.ops[op].at.die;
         if self.rules.chips_take_commands && self.unsettled.is_empty() && self.way_is_free(die) {

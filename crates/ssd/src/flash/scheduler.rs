@@ -122,7 +122,7 @@ impl Ranked {
     }
 
     /// Takes the command that goes first among those of some ranks, one bit each.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pop_of(&mut self, ranks: u8, ops: &mut Slab<FlashOp>) -> Option<u32> {
         let waiting = self.waiting & ranks;
         if waiting == 0 {

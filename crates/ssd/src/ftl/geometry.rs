@@ -230,7 +230,7 @@ impl Geometry {
     }
 
     /// Where a slot is.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn address_of(&self, slot: u32) -> FlashAddress {
         let (block, row) = self.block_and_row(slot);
         self.address(block, row, self.die_index(slot))

@@ -74,7 +74,7 @@ impl Mapping {
     }
 
     /// The slot that holds a logical page.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn slot_of(&self, logical_page: u32) -> Option<u32> {
         match self.slot_of.get(logical_page) {
             UNTOUCHED => self.slot_as_filled(logical_page),
@@ -123,7 +123,7 @@ impl Mapping {
     }
 
     /// Maps a logical page to a clean slot; gives the slot that became invalid.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn map(&mut self, logical_page: u32, slot: u32) -> Option<u32> {
         debug_assert_eq!(self.page_in(slot), None, "slot {slot} is not clean");
         self.page_in.set(slot as usize, logical_page + FIRST);

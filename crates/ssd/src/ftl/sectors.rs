@@ -118,13 +118,14 @@ impl Sectors {
     }
 
     /// A page's granules are written; `was_written` tells whether it held anything before.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn write(&mut self, logical_page: u32, touched: u16, was_written: bool) {
         if self.is_used || touched != self.all() {
             self.write_part(logical_page, touched, was_written);
         }
     }
 
+    #[inline(never)]
     fn write_part(&mut self, logical_page: u32, touched: u16, was_written: bool) {
         let all = self.all();
         let Some(lacking) = &mut self.lacking else { return };

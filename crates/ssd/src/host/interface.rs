@@ -89,6 +89,7 @@ impl HostInterface {
 
     /// Moves read data to the host that came in over `transfer_ns` until now; gives the time when the last byte is
     /// there.
+    #[inline(always)]
     pub(crate) fn send(&mut self, now_ns: u64, transfer_ns: u64, bytes: u64) -> u64 {
         let first_byte_ns = now_ns.saturating_sub(transfer_ns);
         let link_ns = self.link_ns(bytes);

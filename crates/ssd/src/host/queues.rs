@@ -134,11 +134,16 @@ impl SubmissionQueues {
     }
 
     /// The drive has completed a command of a queue.
+    #[inline(always)]
     pub(crate) fn answered(&mut self, queue: u16) {
         if self.count == 1 {
             self.queues[0].in_drive -= 1;
-            return;
+        } else {
+            self.answered_one_of_many(queue);
         }
+    }
+
+    fn answered_one_of_many(&mut self, queue: u16) {
         let queue = self.queue_of(queue);
         self.queues[queue].in_drive -= 1;
         self.join_ring(queue);

@@ -342,7 +342,7 @@ impl PageMap {
     }
 
     /// The slot of a page that is in a superpage of the host's which is still open, and that superpage.
-    #[inline]
+    #[inline(always)]
     fn open_superpage_that_holds(&self, logical_page: u32) -> Option<(u32, u32)> {
         if self.geometry.slots == 1 || !self.replaces_in_buffer {
             // A superpage is full with its first page, or its pages are as good as on flash.
@@ -366,7 +366,7 @@ impl PageMap {
     }
 
     /// Overwrites a page that is in a superpage which is still open; it needs no new slot.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn overwrite_in_buffer(&mut self, logical_page: u32, (n, pages): (u32, u32)) -> Option<Placement> {
         let (slot, superpage) = self.open_superpage_that_holds(logical_page)?;
         let Superpage { unit, stream, has_host_data, .. } = self.superpages[superpage];
