@@ -113,8 +113,8 @@ pub struct FitSqlite {
     /// What to improve: throughput, p99 or flash-bytes; two, separated by a comma, give the front
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "throughput")]
     pub objective: Vec<Objective>,
-    /// Time that the search may take, such as 30s or 5m [default: 50s; with DB 2m on a simulated drive, 10m on a real
-    /// one]
+    /// Time that the search may take by the clock, such as 30s or 5m [default: about 50s; with DB 2m on a simulated
+    /// drive, 10m on a real one]
     #[arg(long, value_name = "TIME")]
     pub time_budget: Option<Nanos>,
     /// Do not change this setting, such as page_size or use-hot-locations; can be repeated

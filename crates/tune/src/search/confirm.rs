@@ -43,8 +43,7 @@ fn gains_in(over_stock: &[Interval; 2], likely: &[Interval; 2]) -> Option<usize>
 impl<B: Bench> Search<'_, B> {
     /// The share of the budget that the shortest confirmation takes.
     pub(super) fn confirmation_needs(&self) -> f64 {
-        let at_once = self.bench.width(Stage::Confirm).max(1);
-        (RUNS_MIN * ARMS).div_ceil(at_once) as f64 * self.bench.expected(Stage::Confirm)
+        self.bench.share_of(Stage::Confirm, RUNS_MIN * ARMS)
     }
 
     /// How many runs the rest of the budget allows.

@@ -104,11 +104,14 @@ pub(crate) trait Bench {
     /// The share of the time budget that is used.
     fn spent(&self) -> f64;
 
-    /// The share that one run of a stage takes.
-    fn expected(&self, stage: Stage) -> f64;
+    /// The share that so many runs of a stage take.
+    fn share_of(&self, stage: Stage, runs: usize) -> f64;
 
-    /// Runs at once.
-    fn width(&self, stage: Stage) -> usize;
+    /// How many runs of a stage take at most a share.
+    fn runs_within(&self, share: f64, stage: Stage) -> usize;
+
+    /// How many runs of a stage are asked for at a time, where there are many.
+    fn batch(&self, stage: Stage) -> usize;
 
     /// Reports the best configuration so far and its gain in the first objective.
     fn report(&mut self, stage: Stage, best: Option<(&Self::Configuration, f64)>);
@@ -212,9 +215,7 @@ impl<B: Bench> Search<'_, B> {
     /// How many runs end before a share of the budget is used, and leave enough for the confirmation.
     fn runs_left(&self, until: f64, stage: Stage) -> usize {
         let left = until.min(1.0 - self.confirmation_needs()) - self.bench.spent();
-        let expected = self.bench.expected(stage);
-        let rounds = if expected > 0.0 { (left / expected).floor().max(0.0) as usize } else { usize::MAX };
-        rounds.saturating_mul(self.bench.width(stage).max(1))
+        if left > 0.0 { self.bench.runs_within(left, stage) } else { 0 }
     }
 
     /// Places of tried configurations, the best first, so that the best of each class come before all others.

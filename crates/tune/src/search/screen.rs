@@ -47,7 +47,7 @@ impl<B: Bench> Search<'_, B> {
                 new.push(configuration);
             }
         }
-        for some in new.chunks(self.bench.width(Stage::Screen).max(1)) {
+        for some in new.chunks(self.bench.batch(Stage::Screen).max(1)) {
             // The checklist is in the table of every report.
             if !self.tried.is_empty() && !self.has_time(SCREEN_UNTIL, some.len(), Stage::Screen) {
                 return Ok(false);

@@ -110,11 +110,15 @@ impl Bench for MadeUp {
         self.runs as f64 / self.budget as f64
     }
 
-    fn expected(&self, _stage: Stage) -> f64 {
-        1.0 / self.budget as f64
+    fn share_of(&self, _stage: Stage, runs: usize) -> f64 {
+        runs as f64 / self.budget as f64
     }
 
-    fn width(&self, _stage: Stage) -> usize {
+    fn runs_within(&self, share: f64, _stage: Stage) -> usize {
+        (share * self.budget as f64) as usize
+    }
+
+    fn batch(&self, _stage: Stage) -> usize {
         1
     }
 

@@ -6,10 +6,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flashwise_block::{BlockError, ByteSize, Progress, interrupt};
 
+use super::budget::{Budget, Measure, Stopwatch};
 use super::knobs::{Change, Space, label, price};
 use super::loaded::Loaded;
 use super::objective::Objective;
@@ -33,26 +34,15 @@ pub(super) struct Place {
     pub(super) workload: Workload,
     /// The built-in workload's tables, made once for all runs.
     pub(super) loaded: Option<Arc<Loaded>>,
-    /// Time of one run, wall clock.
+    /// Time of one run, by the clock of the budget.
     pub(super) expected: Duration,
+    /// The length of a run, in full runs.
+    pub(super) full_runs: f64,
 }
 
 impl Place {
     pub(super) fn work(&self) -> (&Workload, Option<&Loaded>) {
         (&self.workload, self.loaded.as_deref())
-    }
-}
-
-/// The time budget of a fit.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Budget {
-    pub(super) started: Instant,
-    pub(super) time: Duration,
-}
-
-impl Budget {
-    pub(super) fn spent(&self) -> f64 {
-        self.started.elapsed().as_secs_f64() / self.time.as_secs_f64().max(1e-3)
     }
 }
 
@@ -92,7 +82,7 @@ impl<'a> SqliteBench<'a> {
 
     /// Runs configurations, as many at once as the target allows.
     pub(super) fn run_all(&mut self, stage: Stage, jobs: &[(Settings, u64)]) -> Result<Vec<Run>, TuneError> {
-        let (started, width) = (Instant::now(), self.width(stage));
+        let (stopwatch, threads) = (Stopwatch::start(), self.threads(stage));
         let first = jobs.first().map(|(settings, _)| label(&self.space.stock, settings)).unwrap_or_default();
         let shown = format!("{}: {first}{}", self.stage, self.best);
         let place = self.place(stage).clone();
@@ -103,7 +93,7 @@ impl<'a> SqliteBench<'a> {
         };
         let configs: Vec<(RunConfig, u64)> = jobs.iter().map(one).collect();
         let (budget, progress) = (self.budget, &mut *self.progress);
-        let runs = match width {
+        let runs = match threads {
             1 => {
                 let mut relay = Relay { progress, shown: &shown, budget };
                 let one = |(config, seed): &(RunConfig, u64)| {
@@ -111,12 +101,31 @@ impl<'a> SqliteBench<'a> {
                 };
                 configs.iter().map(one).collect::<Result<Vec<_>, _>>()?
             }
-            _ => at_once(width, &configs, &place, &mut Relay { progress, shown: &shown, budget })?,
+            _ => at_once(threads, &configs, &place, &mut Relay { progress, shown: &shown, budget })?,
         };
         self.runs[stage as usize] += runs.len();
+        let processor: Duration = runs.iter().map(|run| run.elapsed.processor).sum();
+        let (all, at_a_time) = match self.budget.measure() {
+            Some(Measure::Processor) => (processor, jobs.len()),
+            _ => (stopwatch.elapsed().wall, jobs.len().div_ceil(threads)),
+        };
         let place = if stage == Stage::Screen { &mut self.short } else { &mut self.full };
-        place.expected = started.elapsed() / u32::try_from(jobs.len().div_ceil(width).max(1)).unwrap_or(u32::MAX);
+        place.expected = all / u32::try_from(at_a_time.max(1)).unwrap_or(u32::MAX);
+        self.budget.charge(place, runs.len(), processor, threads.min(runs.len()));
         Ok(runs)
+    }
+
+    /// How many runs of a stage are made at once.
+    fn threads(&self, stage: Stage) -> usize {
+        if !self.place(stage).target.is_simulated() {
+            return 1;
+        }
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let facts = &self.space.facts;
+        let page_cache = facts.page_cache_limit.max(self.space.stock.page_cache);
+        let run = memory_of_run(&self.place(stage).workload, facts.database, page_cache);
+        let fit = MEMORY.bytes() / run.bytes().max(1);
+        cores.min(WIDTH_MAX).min(usize::try_from(fit).unwrap_or(WIDTH_MAX)).max(1)
     }
 }
 
@@ -261,20 +270,17 @@ impl Bench for SqliteBench<'_> {
         self.budget.spent()
     }
 
-    fn expected(&self, stage: Stage) -> f64 {
-        self.place(stage).expected.as_secs_f64() / self.budget.time.as_secs_f64().max(1e-3)
+    fn share_of(&self, stage: Stage, runs: usize) -> f64 {
+        self.budget.share_of(self.place(stage), runs, self.threads(stage))
     }
 
-    fn width(&self, stage: Stage) -> usize {
-        if !self.place(stage).target.is_simulated() {
-            return 1;
-        }
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let facts = &self.space.facts;
-        let page_cache = facts.page_cache_limit.max(self.space.stock.page_cache);
-        let run = memory_of_run(&self.place(stage).workload, facts.database, page_cache);
-        let fit = MEMORY.bytes() / run.bytes().max(1);
-        cores.min(WIDTH_MAX).min(usize::try_from(fit).unwrap_or(WIDTH_MAX)).max(1)
+    fn runs_within(&self, share: f64, stage: Stage) -> usize {
+        self.budget.runs_within(share, self.place(stage), self.threads(stage))
+    }
+
+    /// Where runs are counted, the same on every machine, however many threads it has.
+    fn batch(&self, stage: Stage) -> usize {
+        if self.budget.measure().is_none() { WIDTH_MAX } else { self.threads(stage) }
     }
 
     fn report(&mut self, stage: Stage, best: Option<(&Settings, f64)>) {

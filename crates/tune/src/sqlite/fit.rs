@@ -11,7 +11,8 @@ use flashwise_profile::DeviceProfile;
 use flashwise_trace::FileRole;
 
 use super::apply::apply;
-use super::bench::{Budget, Place, Relay, SqliteBench, config};
+use super::bench::{Place, Relay, SqliteBench, config};
+use super::budget::{Budget, Elapsed, Measure, Stopwatch};
 use super::knobs::{Change, Facts, Space, check_names, label, price};
 use super::loaded::Loaded;
 use super::notes::{clock, notes};
@@ -36,8 +37,6 @@ pub const PAGE_CACHE_LIMIT: ByteSize = super::knobs::CHECKLIST_CACHE;
 const BUILT_IN_BUDGET: Duration = Duration::from_secs(50);
 const SIMULATED_BUDGET: Duration = Duration::from_secs(120);
 const REAL_BUDGET: Duration = Duration::from_secs(600);
-/// The share of the budget that a full run may take. Nine runs confirm, about as many race, and the rest screens.
-const FULL_RUN_SHARE: u32 = 40;
 /// The share of a full run that a short one does. A short run is a start with empty caches, and the ranks of the
 /// built-in workload's combinations correlate with those of full runs by 0.79; among those with one page size by 0.95
 /// or more, and the best of the full runs is the best with its page size in short ones, so that it is in the race
@@ -65,7 +64,8 @@ pub struct FitOptions {
     pub profile: Option<DeviceProfile>,
     /// One objective, or two, the deciding one first.
     pub objectives: Vec<Objective>,
-    /// How long it may take; `None` for a default that depends on workload and target.
+    /// How long it may take, by the clock; `None` for a default that depends on workload and target, and on a simulated
+    /// drive does not depend on what else the machine does.
     pub time_budget: Option<Duration>,
     /// The most that the page cache may become.
     pub page_cache_limit: ByteSize,
@@ -113,12 +113,19 @@ impl FitOptions {
         }
     }
 
-    fn budget(&self) -> Duration {
-        self.time_budget.unwrap_or(match (&self.workload, &self.target) {
-            (Workload::KeyValue(_), _) => BUILT_IN_BUDGET,
-            (Workload::User(_), target) if target.is_simulated() => SIMULATED_BUDGET,
-            (Workload::User(_), _) => REAL_BUDGET,
-        })
+    /// The budget, of which learning took so much: at most a quarter of it counts.
+    fn budget(&self, learning: Elapsed) -> Budget {
+        let learned = |measure: Measure, time: Duration| measure.of(learning).min(time / LEARNING_SHARE);
+        let wall = |time| Budget::wall(time, learned(Measure::Wall, time));
+        match (self.time_budget, &self.workload, self.target.is_simulated()) {
+            (Some(time), ..) => wall(time),
+            (None, Workload::KeyValue(work), true) => Budget::runs(BUILT_IN_BUDGET, work),
+            (None, Workload::KeyValue(_), false) => wall(BUILT_IN_BUDGET),
+            (None, Workload::User(_), true) => {
+                Budget::processor(SIMULATED_BUDGET, learned(Measure::Processor, SIMULATED_BUDGET))
+            }
+            (None, Workload::User(_), false) => wall(REAL_BUDGET),
+        }
     }
 
     fn check(&self) -> Result<[Objective; 2], TuneError> {
@@ -146,14 +153,13 @@ impl FitOptions {
 /// When the target, the workload or the database fails; nothing is left behind then.
 pub fn fit(options: &FitOptions, progress: &mut dyn Progress) -> Result<Comparison, TuneError> {
     let objectives = options.check()?;
-    let (started, time) = (Instant::now(), options.budget());
+    let (started, stopwatch) = (Instant::now(), Stopwatch::start());
     let profile = match &options.profile {
         Some(profile) => profile.clone(),
         None => learn_target(&options.target, options.seed, None, progress)?,
     };
-    let learned = started.elapsed().min(time / LEARNING_SHARE);
-    let budget = Budget { started: Instant::now().checked_sub(learned).unwrap_or(started), time };
-    let captured = Captured::run(options, &profile, budget, progress)?;
+    let mut budget = options.budget(stopwatch.elapsed());
+    let captured = Captured::run(options, &profile, &mut budget, progress)?;
     let Captured { run: stock_run, space, full, is_cut } = captured;
     let short = short_place(options, &space, &full);
     let start = Start { stock: space.stock, checklist: space.checklist(), first: space.first() };
@@ -183,36 +189,36 @@ impl Captured {
     fn run(
         options: &FitOptions,
         profile: &DeviceProfile,
-        budget: Budget,
+        budget: &mut Budget,
         progress: &mut dyn Progress,
     ) -> Result<Self, TuneError> {
         let stock = options.workload.settings(options.workload.page_size()?);
-        let share = budget.time / FULL_RUN_SHARE;
         let mut workload = options.workload.clone();
-        let mut relay = Relay { progress, shown: "running the workload unmodified", budget };
+        let mut relay = Relay { progress, shown: "running the workload unmodified", budget: *budget };
         relay.advance("", 0.0)?;
         // One copy, or one loaded table, serves all runs: the time that it takes is not that of a run.
         let loaded = match &mut workload {
             Workload::User(user) => {
-                user.extent.time = Some(share);
+                user.extent.time = budget.full_run();
                 user.copy(stock.page)?;
                 None
             }
             Workload::KeyValue(work) => {
                 options.target.check_space(work.database_bytes_max())?;
                 let loaded = Loaded::new(*work, options.seed).map(Arc::new);
+                work.rounds = budget.rounds(work);
                 loaded.as_ref().map(|loaded| loaded.of(stock.page, &mut relay)).transpose()?;
                 loaded
             }
         };
-        let began = Instant::now();
         let config = config(&stock, &stock);
         let run = run(&options.target, &config, (&workload, loaded.as_deref()), options.seed, None, &mut relay)?;
-        let expected = began.elapsed();
-        let times = [expected, share].map(|time| time.saturating_sub(run.preparation));
-        let kept = cut(&mut workload, run.rounds.statements, times);
-        let is_cut = run.rounds.is_cut || kept < 1.0;
-        let expected = run.preparation + expected.saturating_sub(run.preparation).mul_f64(kept);
+        let kept = cut(&mut workload, run.rounds.statements, budget.share_of_statements(&run));
+        let rounds = |workload: &Workload| if let Workload::KeyValue(work) = workload { work.rounds } else { 0 };
+        let is_cut = run.rounds.is_cut || rounds(&workload) < rounds(&options.workload);
+        let measure = budget.measure().unwrap_or(Measure::Processor);
+        let [all, preparation] = [run.elapsed, run.preparation].map(|elapsed| measure.of(elapsed));
+        let expected = preparation + all.saturating_sub(preparation).mul_f64(kept);
         let log_pages = (log_pages(&run, &stock) as f64 * kept) as u64;
         let facts = Facts {
             profile: profile.clone(),
@@ -223,16 +229,17 @@ impl Captured {
             log_pages_short: log_pages / u64::from(SHORT_SHARE),
             skip: options.skip.clone(),
         };
-        let full = Place { target: options.target.clone(), workload, loaded, expected };
+        let full = Place { target: options.target.clone(), workload, loaded, expected, full_runs: 1.0 };
+        budget.charge(&full, 1, run.elapsed.processor, 1);
         Ok(Self { run, space: Space { stock, facts }, full, is_cut })
     }
 }
 
 /// Fewer rounds of the built-in workload have no interval.
-const ROUNDS_MIN: u32 = 3;
+pub(super) const ROUNDS_MIN: u32 = 3;
 
-/// Cuts a workload whose rounds took so long to what they may take; returns the share of them that is left.
-fn cut(workload: &mut Workload, statements: usize, [expected, share]: [Duration; 2]) -> f64 {
+/// Cuts the rounds of a workload to a share; returns the share of them that is left.
+fn cut(workload: &mut Workload, statements: usize, share: f64) -> f64 {
     match workload {
         // The run itself was cut.
         Workload::User(user) => {
@@ -241,7 +248,7 @@ fn cut(workload: &mut Workload, statements: usize, [expected, share]: [Duration;
         }
         Workload::KeyValue(work) => {
             let all = work.rounds;
-            let rounds = f64::from(all) * share.as_secs_f64() / expected.as_secs_f64().max(1e-3);
+            let rounds = f64::from(all) * share;
             work.rounds = (rounds as u32).clamp(ROUNDS_MIN.min(all), all);
             f64::from(work.rounds) / f64::from(all.max(1))
         }
@@ -288,7 +295,8 @@ fn short_place(options: &FitOptions, space: &Space, full: &Place) -> Place {
             }
         }
     };
-    Place { target, workload, loaded: full.loaded.clone(), expected: full.expected / SHORT_SHARE }
+    let expected = full.expected / SHORT_SHARE;
+    Place { target, workload, loaded: full.loaded.clone(), expected, full_runs: 1.0 / f64::from(SHORT_SHARE) }
 }
 
 /// When the fit started, and how much of the workload its runs did.
@@ -463,7 +471,7 @@ const BEST: &str = "best";
 fn statements(workload: &Workload, run: &Run) -> u64 {
     match workload {
         Workload::KeyValue(work) => {
-            u64::from(work.rounds) * (u64::from(work.inserts_per_round) + u64::from(work.selects_per_round))
+            u64::from(work.rounds) * work.statements_per_round()
         }
         Workload::User(_) => run.rounds.statements as u64,
     }
@@ -476,8 +484,7 @@ fn weaker_guarantee(
     best: &Settings,
 ) -> Result<Vec<WeakerGuarantee>, TuneError> {
     let is_seen = bench.space.facts.writes && best.journal == Journal::Log;
-    let needed = bench.expected(Stage::Prune) * 2_usize.div_ceil(bench.width(Stage::Prune).max(1)) as f64;
-    if !is_seen || bench.spent() + needed > 1.0 {
+    if !is_seen || bench.spent() + bench.share_of(Stage::Prune, 2) > 1.0 {
         return Ok(Vec::new());
     }
     let normal = Settings { synchronous: Synchronous::Normal, ..*best };
@@ -670,15 +677,15 @@ mod tests {
 
     #[test]
     fn a_built_in_workload_is_cut_to_its_share_and_what_is_left_is_known() {
-        let cut_to = |rounds: u32, expected: u64, share: u64| {
+        let cut_to = |rounds: u32, share: f64| {
             let mut workload = Workload::KeyValue(KeyValueWorkload { rounds, ..KeyValueWorkload::QUICK });
-            let kept = cut(&mut workload, 0, [expected, share].map(Duration::from_secs));
+            let kept = cut(&mut workload, 0, share);
             let Workload::KeyValue(work) = workload else { unreachable!() };
             (work.rounds, kept)
         };
-        assert_eq!(cut_to(100, 10, 1), (10, 0.1));
-        assert_eq!(cut_to(100, 1, 10), (100, 1.0), "never made longer");
-        assert_eq!(cut_to(10, 1_000, 1), (ROUNDS_MIN, 0.3));
-        assert_eq!(cut_to(2, 1_000, 1), (2, 1.0), "nothing is left to cut");
+        assert_eq!(cut_to(100, 0.1), (10, 0.1));
+        assert_eq!(cut_to(100, 10.0), (100, 1.0), "never made longer");
+        assert_eq!(cut_to(10, 0.001), (ROUNDS_MIN, 0.3));
+        assert_eq!(cut_to(2, 0.001), (2, 1.0), "nothing is left to cut");
     }
 }

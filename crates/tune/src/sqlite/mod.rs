@@ -7,6 +7,7 @@
 
 mod apply;
 mod bench;
+mod budget;
 mod fit;
 mod hot_locations;
 mod knobs;

@@ -12,11 +12,11 @@
 //! Think times pass on the clock of drive and kernel. What is counted is the time of the statements.
 
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use flashwise_block::{Nanos, Progress};
 use rusqlite::{Connection, ErrorCode, Statement, ffi};
 
+use super::budget::Stopwatch;
 use super::run::Rounds;
 use super::script::{Order, Script, SessionScript, Step};
 use super::session::Session;
@@ -109,8 +109,8 @@ struct Player<'a> {
     label: &'a str,
     rounds: &'a mut Rounds,
     progress: &'a mut dyn Progress,
-    /// When the statements started, by the wall clock.
-    started: Instant,
+    /// Runs since the statements started.
+    stopwatch: Stopwatch,
     /// Statements in the order in which their transactions ended.
     done: Vec<(Kind, Nanos)>,
     /// All of them so far, those of open transactions too.
@@ -148,9 +148,9 @@ pub(crate) fn measure(
             turn.db.busy_timeout(std::time::Duration::ZERO).map_err(|e| session.sql_error("busy_timeout", &e))?;
         }
     }
-    let (started, done, count) = (Instant::now(), Vec::new(), 0);
+    let (stopwatch, done, count) = (Stopwatch::start(), Vec::new(), 0);
     let script = &script;
-    let mut player = Player { session, workload, script, turns, label, rounds, progress, started, done, count };
+    let mut player = Player { session, workload, script, turns, label, rounds, progress, stopwatch, done, count };
     player.start();
     while let Some(n) = player.choose()? {
         player.take_turn(n)?;
@@ -235,7 +235,7 @@ impl Player<'_> {
 
     /// Whether the time of the run is over; a statement is run in any case.
     fn is_over(&self) -> bool {
-        self.count > 0 && self.workload.extent.is_over(self.started)
+        self.count > 0 && self.workload.extent.is_over(&self.stopwatch)
     }
 
     fn stage(&self) -> String {

@@ -1,13 +1,14 @@
 //! One measured run: a database in one layout, the workload, and its cost.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flashwise_block::output::{Access, OutputPath};
 use flashwise_block::{BlockError, ByteSize, LatencySummary, Nanos, Progress};
 use flashwise_trace::IoTrace;
 use rusqlite::Connection;
 
+use super::budget::{Elapsed, Stopwatch};
 use super::check_new_database;
 use super::loaded::Loaded;
 use super::play;
@@ -125,8 +126,10 @@ impl Rounds {
 #[derive(Clone)]
 pub(crate) struct Run {
     pub(crate) measurement: RunMeasurement,
-    /// Wall-clock time of what is done once, before the rounds: loading and checking the database.
-    pub(crate) preparation: Duration,
+    /// Time of all of it.
+    pub(crate) elapsed: Elapsed,
+    /// Time of what is done once, before the rounds: loading and checking the database.
+    pub(crate) preparation: Elapsed,
     /// Time on a processor of what is measured.
     pub(crate) processor: Duration,
     pub(crate) rounds: Rounds,
@@ -153,7 +156,7 @@ pub(crate) fn run(
     progress: &mut dyn Progress,
 ) -> Result<Run, TuneError> {
     target.check_space(workload.database_bytes_max()?)?;
-    let started = Instant::now();
+    let stopwatch = Stopwatch::start();
     let mut session = Session::start(target, config.settings.vfs, seed, &config.label)?;
     let mut rounds = Rounds::default();
     let (db, before, preparation, on_processor);
@@ -175,7 +178,7 @@ pub(crate) fn run(
             session.start_cold()?;
             db = connect(&session, config.settings.page_cache)?;
             set_journal(&session, &db, &config.settings)?;
-            (before, preparation) = (Reading::take(session.vfs()), started.elapsed());
+            (before, preparation) = (Reading::take(session.vfs()), stopwatch.elapsed());
             on_processor = thread_time();
             measure(&session, &db, config, workload, &mut keys, &mut rounds, progress)?;
         }
@@ -190,7 +193,7 @@ pub(crate) fn run(
             let script = workload.script()?;
             db = open()?;
             let others = script.sessions[1..].iter().map(|_| open()).collect::<Result<Vec<_>, _>>()?;
-            (before, preparation) = (Reading::take(session.vfs()), started.elapsed());
+            (before, preparation) = (Reading::take(session.vfs()), stopwatch.elapsed());
             on_processor = thread_time();
             session.vfs().set_recording(true);
             let connections: Vec<&Connection> = std::iter::once(&db).chain(&others).collect();
@@ -207,7 +210,7 @@ pub(crate) fn run(
     if let Some(path) = save {
         save_database(&session, workload, path)?;
     }
-    Ok(Run { measurement, preparation, processor, rounds, trace })
+    Ok(Run { measurement, elapsed: stopwatch.elapsed(), preparation, processor, rounds, trace })
 }
 
 /// Writes the database as a new plain file. One that was made from a user's is for the same eyes.

@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flashwise_block::input::{check_regular, open_regular, read_text};
 use flashwise_block::interrupt;
@@ -17,6 +17,7 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
+use super::budget::{Measure, Stopwatch};
 use super::made;
 use super::play::ROUNDS;
 use super::run::Workload;
@@ -124,14 +125,14 @@ fn copy_pages(database: &Path, from: &Connection, to: &mut Connection) -> Result
 pub(crate) struct Extent {
     /// At most as many statements.
     pub(crate) statements: Option<usize>,
-    /// None after that much wall-clock time of statements.
-    pub(crate) time: Option<Duration>,
+    /// None after that much time of statements, by one of the clocks.
+    pub(crate) time: Option<(Measure, Duration)>,
 }
 
 impl Extent {
-    /// Whether the time of statements that started at a moment is over.
-    pub(crate) fn is_over(&self, started: Instant) -> bool {
-        self.time.is_some_and(|time| started.elapsed() >= time)
+    /// Whether the time of statements is over.
+    pub(crate) fn is_over(&self, statements: &Stopwatch) -> bool {
+        self.time.is_some_and(|(measure, time)| measure.of(statements.elapsed()) >= time)
     }
 }
 

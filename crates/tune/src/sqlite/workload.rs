@@ -72,6 +72,11 @@ impl KeyValueWorkload {
         if self.keys() > 1 << 31 { fail("more than 2,147,483,648 keys; use fewer rows or rounds") } else { Ok(()) }
     }
 
+    /// INSERTs and SELECTs of a round.
+    pub(crate) fn statements_per_round(&self) -> u64 {
+        u64::from(self.inserts_per_round) + u64::from(self.selects_per_round)
+    }
+
     /// Keys that are in the table at the end.
     fn keys(&self) -> u64 {
         u64::from(self.rows) + u64::from(self.rounds) * u64::from(self.inserts_per_round)

@@ -44,8 +44,8 @@ fn compared(workload: KeyValueWorkload) -> Compared {
     let host = Host::named("ext4", ByteSize::gib(4), ProgramTime::Modelled).unwrap();
     let target = Target::parse(DEFAULT_TARGET).unwrap().with_host(host);
     let options = FitOptions::new(target, Workload::KeyValue(workload));
-    let budget = Budget { started: Instant::now(), time: Duration::from_secs(3600) };
-    let Captured { space, full, is_cut, .. } = Captured::run(&options, &profile(), budget, &mut Silent).unwrap();
+    let mut budget = Budget::wall(Duration::from_secs(3600), Duration::ZERO);
+    let Captured { space, full, is_cut, .. } = Captured::run(&options, &profile(), &mut budget, &mut Silent).unwrap();
     assert!(!is_cut);
     let short = short_place(&options, &space, &full);
     let jobs: Vec<(Settings, u64)> =
