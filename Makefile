@@ -17,9 +17,9 @@ help: ## List the targets
 
 run: ## Build, then fit SQLite to a simulated drive; the report goes to flashwise-report/
 	@scripts/c-compiler
-	$(CARGO) build --release --locked --package flashwise-cli
+	$(CARGO) build --profile quick --locked --package flashwise-cli
 	@echo
-	@'$(TARGET_DIR)/release/flashwise' fit sqlite $(ARGS)
+	@'$(TARGET_DIR)/quick/flashwise' fit sqlite $(ARGS)
 
 test: ## Format, lints and every test; as root it installs what is missing
 	@scripts/c-compiler

@@ -179,7 +179,8 @@ pub struct WeakerGuarantee {
 /// How a search went.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchSummary {
-    /// The time that it might take, ns of wall-clock time.
+    /// The time that it may take, ns: of the clock where the user named it and in a directory, otherwise on an idle
+    /// machine.
     pub time_budget_ns: u64,
     /// The time that it took, learning included.
     pub time_ns: u64,

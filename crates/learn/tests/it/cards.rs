@@ -98,9 +98,11 @@ fn rows(seeds: std::ops::Range<u64>) -> BTreeMap<&'static str, Row> {
 
 #[test]
 fn units_are_exact_on_nine_of_ten_random_cards_and_open_on_the_others() {
-    let rows = rows(0..100);
+    // More where the random tests have more cases too.
+    let cards = if std::env::var_os("PROPTEST_CASES").is_some() { 100 } else { 40 };
+    let rows = rows(0..cards);
     println!("{rows:#?}");
     for (figure, row) in rows {
-        assert!(row.wrong == 0 && row.right >= 90, "{figure}: {row:?}");
+        assert!(row.wrong == 0 && row.right * 10 >= cards as usize * 9, "{figure}: {row:?}");
     }
 }

@@ -138,7 +138,7 @@ fn a_drive_that_takes_no_trims_is_learned_all_the_same() {
     let clean = Clean::complete();
     let trims = clean.requests_of[Operation::Trim as usize];
     assert!(trims > 0, "the probes trim");
-    for n in 1..=trims.min(12) {
+    for n in Clean::some(trims, 12) {
         let mut drive = Counting::new(failing_of(Operation::Trim, n, Fault::Fail(EOPNOTSUPP)));
         let (learned, _) = learn_with_checkpoints(&mut drive, &clean.options, &mut Silent);
         let learned = learned.unwrap();
