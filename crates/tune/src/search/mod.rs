@@ -1,4 +1,4 @@
-//! Finds the best of many configurations whose costs are measured, within a time budget.
+//! Finds the best of many configurations whose costs are measured, within a budget.
 //!
 //! Settings interact: a larger cache can hide what a longer page gains. So no setting is fixed before the others are
 //! tried, and no figure that helped to choose a configuration is announced.
@@ -101,7 +101,7 @@ pub(crate) trait Bench {
     /// The configuration without each of its changes, the costliest to its user first.
     fn simpler(&self, than: &Self::Configuration) -> Vec<Simpler<Self::Configuration>>;
 
-    /// The share of the time budget that is used.
+    /// The share of the budget that is used.
     fn spent(&self) -> f64;
 
     /// The share that so many runs of a stage take.
@@ -157,7 +157,7 @@ pub(crate) struct Outcome<C> {
     /// Configurations of the race that none beats in both objectives, as far as it measured them.
     pub(crate) front: Vec<Tried<C>>,
     pub(crate) confirmation: Confirmation<C>,
-    /// Whether the time budget ended screening or race early.
+    /// Whether the budget ended screening or race early.
     pub(crate) is_cut_short: bool,
 }
 
@@ -177,7 +177,7 @@ const RACE_SEEDS: u64 = 1_000;
 const PRUNE_SEEDS: u64 = 2_000;
 const CONFIRM_SEEDS: u64 = 3_000;
 
-/// Shares of the time budget at which stages end at the latest. Each stage needs about as many runs as the next one,
+/// Shares of the budget at which stages end at the latest. Each stage needs about as many runs as the next one,
 /// and those of screening are short; the rest is for the confirmation, which is never cut. Where a full run takes a
 /// fortieth of the budget and one is made at a time, there are eight runs of the race.
 const SCREEN_UNTIL: f64 = 0.35;
