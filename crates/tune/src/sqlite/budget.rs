@@ -1,13 +1,13 @@
 //! What ends a search: the clock, the time on a processor, or a number of runs.
 //!
-//! In a directory, and where the user names a time, it is the clock. On a simulated drive the clock would make the answer
-//! depend on what else the machine does: beside other programs fewer configurations are tried, and a worse one is
-//! recommended. There the time on a processor counts, divided by the threads that make the runs; on an idle machine that
-//! is the time of the clock. The built-in workload is the same work everywhere, so that its search is a number of runs
-//! and the answer the same on every machine.
+//! In a directory, and where the user names a time, it is the clock. On a simulated drive the clock would make the
+//! answer depend on what else the machine does: beside other programs fewer configurations are tried, and a worse one
+//! is recommended. There the time on a processor counts, divided by the threads that make the runs; on an idle machine
+//! that is the time of the clock. The built-in workload is the same work everywhere, so that its search is a number of
+//! runs and the answer the same on every machine.
 //!
 //! ```text
-//!   Budget::of(options) ── capture: extent of a run ── planned(full run) ── search: share_of, runs_within, charge
+//!   FitOptions::budget ── capture: full_run, rounds, share_of_statements ── search: runs_within, share_of, charge
 //! ```
 
 use std::time::{Duration, Instant};
@@ -18,9 +18,10 @@ use super::run::Run;
 use super::session::thread_time;
 use super::workload::KeyValueWorkload;
 
-/// Full runs of a search of the built-in workload, or five times as many short ones. With learning they take 75 s of CPU
-/// /// time of an AMD EPYC on two threads (`time flashwise fit sqlite`, as `make run` builds it), and make 119 short runs. A
-/// search that the clock had ended after 82 did not have the winner among them: a gain of 36 % in place of 44 %.
+/// Full runs of a search of the built-in workload, or five times as many short ones. With learning they take 75 s of
+/// CPU time of an AMD EPYC on two threads (`time flashwise fit sqlite`, as `make run` builds it), and make 119 short
+/// runs. A search that the clock had ended after 82 did not have the winner among them: a gain of 36 % in place of
+/// 44 %.
 const RUNS: f64 = 72.0;
 /// The fewest of them: nine confirm, and nobody chooses among fewer than these.
 const RUNS_LEAST: f64 = 36.0;
@@ -87,10 +88,17 @@ pub(super) struct Budget {
 
 #[derive(Clone, Copy, Debug)]
 enum Limit {
-    Wall { started: Instant },
-    Processor { spent: Duration },
+    Wall {
+        started: Instant,
+    },
+    Processor {
+        spent: Duration,
+    },
     /// Numbers of full runs.
-    Runs { done: f64, all: f64 },
+    Runs {
+        done: f64,
+        all: f64,
+    },
 }
 
 impl Budget {

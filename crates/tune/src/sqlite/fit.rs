@@ -470,9 +470,7 @@ const BEST: &str = "best";
 
 fn statements(workload: &Workload, run: &Run) -> u64 {
     match workload {
-        Workload::KeyValue(work) => {
-            u64::from(work.rounds) * work.statements_per_round()
-        }
+        Workload::KeyValue(work) => u64::from(work.rounds) * work.statements_per_round(),
         Workload::User(_) => run.rounds.statements as u64,
     }
 }

@@ -32,7 +32,8 @@ pub(super) fn notes(c: &Comparison, workload: &Workload, vfs: &VfsOptions) -> Ve
         ));
     }
     if c.search.is_cut_short {
-        notes.push("The search ended before all combinations were tried; a larger --time-budget tries more.".to_owned());
+        notes
+            .push("The search ended before all combinations were tried; a larger --time-budget tries more.".to_owned());
     }
     if c.default.select_latency.count > 0 && c.default.select_latency.p99_ns == 0 {
         notes.push(
