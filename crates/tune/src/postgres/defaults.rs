@@ -39,7 +39,7 @@ const PAGES: Option<&str> = Some("8kB");
 const MS: Option<&str> = Some("ms");
 
 /// Every setting that a rule reads or proposes.
-const TABLE: [Documented; 24] = [
+const TABLE: [Documented; 27] = [
     reload("backend_flush_after", PAGES, &[(13, Some("0"))]),
     reload("bgwriter_delay", MS, &[(13, Some("200"))]),
     reload("bgwriter_flush_after", PAGES, &[(13, Some("64"))]),
@@ -47,6 +47,7 @@ const TABLE: [Documented; 24] = [
     reload("bgwriter_lru_multiplier", None, &[(13, Some("2"))]),
     reload("checkpoint_completion_target", None, &[(13, Some("0.5")), (14, Some("0.9"))]),
     reload("checkpoint_flush_after", PAGES, &[(13, Some("32"))]),
+    reload("checkpoint_timeout", Some("s"), &[(13, Some("300"))]),
     reload("commit_delay", None, &[(13, Some("0"))]),
     reload("commit_siblings", None, &[(13, Some("5"))]),
     restart("debug_io_direct", None, &[(16, Some(""))]),
@@ -61,8 +62,11 @@ const TABLE: [Documented; 24] = [
     reload("io_min_workers", None, &[(19, Some("2"))]),
     reload("io_workers", None, &[(18, Some("3")), (19, None)]),
     reload("maintenance_io_concurrency", None, &[(13, Some("10")), (18, Some("16"))]),
+    reload("max_wal_size", Some("MB"), &[(13, Some("1024"))]),
     reload("random_page_cost", None, &[(13, Some("4"))]),
     reload("seq_page_cost", None, &[(13, Some("1"))]),
+    // As initdb sets it where the system's shared memory allows it.
+    restart("shared_buffers", PAGES, &[(13, Some("16384"))]),
     reload("wal_init_zero", None, &[(13, Some("on"))]),
     reload("wal_recycle", None, &[(13, Some("on"))]),
 ];

@@ -41,7 +41,7 @@ pub(super) struct ServerFacts {
 }
 
 /// Writes of its processes since the statistics were reset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Activity {
     /// Rounds of the background writer that ended at `bgwriter_lru_maxpages`.
     pub(super) limited_rounds: u64,
@@ -49,6 +49,27 @@ pub(super) struct Activity {
     pub(super) by_background_writer: u64,
     /// Pages that backends wrote.
     pub(super) by_backends: u64,
+    /// Seconds in which the background writer's pages, and those of backends, were counted; `None` where the server
+    /// does not have them.
+    pub(super) seconds: [Option<f64>; 2],
+    pub(super) checkpoints: CheckpointCounters,
+    /// Bytes of the log a second; `None` before version 14.
+    pub(super) log_per_s: Option<f64>,
+    /// Pages of all databases; `None` where the user may not see the size of each.
+    pub(super) data_pages: Option<u64>,
+}
+
+/// Checkpoints since the statistics were reset.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct CheckpointCounters {
+    /// Those that started by time.
+    pub(super) timed: u64,
+    /// Those that started because the log was full, or by hand.
+    pub(super) requested: u64,
+    /// Pages that all of them wrote.
+    pub(super) pages: u64,
+    /// Seconds in which they were counted; `None` where the server does not have them.
+    pub(super) seconds: Option<f64>,
 }
 
 /// How a table is updated, since the statistics were reset.
@@ -172,19 +193,44 @@ fn read_settings(client: &mut Client) -> Result<Settings, postgres::Error> {
 }
 
 fn read_activity(client: &mut Client, version: u32) -> Result<Activity, postgres::Error> {
-    // From 17 on, the view of the background writer does not include backends.
-    let by_backends = match version {
-        17.. => {
-            "(SELECT coalesce(sum(writes), 0)::bigint FROM pg_stat_io
-              WHERE backend_type = 'client backend' AND object = 'relation')"
-        }
-        _ => "buffers_backend",
-    };
-    let query = format!("SELECT maxwritten_clean, buffers_clean, {by_backends} FROM pg_stat_bgwriter");
-    let row = client.query_one(&query, &[])?;
+    let row = client.query_one(if version >= 17 { ACTIVITY_17 } else { ACTIVITY }, &[])?;
     let count = |column: usize| row.get::<_, i64>(column).unsigned_abs();
-    Ok(Activity { limited_rounds: count(0), by_background_writer: count(1), by_backends: count(2) })
+    let log_per_s = match version {
+        14.. => client.query_one(LOG, &[])?.get(0),
+        _ => None,
+    };
+    let data_pages: Option<i64> = client.query_one(DATA_PAGES, &[])?.get(0);
+    Ok(Activity {
+        limited_rounds: count(0),
+        by_background_writer: count(1),
+        by_backends: count(2),
+        seconds: [row.get(6), row.get(7)],
+        checkpoints: CheckpointCounters { timed: count(3), requested: count(4), pages: count(5), seconds: row.get(8) },
+        log_per_s,
+        data_pages: data_pages.map(i64::unsigned_abs),
+    })
 }
+
+const ACTIVITY: &str = "SELECT maxwritten_clean, buffers_clean, buffers_backend, checkpoints_timed, checkpoints_req,
+    buffers_checkpoint, seconds, seconds, seconds
+    FROM pg_stat_bgwriter, LATERAL (SELECT extract(epoch FROM now() - stats_reset)::float8 AS seconds) s";
+
+/// From 17 on, checkpoints and the writes of backends have views of their own.
+const ACTIVITY_17: &str = "SELECT maxwritten_clean, buffers_clean, writes, num_timed, num_requested, buffers_written,
+    extract(epoch FROM now() - b.stats_reset)::float8, seconds, extract(epoch FROM now() - c.stats_reset)::float8
+    FROM pg_stat_bgwriter b, pg_stat_checkpointer c,
+        (SELECT coalesce(sum(writes), 0)::bigint AS writes,
+            extract(epoch FROM now() - max(stats_reset))::float8 AS seconds
+         FROM pg_stat_io WHERE backend_type = 'client backend' AND object = 'relation') io";
+
+const LOG: &str = "SELECT wal_bytes::float8 / greatest(extract(epoch FROM now() - stats_reset)::float8, 1)
+    FROM pg_stat_wal";
+
+/// The size of a database is seen by those who may connect to it, and by monitoring roles.
+const DATA_PAGES: &str = "SELECT CASE WHEN bool_and(size IS NOT NULL)
+        THEN (sum(size) / current_setting('block_size')::int)::bigint END
+    FROM (SELECT CASE WHEN has_database_privilege(oid, 'CONNECT') OR pg_has_role('pg_read_all_stats', 'MEMBER')
+        THEN pg_database_size(oid) END AS size FROM pg_database) d";
 
 const BACKEND_TIME: &str = "SELECT coalesce(sum(active_time), 0), coalesce(sum(blk_write_time), 0),
     current_setting('track_io_timing')::bool FROM pg_stat_database";

@@ -81,10 +81,11 @@ mod tests {
         let bench = Bench::new();
         let name = "bgwriter_lru_maxpages";
         assert!(untold(judge(&bench.facts(), bench.setting(name))).contains("without a server"));
-        let idle = Activity { limited_rounds: 0, by_background_writer: 5, by_backends: 9 };
+        let idle = Activity { by_background_writer: 5, by_backends: 9, ..Activity::default() };
         let facts = Facts { activity: Some(&idle), ..bench.facts() };
         assert!(fits(judge(&facts, bench.setting(name))).contains("no round"));
-        let busy = Activity { limited_rounds: 7, by_background_writer: 1_000, by_backends: 3_000 };
+        let busy =
+            Activity { limited_rounds: 7, by_background_writer: 1_000, by_backends: 3_000, ..Activity::default() };
         let facts = Facts { activity: Some(&busy), ..bench.facts() };
         let change = changed(judge(&facts, bench.setting(name)));
         assert_eq!(change.value, "400");

@@ -10,6 +10,7 @@
 //! 3. A row in `docs/guide/tune.md`.
 
 mod background_writer;
+mod checkpoint_interval;
 mod checkpoint_pacing;
 mod commit_delay;
 pub(super) mod debug_io_direct;
@@ -49,7 +50,7 @@ pub(super) struct Rule {
 }
 
 /// Every rule, in the order in which proposals are listed.
-pub(super) const RULES: [Rule; 20] = [
+pub(super) const RULES: [Rule; 22] = [
     Rule { name: "random_page_cost", judge: random_page_cost::judge },
     Rule { name: "effective_io_concurrency", judge: io_concurrency::of_a_session },
     Rule { name: "maintenance_io_concurrency", judge: io_concurrency::of_maintenance },
@@ -62,9 +63,11 @@ pub(super) const RULES: [Rule; 20] = [
     Rule { name: "io_max_combine_limit", judge: io_combine_limit::most },
     Rule { name: "debug_io_direct", judge: debug_io_direct::judge },
     Rule { name: "bgwriter_lru_maxpages", judge: background_writer::judge },
-    Rule { name: "bgwriter_flush_after", judge: flush_after::judge },
-    Rule { name: "checkpoint_flush_after", judge: flush_after::judge },
+    Rule { name: "bgwriter_flush_after", judge: flush_after::of_background_writer },
+    Rule { name: "checkpoint_flush_after", judge: flush_after::of_checkpoints },
     Rule { name: "checkpoint_completion_target", judge: checkpoint_pacing::judge },
+    Rule { name: "checkpoint_timeout", judge: checkpoint_interval::timeout },
+    Rule { name: "max_wal_size", judge: checkpoint_interval::log },
     Rule { name: "backend_flush_after", judge: flush_after::of_backends },
     Rule { name: "commit_delay", judge: commit_delay::judge },
     Rule { name: "wal_init_zero", judge: wal_files::zeros },
