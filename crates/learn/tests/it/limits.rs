@@ -123,6 +123,49 @@ fn a_burst_is_as_high_as_before_large_requests_spent_the_bucket_of_bytes() {
 }
 
 #[test]
+fn a_burst_that_ends_shortly_before_the_end_of_a_load_is_followed_by_a_limit() {
+    let of_writes = [Rule::new(write, 14_000.0, 1.0), Rule::new(write, 2000.0, 2_050_000.0)];
+    let rules = of_writes.into_iter().chain([Rule::new(read, 1000.0, 1.0)]).collect();
+    let limits = learned(rules, Nanos::secs(1500));
+    assert_near(limits.write_iops_limit, 2000.0, 0.03);
+    assert_near(limits.write_iops_burst, 14_000.0, 0.03);
+}
+
+#[test]
+fn large_requests_that_come_alone_do_not_wait_for_a_slow_bandwidth() {
+    let rules = vec![Rule::new(bytes, 20.0 * MIB, 4096.0)];
+    let profile = learn(&mut behind_a_network(rules), &options(Nanos::secs(300)), &mut Silent).unwrap();
+    assert_open(profile.limits.write_bandwidth_limit, 20.0 * MIB);
+    let why = profile.evidence.iter().find(|evidence| evidence.figure == "write_bandwidth_limit").unwrap();
+    assert!(!why.reason.contains("a drive's own ceiling"), "{}", why.reason);
+}
+
+#[test]
+fn writes_that_meet_a_bandwidth_first_do_not_show_what_a_byte_costs() {
+    // Of 3,000 requests, 16 KiB each are 47 MiB/s.
+    let rules = vec![Rule::new(any, 3000.0, 30.0), Rule::new(bytes, 24.0 * MIB, MIB)];
+    let limits = learned(rules, Nanos::secs(300));
+    assert_near(limits.shared_iops_limit, 3000.0, 0.03);
+    assert_eq!(limits.shared_write_cost_per_mib.verdict, Verdict::Absent, "{:?}", limits.shared_write_cost_per_mib);
+}
+
+#[test]
+fn the_end_of_a_burst_of_bytes_is_not_taken_for_that_of_requests() {
+    // 32 MiB/s are 8,192 reads of 4 KiB, of which 2,000 are granted once a bucket of requests is empty, in three hours.
+    let requests = [Rule::new(any, 20_000.0, 20.0), Rule::new(any, 2000.0, 60e6)];
+    let of_bytes = [Rule::new(bytes, 128.0 * MIB, MIB), Rule::new(bytes, 32.0 * MIB, 2048.0 * MIB)];
+    let limits = learned(requests.into_iter().chain(of_bytes).collect(), Nanos::secs(1200));
+    for figure in [limits.read_iops_limit, limits.write_iops_limit, limits.shared_iops_limit] {
+        assert_eq!(figure.verdict, Verdict::Inconclusive, "{figure:?}");
+    }
+    for figure in [limits.burst_operations, limits.burst_operations_refill] {
+        assert_ne!(figure.verdict, Verdict::Certain, "{figure:?}");
+    }
+    assert_ne!(limits.shared_write_cost_per_mib.verdict, Verdict::Certain);
+    assert_certain(limits.read_bandwidth_limit, 32.0 * MIB, 0.03);
+}
+
+#[test]
 fn budgets_of_reads_and_writes_are_kept_apart() {
     let rules = vec![Rule::new(read, 5000.0, 50.0), Rule::new(write, 2000.0, 20.0)];
     let limits = learned(rules, Nanos::secs(200));

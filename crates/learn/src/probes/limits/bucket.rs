@@ -152,7 +152,7 @@ fn measure(
     let found = refills(probe, cap, travel, ends)?;
     let figure = |(value, error): (f64, f64)| {
         let ends = [value, value * (1.0 - error), value * (1.0 + error)].map(|x| (x.max(0.0) * scale).round() as u64);
-        open_if(is_doubtful || error > ERROR_SHARE_MAX, Figure::certain(ends[0], ends[1], ends[2]))
+        open_if(is_doubtful || cap.is_of_bytes || error > ERROR_SHARE_MAX, Figure::certain(ends[0], ends[1], ends[2]))
     };
     let (most, idle) = (found.most.0.max(cap.surplus).max(0.0), found.most.1);
     match found.refill {
@@ -174,7 +174,7 @@ fn measure(
             let reason = format!(
                 "spent {most:.0} of at least as many: the bucket was not seen full, the longest time without load was {idle}"
             );
-            let mut figure = open_if(true, figure((most, 0.0)));
+            let mut figure = open_if(true, figure((most, ERROR_SHARE)));
             figure.high = None;
             draft.settle(keys.size, figure, because(reason));
         }

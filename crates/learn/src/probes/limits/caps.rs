@@ -89,6 +89,9 @@ pub(super) struct Cap {
     pub(super) nature: Nature,
     /// Whether the reads and writes of a shared budget make it certain.
     pub(super) is_shared: bool,
+    /// Whether small requests reach no more bytes than large ones: their rate is that of a limit of bytes, and credits
+    /// of one of requests may remain.
+    pub(super) is_of_bytes: bool,
     is_saturated: bool,
     capacity: ByteSize,
     /// Time and rate.
@@ -96,8 +99,8 @@ pub(super) struct Cap {
     /// Most that a request was seen to be granted beyond the level: for reads, a bucket.
     pub(super) has_surplus: bool,
     dropped: bool,
-    /// Share by which the rate is higher at twice the depth.
-    growth: f64,
+    /// Share by which the rate is higher at twice the depth; `None` where there was no time for that.
+    growth: Option<f64>,
     /// What a longer time would give the wait for a change; `None` where the other direction waited for both.
     pub(super) outlook: Option<Outlook>,
 }
@@ -140,12 +143,13 @@ impl Cap {
                     is_by_the_clock: false,
                     nature: if is_saturated { Nature::Unknown } else { Nature::Drive },
                     is_shared: false,
+                    is_of_bytes: false,
                     is_saturated,
                     capacity: probe.prober.capacity(),
                     curve: Vec::new(),
                     has_surplus: false,
                     dropped: false,
-                    growth: 0.0,
+                    growth: None,
                     outlook: None,
                 };
                 cap.take_in(&run, &found, true);
@@ -225,6 +229,11 @@ impl Cap {
         self.dropped
     }
 
+    /// Whether the last level was too short to see what grants it.
+    pub(super) fn is_short_after_drop(&self) -> bool {
+        self.dropped && !self.is_by_the_clock
+    }
+
     pub(super) fn is_limit(&self) -> bool {
         matches!(self.nature, Nature::Limiter | Nature::Flat)
     }
@@ -276,9 +285,20 @@ impl Cap {
         if self.kind.is_large() { LARGEST_BUCKET.max(capacity) } else { LARGEST_BUCKET }
     }
 
-    /// Whether a higher rate was seen before, and the present one for long enough.
+    /// Whether a higher rate was seen before, and the present one for long enough: then it is the long-run rate, unless
+    /// another limit than that of these requests sets it.
     pub(super) fn has_changed(&self) -> bool {
-        self.burst.is_some_and(|(_, seconds)| self.seconds >= seconds.max(AFTER_DROP) * 0.9)
+        !self.is_of_bytes && self.burst.is_some_and(|(_, seconds)| self.seconds >= seconds.max(AFTER_DROP) * 0.9)
+    }
+
+    /// Bytes a second at the present level.
+    fn bandwidth(&self) -> f64 {
+        self.rate * self.stream.length.bytes() as f64
+    }
+
+    /// Compares small requests with the large ones of the same direction.
+    pub(super) fn compare_with(&mut self, large: &Self) {
+        self.is_of_bytes = large.is_saturated && self.bandwidth() >= large.bandwidth() * (1.0 - TOLERANCE);
     }
 
     /// What a request counts: itself, or its bytes.
@@ -302,11 +322,15 @@ impl Cap {
                 self.absence(),
             ),
             Nature::Unknown => (
-                format!(
-                    "{:.0} a second, neither flat like a limiter's nor growing with depth ({:+.1} % at twice the depth)",
-                    self.rate,
-                    100.0 * self.growth
-                ),
+                match self.growth {
+                    Some(growth) => format!(
+                        "{:.0} a second, neither flat like a limiter's nor growing with depth ({:+.1} % at twice the \
+                         depth)",
+                        self.rate,
+                        100.0 * growth
+                    ),
+                    None => format!("{:.0} a second, and no time was left for another depth", self.rate),
+                },
                 Figure::unknown(),
             ),
             Nature::Limiter | Nature::Flat => (self.history(), self.figure(scale)),
@@ -481,7 +505,7 @@ pub(super) fn examine(probe: &mut Probe<'_, '_>, caps: &mut [Cap]) -> Result<(),
         let Some(at_small) = probe.rates(&[cap.stream.at_depth(small)], stage)? else { return Ok(()) };
         let Some(at_great) = probe.rates(&[cap.stream.at_depth(great)], stage)? else { return Ok(()) };
         let growth = at_great[0] / at_small[0].max(1e-9) - 1.0;
-        cap.growth = growth;
+        cap.growth = Some(growth);
         let slack = 2.0 / (at_small[0] * 1.3).max(1.0);
         let is_same = growth.abs() <= SAME_RATE_SHARE + slack;
         let is_fast_alone = cap.latency * cap.rate < LONE_SHARE;

@@ -28,11 +28,19 @@ const FIRST_MIN: usize = 2;
 /// Both loads agree within this share.
 const AGREE_SHARE: f64 = 0.05;
 
+/// Where requests wait for their turn, nearly all take this much longer than a lone one at the second depth; where they
+/// are held, most pass at once. And the share that may pass as fast.
+const QUEUED_FACTOR: f64 = 1.3;
+const FAST_SHARE: f64 = 0.1;
+
 /// A hold, ns, as both loads show it.
 pub(super) type Hold = Option<[f64; 2]>;
 
 /// Loads small requests a little beyond the limit, and large writes where those are not held.
-pub(super) fn measure(probe: &mut Probe<'_, '_>, caps: &[Cap]) -> Result<Hold, LearnError> {
+///
+/// Also whether requests of every limit were seen to wait for their turn.
+pub(super) fn measure(probe: &mut Probe<'_, '_>, caps: &[Cap]) -> Result<(Hold, bool), LearnError> {
+    let mut do_all_queue = true;
     for kind in [Kind::Reads, Kind::Writes, Kind::LargeWrites, Kind::LargeReads] {
         let Some(cap) = caps.iter().find(|cap| cap.kind == kind && cap.nature != Nature::Drive) else {
             continue;
@@ -43,17 +51,25 @@ pub(super) fn measure(probe: &mut Probe<'_, '_>, caps: &[Cap]) -> Result<Hold, L
             let depth = (factor * cap.rate * cap.latency).ceil() as usize + 1;
             let stream = cap.stream.at_depth(depth.min(probe.queue_depth()));
             let Some((_, latencies)) = probe.rates_and_latencies(&[stream], KEEP, "held requests")? else {
-                return Ok(None);
+                return Ok((None, false));
             };
             found.extend(held(&latencies, cap.latency * 1e9));
+            do_all_queue &= factor < DEPTHS[1] || !cap.is_limit() || is_queued(&latencies, cap.latency * 1e9);
         }
         if let [first, second] = found[..]
             && (first - second).abs() <= AGREE_SHARE * first
         {
-            return Ok(Some([first, second]));
+            return Ok((Some([first, second]), false));
         }
     }
-    Ok(None)
+    Ok((None, do_all_queue))
+}
+
+/// Whether even the fastest requests wait.
+fn is_queued(latencies: &[f64], lone: f64) -> bool {
+    let mut sorted = latencies.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted.get((FAST_SHARE * sorted.len() as f64) as usize).is_some_and(|fast| *fast >= lone * QUEUED_FACTOR)
 }
 
 /// The time by which late requests are late, if there are two kinds; ns.
@@ -88,7 +104,7 @@ fn held(latencies: &[f64], lone: f64) -> Option<f64> {
 }
 
 /// Sets the figure.
-pub(super) fn settle(hold: Hold, caps: &[Cap], draft: &mut ProfileDraft) {
+pub(super) fn settle((hold, do_all_queue): (Hold, bool), caps: &[Cap], draft: &mut ProfileDraft) {
     let recipe = "a little more in flight than the limit requires, at two depths";
     let (figure, reason) = match hold {
         Some([first, second]) => {
@@ -98,9 +114,13 @@ pub(super) fn settle(hold: Hold, caps: &[Cap], draft: &mut ProfileDraft) {
                 format!("late requests are late by {} or a multiple of it, at both depths", Nanos(value as u64));
             (Figure::certain(value.round() as u64, low.floor() as u64, high.ceil() as u64), reason)
         }
-        None if caps.iter().any(Cap::is_limit) => (
+        None if caps.iter().any(Cap::is_limit) && do_all_queue => (
             Figure::absent(),
             "requests beyond the limit wait for their turn, longer where more are in flight".to_owned(),
+        ),
+        None if caps.iter().any(Cap::is_limit) => (
+            Figure::unknown(),
+            "requests beyond the limit do not all wait for their turn, and are late by no one time".to_owned(),
         ),
         None => (Figure::unknown(), "no limit was found".to_owned()),
     };
@@ -124,5 +144,16 @@ mod tests {
     fn requests_that_wait_for_their_turn_were_not_held() {
         let latencies: Vec<f64> = (0..10_000_u32).map(|n| 130_000.0 + f64::from(n % 100) * 300.0).collect();
         assert_eq!(held(&latencies, 90_000.0), None);
+        assert!(is_queued(&latencies, 90_000.0));
+    }
+
+    #[test]
+    fn a_hold_that_is_no_longer_than_the_way_is_not_excluded() {
+        // A way of 0.8 to 1.6 ms, and a hold of 1.1 ms for every third.
+        let way = |n: u32| 800_000.0 + f64::from(n % 101) * 8000.0;
+        let latencies: Vec<f64> =
+            (0..10_000_u32).map(|n| way(n) + if n % 3 == 0 { 1_100_000.0 } else { 0.0 }).collect();
+        assert_eq!(held(&latencies, 800_000.0), None);
+        assert!(!is_queued(&latencies, 800_000.0));
     }
 }

@@ -277,7 +277,8 @@ impl Probe<'_, '_> {
                 Operation::Write => self.prober.write(offset, stream.length)?,
                 _ => self.prober.read(offset, stream.length)?,
             };
-            apart = APART.max(latency * APART_FACTOR);
+            // Also of the longest before: after one that did not wait, the next one would.
+            apart = apart.max(latency * APART_FACTOR);
             latencies.push(latency.as_secs_f64());
         }
         Ok(median(latencies.split_off(count / 2)))
@@ -350,7 +351,8 @@ pub(crate) fn probe(
     for n in 0..caps.len() {
         // First loads are short: where the other direction waited for both, a longer one follows.
         let has_time = probe.left() > reserve + FIRST;
-        if !caps[n].has_dropped() && (any_has_dropped || caps[n].outlook.is_none() && has_time) {
+        let is_stale = !caps[n].has_dropped() && (any_has_dropped || caps[n].outlook.is_none() && has_time);
+        if is_stale || caps[n].is_short_after_drop() && has_time {
             // Its bucket has gained something since.
             let same = |other: &&Cap| other.kind.is_large() == caps[n].kind.is_large();
             probe.spend(&caps.iter().filter(same).collect::<Vec<_>>())?;
@@ -361,7 +363,7 @@ pub(crate) fn probe(
         together = shared::Together::measure(&mut probe, &caps)?;
     }
     caps::examine(&mut probe, &mut caps)?;
-    let hold = hold::measure(&mut probe, &caps)?;
+    let (hold, do_all_queue) = hold::measure(&mut probe, &caps)?;
     let costs = unit::measure(&mut probe, &caps)?;
     for cap in &mut caps {
         let is_by_requests = !cap.kind.is_large() && costs.are_by_requests() && together.covers(cap.kind);
@@ -377,13 +379,18 @@ pub(crate) fn probe(
             caps.iter_mut().filter(|cap| cap.kind == kind).for_each(Cap::belong_to_limiter);
         }
     }
+    let large_caps: Vec<Cap> = caps.iter().filter(|cap| cap.kind.is_large()).cloned().collect();
+    for cap in caps.iter_mut().filter(|cap| !cap.kind.is_large()) {
+        let same = large_caps.iter().find(|other| other.kind.writes() == cap.kind.writes());
+        same.into_iter().for_each(|other| cap.compare_with(other));
+    }
     shared::settle(&together, &mut caps, draft);
     for cap in &caps {
         cap.settle(draft);
         keep_curve(cap, draft);
     }
     costs.settle(large, draft);
-    hold::settle(hold, &caps, draft);
+    hold::settle((hold, do_all_queue), &caps, draft);
     bucket::settle(&mut probe, &caps, &together, hold, draft)?;
     settle_latency(&latencies, draft);
     let reason = "latencies do not show it; the volume's own log would".to_owned();

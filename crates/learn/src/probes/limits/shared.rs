@@ -18,7 +18,7 @@ use flashwise_block::ByteSize;
 use flashwise_profile::Figure;
 
 use super::caps::{Cap, Nature};
-use super::{Kind, Probe};
+use super::{Kind, Probe, SMALL};
 use crate::LearnError;
 use crate::draft::{Because, ProfileDraft, limit};
 
@@ -246,7 +246,8 @@ pub(super) fn settle(together: &Together, caps: &mut [Cap], draft: &mut ProfileD
     }
     match small {
         Budget::Shared { budget, cost } if small_counts => {
-            let is_certain = (is_seen(caps, Kind::Reads) || is_seen(caps, Kind::Writes))
+            let is_certain = (is_seen(caps, Kind::Reads, budget[0])
+                || is_seen(caps, Kind::Writes, budget[0] / cost[0]))
                 && is_present(together.small.alone, caps, Kind::Reads, Kind::Writes);
             let [value, low, high] = budget;
             let figure = Figure::certain(value.round() as u64, low.floor() as u64, high.ceil() as u64);
@@ -254,7 +255,16 @@ pub(super) fn settle(together: &Together, caps: &mut [Cap], draft: &mut ProfileD
             draft.settle(limit!(shared_iops_limit), open_unless(is_certain, figure), because(reason));
             let reason = "slope of the line through the rates of both";
             draft.settle(limit!(shared_write_cost), Figure::certain(cost[0], cost[1], cost[2]), because(reason));
-            settle_bytes(together, budget[0], cost[0], draft, recipe);
+            let large =
+                caps.iter().filter(|cap| cap.kind.is_large()).map(|cap| cap.rate * cap.stream.length.bytes() as f64);
+            // One of bytes that both directions meet: what a written byte costs of the budget limits large writes too.
+            let bandwidth = large.reduce(f64::max).unwrap_or(f64::INFINITY);
+            let is_of_bytes = caps.iter().any(|cap| cap.kind == Kind::Reads && cap.is_of_bytes);
+            let bandwidth = if is_of_bytes { f64::INFINITY } else { bandwidth };
+            settle_bytes(together, (budget[0], cost[0], bandwidth), draft, recipe);
+            if is_of_bytes {
+                draft.figures.limits.shared_write_cost_per_mib.doubt();
+            }
             share(caps, is_certain, Kind::Reads, Kind::Writes);
         }
         Budget::Separate if small_counts => {
@@ -270,9 +280,10 @@ pub(super) fn settle(together: &Together, caps: &mut [Cap], draft: &mut ProfileD
         }
     }
     match large {
-        Budget::Shared { budget, .. } if large_counts => {
+        Budget::Shared { budget, cost } if large_counts => {
             let bytes = caps.iter().find(|cap| cap.kind == Kind::LargeReads).map_or(0, |cap| cap.stream.length.bytes());
-            let is_certain = (is_seen(caps, Kind::LargeReads) || is_seen(caps, Kind::LargeWrites))
+            let is_certain = (is_seen(caps, Kind::LargeReads, budget[0])
+                || is_seen(caps, Kind::LargeWrites, budget[0] / cost[0]))
                 && is_present(together.large.alone, caps, Kind::LargeReads, Kind::LargeWrites);
             let [value, low, high] = budget.map(|rate| rate * bytes as f64);
             let figure = Figure::certain(value.round() as u64, low.floor() as u64, high.ceil() as u64);
@@ -291,13 +302,25 @@ pub(super) fn settle(together: &Together, caps: &mut [Cap], draft: &mut ProfileD
     }
 }
 
-/// What a written MiB costs, from writes of another length against the same budget.
-fn settle_bytes(together: &Together, budget: f64, cost: f64, draft: &mut ProfileDraft, recipe: &str) {
+/// What a written MiB costs, from writes of another length against the same budget, where no limit of bytes is met
+/// first.
+fn settle_bytes(
+    together: &Together,
+    (budget, cost, bandwidth): (f64, f64, f64),
+    draft: &mut ProfileDraft,
+    recipe: &str,
+) {
     let because = |reason: String| Because { recipe, reason, curve: None };
-    let costs: Vec<f64> =
-        together.longer.iter().filter(|(x, y)| *y > 0.0 && *x < 0.95 * budget).map(|(x, y)| (budget - x) / y).collect();
+    let bytes = |&(x, y): &Point| x * SMALL.bytes() as f64 + y * LONGER.bytes() as f64;
+    let is_free = |point: &&Point| bytes(point) < bandwidth * (1.0 - SAME_SHARE);
+    let shows = |&&(x, y): &&Point| y > 0.0 && x < 0.95 * budget;
+    let free = together.longer.iter().filter(is_free).filter(shows);
+    let costs: Vec<f64> = free.map(|(x, y)| (budget - x) / y).collect();
     let Some((low, high)) = costs.iter().copied().map(|c| (c, c)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) else {
-        let reason = "longer writes were not measured together with reads".to_owned();
+        let reason = match together.longer.is_empty() {
+            true => "longer writes were not measured together with reads".to_owned(),
+            false => format!("together with writes of {LONGER}, the bandwidth limit is met first"),
+        };
         return draft.settle(limit!(shared_write_cost_per_mib), Figure::unknown(), because(reason));
     };
     let longer = (low + high) / 2.0;
@@ -325,8 +348,9 @@ fn is_present(alone: Option<Point>, caps: &[Cap], reads: Kind, writes: Kind) -> 
     alone.is_some_and(|(x, y)| is_of(reads, x) && is_of(writes, y))
 }
 
-fn is_seen(caps: &[Cap], kind: Kind) -> bool {
-    caps.iter().any(|cap| cap.kind == kind && cap.has_changed())
+/// Whether a kind was seen to come down to a rate, and not to one of its own below the budget of both.
+fn is_seen(caps: &[Cap], kind: Kind, rate: f64) -> bool {
+    caps.iter().any(|cap| cap.kind == kind && cap.has_changed() && is_same(cap.rate, rate))
 }
 
 /// Where one of two kinds that draw from one budget was seen at its long-run rate, the other's is as certain: if it was
