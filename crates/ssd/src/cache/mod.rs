@@ -59,6 +59,7 @@ pub(crate) struct Cache {
     pub(crate) transfer_unit: usize,
     /// Logical pages of the host.
     pub(crate) logical_pages: u32,
+    pub(crate) page_bytes: u64,
 }
 
 impl Cache {
@@ -74,8 +75,15 @@ impl Cache {
             buffer: WriteBuffer::new(config, geometry.units),
             transfer_unit: config.flash.transfer_unit_bytes as usize,
             logical_pages: config.logical_pages() as u32,
+            page_bytes: config.ftl.logical_page_bytes,
             is_passed_by_reads: config.ftl.mapping == Mapping::Page && !has_caches && config.reduction.is_none(),
         }
+    }
+
+    /// Bytes that are not on flash yet: in the write buffer, or in the write cache in front of it.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        let cached = self.write.as_ref().map_or(0, |cache| cache.held_pages());
+        self.buffer.used_bytes + u64::from(cached) * self.page_bytes
     }
 
     /// Whether there is a cache that hands every page on at once, so that it takes one only where the write buffer

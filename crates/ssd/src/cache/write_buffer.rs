@@ -38,8 +38,8 @@ pub(crate) struct WriteBuffer {
     pub(crate) used_bytes: u64,
     /// Of those, bytes of pages of writes that are parked.
     pub(crate) parked_bytes: u64,
-    /// The least that it has held since superblocks are emptied unasked: what the host has written leaves it once,
-    /// while the pages of a map come and go.
+    /// The least that it and the write cache have held since superblocks are emptied unasked: what the host has written
+    /// leaves them once, while the pages of a map come and go.
     pub(crate) least_bytes: u64,
     /// Writes that wait for room.
     pub(crate) waiting: Fifo,

@@ -3,7 +3,7 @@
 use flashwise_block::FlashCounters;
 
 use super::{Collection, Collector, Emptied, Pace, Unsaved};
-use crate::cache::WriteBuffer;
+use crate::cache::Cache;
 use crate::clock::Clock;
 use crate::config::{GcReads, GcTrigger};
 use crate::flash::{FlashOp, FlashOpKind, Medium, Owner};
@@ -215,7 +215,7 @@ impl Collector {
         }
     }
 
-    /// A victim of a unit is to be emptied from now on; what the write buffer holds is noted where the host has nothing
+    /// A victim of a unit is to be emptied from now on; what is not on flash yet is noted where the host has nothing
     /// outstanding.
     pub(crate) fn take_victim(
         &mut self,
@@ -223,11 +223,11 @@ impl Collector {
         victim: u32,
         cause: Cause,
         ftl: &PageMap,
-        idle_buffer: Option<&mut WriteBuffer>,
+        idle_cache: Option<&mut Cache>,
     ) {
-        if let Some(buffer) = idle_buffer {
+        if let Some(cache) = idle_cache {
             if self.idle_collections == 0 {
-                buffer.least_bytes = buffer.used_bytes;
+                cache.buffer.least_bytes = cache.held_bytes();
             }
             self.idle_collections = self.idle_collections.saturating_add(1);
         }

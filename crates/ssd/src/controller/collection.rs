@@ -101,11 +101,11 @@ impl SimulatedSsd {
         self.collect_again(0);
     }
 
-    /// The buffer holds less than ever since superblocks are emptied unasked: what the host had written leaves it, and
-    /// room for that is asked for.
+    /// The write buffer and the write cache hold less than ever since superblocks are emptied unasked: what the host
+    /// had written leaves them, and room for that is asked for.
     #[cold]
     pub(super) fn collect_for_what_leaves_the_buffer(&mut self) {
-        self.cache.buffer.least_bytes = self.cache.buffer.used_bytes;
+        self.cache.buffer.least_bytes = self.cache.held_bytes();
         self.collect_again(1);
     }
 
@@ -559,8 +559,8 @@ impl SimulatedSsd {
 
     /// Starts to empty a victim.
     pub(super) fn empty(&mut self, unit: u32, victim: u32, cause: Cause) {
-        let idle_buffer = if self.is_idle() { Some(&mut self.cache.buffer) } else { None };
-        self.collector.take_victim(unit, victim, cause, &self.ftl.pages, idle_buffer);
+        let idle_cache = if self.is_idle() { Some(&mut self.cache) } else { None };
+        self.collector.take_victim(unit, victim, cause, &self.ftl.pages, idle_cache);
         self.read_victim_ahead(unit, victim);
     }
 }

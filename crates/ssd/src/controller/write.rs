@@ -332,7 +332,7 @@ impl SimulatedSsd {
         }
         if stream.is_host() {
             self.cache.buffer.used_bytes -= u64::from(held_bytes);
-            if self.collector.idle_collections > 0 && self.cache.buffer.used_bytes < self.cache.buffer.least_bytes {
+            if self.collector.idle_collections > 0 && self.cache.held_bytes() < self.cache.buffer.least_bytes {
                 self.collect_for_what_leaves_the_buffer();
             }
             self.admit_writes();

@@ -92,6 +92,7 @@ impl SimulatedSsd {
             is_passed_by_reads: _,
             transfer_unit: _,
             logical_pages: _,
+            page_bytes: _,
         } = cache;
         let Collector {
             rules: _,

@@ -417,9 +417,9 @@ impl PageMap {
     }
 
     /// Moves what is valid in some slots of a victim, one page behind the other, to the superpage that a stream fills,
-    /// until that is full, as [`Self::relocate`] does page by page; `moved` is told each page, where it was and where
-    /// it is. `None` where nothing valid is left, or where it takes more than this: there is no room, or the
-    /// superblock is not a victim yet, or pages take more or less than a slot.
+    /// until that is full, as [`Self::relocate`] does page by page; `moved` takes each page, where it was and where it
+    /// is. `None` where nothing valid is left, or where it takes more than this: there is no room, or the superblock is
+    /// not a victim yet, or pages take more or less than a slot.
     #[inline(always)]
     pub(crate) fn relocate_run(
         &mut self,
