@@ -139,10 +139,8 @@ fn is_as_hot(value: HotLocation, truth: HotLocation, figure: &Figure<Quantity>) 
 
 fn agrees(truth: Quantity, value: Quantity, figure: &Figure<Quantity>) -> bool {
     let (Some(truth_number), Some(value_number)) = (number(truth), number(value)) else { return truth == value };
-    let low = figure.low.and_then(number).unwrap_or(value_number);
-    // With an end below alone, it is a bound: so much was seen, and there may be more.
-    let most = if figure.low.is_some() { f64::INFINITY } else { value_number };
-    let inside = (low..=figure.high.and_then(number).unwrap_or(most)).contains(&truth_number);
+    let end = |quantity: Option<Quantity>| quantity.and_then(number).unwrap_or(value_number);
+    let inside = (end(figure.low)..=end(figure.high)).contains(&truth_number);
     let off = (truth_number - value_number).abs();
     let near =
         off <= TOLERANCE_SHARE * truth_number.abs() || matches!(truth, Quantity::Count(_)) && off <= COUNT_TOLERANCE;
