@@ -78,7 +78,7 @@ impl Machine {
         ByteSize(match self {
             Self::Drive(drive) => drive.capacity_bytes,
             Self::Array(array) => array.config.capacity_bytes(&array.member),
-            Self::Volume(volume) => volume.config.capacity_bytes,
+            Self::Volume(volume) => volume.capacity().0,
         })
     }
 

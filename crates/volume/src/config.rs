@@ -143,6 +143,10 @@ pub struct InstanceConfig {
     /// What the instance's other volumes do all the time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<LoadConfig>,
+    /// Other volumes of the instance that are simulated too: presets' names, or files, relative to this one. Their
+    /// addresses follow this volume's, in the order of the list.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<String>,
 }
 
 impl InstanceConfig {
@@ -238,6 +242,9 @@ pub struct Volume {
     pub config: VolumeConfig,
     /// The drive of `medium.drive`.
     pub drive: Option<DeviceConfig>,
+    /// The volumes of `instance.volumes`, without instances of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<Volume>,
 }
 
 fn logical_block_bytes() -> u64 {
@@ -262,6 +269,9 @@ const RATE_MAX: u64 = 1_000_000_000_000;
 /// Largest bucket: with [`TOKEN`] parts of each token, levels stay far below 2¹²⁷.
 const SIZE_MAX: u64 = 1 << 60;
 
+/// Volumes of an instance beside the first: AWS attaches at most 128 to the instances that take most.
+const OTHERS_MAX: usize = 127;
+
 /// Highest cost of one request or byte, in tokens.
 const COST_MAX: f64 = 1e9;
 
@@ -281,11 +291,18 @@ impl Volume {
     /// # Errors
     /// When a text does not parse or describes no possible volume or drive.
     pub fn from_toml(text: &str, path: &str) -> Result<Self, SsdError> {
-        let config: VolumeConfig = toml::from_str(text).map_err(|e| syntax_error(text, path, &e))?;
-        let drive = config.medium.drive.as_deref().map(|name| read_drive(name, path)).transpose()?;
-        let volume = Self { config, drive };
+        let mut volume = Self::alone(text, path)?;
+        let names = &volume.config.instance.volumes;
+        volume.others = names.iter().map(|name| read_other(name, path)).collect::<Result<_, _>>()?;
         volume.check(path)?;
         Ok(volume)
+    }
+
+    /// Reads a volume and its drive, but no other volumes of its instance.
+    fn alone(text: &str, path: &str) -> Result<Self, SsdError> {
+        let config: VolumeConfig = toml::from_str(text).map_err(|e| syntax_error(text, path, &e))?;
+        let drive = config.medium.drive.as_deref().map(|name| read_drive(name, path)).transpose()?;
+        Ok(Self { config, drive, others: Vec::new() })
     }
 
     /// A volume without a drive behind it.
@@ -293,14 +310,19 @@ impl Volume {
     /// # Errors
     /// When the configuration describes no possible volume, or one with a drive.
     pub fn new(config: VolumeConfig) -> Result<Self, SsdError> {
-        let volume = Self { config, drive: None };
+        let volume = Self { config, drive: None, others: Vec::new() };
         volume.check(&volume.config.name)?;
         Ok(volume)
     }
 
-    /// Bytes that the host can address.
+    /// Bytes that the host can address, those of the other volumes included.
     pub fn capacity(&self) -> ByteSize {
-        ByteSize(self.config.capacity_bytes)
+        ByteSize(self.all().map(|volume| volume.config.capacity_bytes).sum())
+    }
+
+    /// This volume and the others of its instance, in the order of their addresses.
+    pub fn all(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.others)
     }
 
     /// Refuses what describes no possible volume.
@@ -324,7 +346,23 @@ impl Volume {
         config.instance.check(&checker)?;
         config.network.read.check(&checker)?;
         config.network.write.check(&checker)?;
-        self.check_medium(&checker)
+        self.check_medium(&checker)?;
+        self.check_others(path)
+    }
+
+    fn check_others(&self, path: &str) -> Result<(), SsdError> {
+        let (config, checker) = (&self.config, Checker { path });
+        let (named, read) = (config.instance.volumes.len(), self.others.len());
+        let fits = named == read && named <= OTHERS_MAX;
+        checker.require("instance.volumes", named, fits, format!("must be at most {OTHERS_MAX} volumes"))?;
+        for (name, other) in config.instance.volumes.iter().zip(&self.others) {
+            other.check(name)?;
+            let block = other.config.logical_block_bytes;
+            let same = block == config.logical_block_bytes;
+            let reason = format!("has logical blocks of {block} bytes; all volumes of an instance need the same");
+            checker.require("instance.volumes", format!("\"{name}\""), same, reason)?;
+        }
+        Ok(())
     }
 
     fn check_medium(&self, checker: &Checker<'_>) -> Result<(), SsdError> {
@@ -353,6 +391,27 @@ impl Volume {
         }
         medium.disk.as_ref().map_or(Ok(()), |disk| disk.check(config.capacity_bytes, checker))
     }
+}
+
+/// A volume beside another one; of two instances, that of the first counts.
+fn read_other(name: &str, path: &str) -> Result<Volume, SsdError> {
+    let preset = crate::preset::find(name).map(|preset| (preset.toml.to_owned(), format!("preset {name}")));
+    let (text, file) = match preset {
+        Some(preset) => preset,
+        None => {
+            let file = Path::new(path).parent().unwrap_or(Path::new("")).join(name);
+            let text = flashwise_block::input::read_text(&file).map_err(|error| SsdError::Impossible {
+                path: path.to_owned(),
+                key: "instance.volumes",
+                value: format!("\"{name}\""),
+                reason: format!("neither a volume's preset nor a readable file ({error})"),
+            })?;
+            (text, file.display().to_string())
+        }
+    };
+    let mut other = Volume::alone(&text, &file)?;
+    other.config.instance = InstanceConfig::default();
+    Ok(other)
 }
 
 fn read_drive(name: &str, path: &str) -> Result<DeviceConfig, SsdError> {
@@ -531,9 +590,16 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_the_page_is_a_possible_volume() {
+    fn the_examples_of_the_page_are_possible_volumes() {
         let page = include_str!("../../../docs/formats/volume.md");
-        let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
-        assert_eq!(Volume::from_toml(example, "example").unwrap().config.limits[0].peak_per_s, Some(3_000));
+        let examples: Vec<&str> =
+            page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+        assert_eq!(Volume::from_toml(examples[0], "example").unwrap().config.limits[0].peak_per_s, Some(3_000));
+        let beside = format!(
+            "name = \"v\"\ncapacity_bytes = 1_073_741_824\n[medium]\nplain = {{ read_ns = 1, write_ns = 1 }}\n{}",
+            examples[2]
+        );
+        let several = Volume::from_toml(&beside, "example").unwrap();
+        assert_eq!((several.all().count(), several.capacity()), (3, ByteSize::gib(201)));
     }
 }

@@ -1,6 +1,10 @@
 //! The volume: how a request goes from limit to limit to the medium and back.
+//!
+//! Several volumes of one instance are one device on one clock: each has its addresses, limits, medium, network and
+//! queue, and behind their own limits requests of all come to the instance's limits, in the order of their arrival.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use flashwise_block::{
     BlockDevice, BlockError, ByteSize, Clock, Completion, DeviceCounters, DeviceInfo, Nanos, Operation, Request,
@@ -23,26 +27,45 @@ pub struct SimulatedVolume {
     volume: Volume,
     info: DeviceInfo,
     now_ns: u64,
-    /// The volume's limits, and behind them the instance's.
+    /// The limits of each volume, and behind them the instance's.
     limits: Vec<Limit>,
-    medium: Medium,
-    read_delay: Delay,
-    write_delay: Delay,
+    /// The first of the instance's limits.
+    of_instance: usize,
+    /// The volumes of the instance: this one, and the others.
+    parts: Vec<Part>,
     random: Pcg64Mcg,
-    /// Requests in the volume, by their place.
+    /// Requests in the volumes, by their place.
     active: Vec<Option<Active>>,
     free: Vec<usize>,
-    in_volume: u32,
     events: Events,
-    /// Requests in the host's queue.
-    waiting: VecDeque<(u64, Request)>,
     completed: VecDeque<Completion>,
     outstanding: usize,
     counters: DeviceCounters,
 }
 
+/// One of the volumes of an instance.
+struct Part {
+    /// Its addresses on the device.
+    bytes: Range<u64>,
+    /// Its own limits.
+    limits: Range<usize>,
+    medium: Medium,
+    read_delay: Delay,
+    write_delay: Delay,
+    queue_depth: u32,
+    in_volume: u32,
+    /// Requests in the host's queue.
+    waiting: VecDeque<(u64, Request)>,
+}
+
 /// A request in the volume.
 struct Active {
+    /// The volume that it is on; of a flush, which goes to all, the first.
+    part: usize,
+    /// Media that have not done it.
+    pending: usize,
+    /// What went wrong in one of several media.
+    result: Result<(), BlockError>,
     /// Absent while the medium has it.
     request: Option<Request>,
     tag: u64,
@@ -76,15 +99,24 @@ impl SimulatedVolume {
     pub fn new(volume: Volume, seed: u64) -> Result<Self, SsdError> {
         volume.check(&volume.config.name)?;
         let config = &volume.config;
-        let own = config.limits.iter().map(|limit| Limit::new(limit, None));
-        let shared = config.instance.limits.iter().map(|limit| Limit::new(limit, Some(&config.instance)));
-        let limits: Vec<Limit> = own.chain(shared).collect();
+        let (mut parts, mut limits): (Vec<Part>, Vec<Limit>) = (Vec::new(), Vec::new());
+        for (number, one) in volume.all().enumerate() {
+            let from = limits.len();
+            limits.extend(one.config.limits.iter().map(|limit| match number {
+                0 => Limit::new(limit, None),
+                _ => Limit::new(limit, None).of_volume(&one.config.name),
+            }));
+            let start = parts.last().map_or(0, |before| before.bytes.end);
+            parts.push(Part::new(one, start, from..limits.len(), seed.wrapping_add(number as u64))?);
+        }
+        let of_instance = limits.len();
+        limits.extend(config.instance.limits.iter().map(|limit| Limit::new(limit, Some(&config.instance))));
         let info = DeviceInfo {
             name: config.name.clone(),
             capacity: volume.capacity(),
             logical_block: ByteSize(config.logical_block_bytes),
-            max_transfer: ByteSize(config.max_transfer_bytes),
-            queue_depth: config.queue_depth,
+            max_transfer: ByteSize(volume.all().map(|one| one.config.max_transfer_bytes).min().unwrap_or(0)),
+            queue_depth: parts.iter().map(|part| part.queue_depth).sum(),
             clock: Clock::Virtual,
         };
         Ok(Self {
@@ -92,14 +124,11 @@ impl SimulatedVolume {
             now_ns: 0,
             events: Events::new(limits.len() * BUCKETS_MAX),
             limits,
-            medium: Medium::new(&volume, seed)?,
-            read_delay: Delay::new(&config.network.read),
-            write_delay: Delay::new(&config.network.write),
+            of_instance,
+            parts,
             random: Pcg64Mcg::seed_from_u64(seed),
             active: Vec::new(),
             free: Vec::new(),
-            in_volume: 0,
-            waiting: VecDeque::new(),
             completed: VecDeque::new(),
             outstanding: 0,
             counters: DeviceCounters::default(),
@@ -112,9 +141,9 @@ impl SimulatedVolume {
         &self.volume.config
     }
 
-    /// The drive behind the volume; `None` where its medium is none.
+    /// The drive behind the volume, the first of several; `None` where its medium is none.
     pub fn drive(&self) -> Option<&SimulatedSsd> {
-        match &self.medium {
+        match &self.parts[0].medium {
             Medium::Drive(drive) => Some(drive.get()),
             _ => None,
         }
@@ -122,7 +151,7 @@ impl SimulatedVolume {
 
     /// The drive behind the volume, to be brought into a state before the first request.
     pub fn drive_mut(&mut self) -> Option<&mut SimulatedSsd> {
-        match &mut self.medium {
+        match &mut self.parts[0].medium {
             Medium::Drive(drive) => Some(drive.get_mut()),
             _ => None,
         }
@@ -182,12 +211,25 @@ impl SimulatedVolume {
     pub fn next_event(&self) -> Option<Nanos> {
         let event = self.events.next_time();
         let done = self.completed.front().map(|_| self.now_ns);
-        event.into_iter().chain(self.medium.next_time()).chain(done).min().map(Nanos)
+        let media = self.next_of_media().map(|(at_ns, _)| at_ns);
+        event.into_iter().chain(media).chain(done).min().map(Nanos)
     }
 
     /// Whether the page of 4 KiB, or of a drive, that a byte is on was written with bytes.
     pub fn carries_bytes_of(&self, byte: ByteSize) -> bool {
-        self.medium.carries_bytes_of(byte)
+        let part = &self.parts[self.part_of(byte.0)];
+        part.medium.carries_bytes_of(ByteSize(byte.0.saturating_sub(part.bytes.start)))
+    }
+
+    /// The volume that an address is on.
+    fn part_of(&self, byte: u64) -> usize {
+        self.parts.partition_point(|part| part.bytes.end <= byte).min(self.parts.len() - 1)
+    }
+
+    /// When something happens in a medium next, and in that of which volume.
+    fn next_of_media(&self) -> Option<(u64, usize)> {
+        let times = self.parts.iter().enumerate().filter_map(|(part, one)| Some((one.medium.next_time()?, part)));
+        times.min()
     }
 
     fn take_completion(&mut self) -> Option<Completion> {
@@ -199,12 +241,13 @@ impl SimulatedVolume {
     /// Lets the next thing happen, if it does until a time; gives whether it did.
     fn step(&mut self, limit_ns: u64) -> Result<bool, BlockError> {
         let event = self.events.next_time().unwrap_or(u64::MAX);
-        if let Some(at_ns) = self.medium.next_time()
+        if let Some((at_ns, part)) = self.next_of_media()
             && at_ns <= limit_ns.min(event)
         {
-            if let Some(done) = self.medium.advance(limit_ns.min(event))? {
+            let of_others = self.others_next(part);
+            if let Some(done) = self.parts[part].medium.advance(limit_ns.min(event).min(of_others))? {
                 self.now_ns = self.now_ns.max(done.at_ns);
-                self.left_medium(done);
+                self.left_medium(part, done);
             }
             return Ok(true);
         }
@@ -218,18 +261,33 @@ impl SimulatedVolume {
         Ok(true)
     }
 
-    /// Takes a request out of the host's queue.
-    fn enter(&mut self, submitted_ns: u64, request: Request) -> Result<(), BlockError> {
+    /// When something happens next in the medium of another volume than one.
+    fn others_next(&self, part: usize) -> u64 {
+        let others = self.parts.iter().enumerate().filter(|&(other, _)| other != part);
+        others.filter_map(|(_, other)| other.medium.next_time()).min().unwrap_or(u64::MAX)
+    }
+
+    /// Takes a request out of a volume's queue.
+    fn enter(&mut self, part: usize, submitted_ns: u64, request: Request) -> Result<(), BlockError> {
         let Request { tag, operation, length, .. } = request;
-        let started_ns = self.now_ns;
-        let request = Some(request);
-        let active = Active { request, tag, operation, length, submitted_ns, started_ns, step: Step::Limit(0) };
+        let active = Active {
+            part,
+            pending: 0,
+            result: Ok(()),
+            request: Some(request),
+            tag,
+            operation,
+            length,
+            submitted_ns,
+            started_ns: self.now_ns,
+            step: Step::Limit(self.parts[part].first_limit(self.of_instance)),
+        };
         let place = self.free.pop().unwrap_or_else(|| {
             self.active.push(None);
             self.active.len() - 1
         });
         self.active[place] = Some(active);
-        self.in_volume += 1;
+        self.parts[part].in_volume += 1;
         self.go_on(place)
     }
 
@@ -237,22 +295,25 @@ impl SimulatedVolume {
     fn go_on(&mut self, place: usize) -> Result<(), BlockError> {
         let Some(active) = &mut self.active[place] else { return Ok(()) };
         let now_ns = self.now_ns;
+        let (own_end, of_instance) = (self.parts[active.part].limits.end, self.of_instance);
+        let after = |limit: usize| if limit + 1 == own_end { of_instance } else { limit + 1 };
         loop {
             active.step = match active.step {
                 Step::Limit(limit) if limit == self.limits.len() => {
                     active.started_ns = now_ns;
                     active.step = Step::Medium;
-                    let Some(request) = active.request.take() else { return Err(LOST) };
-                    return self.medium.submit(request.tagged(place as u64), now_ns);
+                    return self.to_medium(place);
                 }
                 Step::Limit(limit) => match &active.request {
                     Some(request) if self.limits[limit].covers(active.operation) => {
                         let cost = self.limits[limit].charge(active.operation, request.offset.0, request.length.0);
                         Step::Bucket { limit, bucket: 0, cost, since_ns: now_ns }
                     }
-                    _ => Step::Limit(limit + 1),
+                    _ => Step::Limit(after(limit)),
                 },
-                Step::Bucket { limit, bucket, .. } if bucket == self.limits[limit].buckets() => Step::Limit(limit + 1),
+                Step::Bucket { limit, bucket, .. } if bucket == self.limits[limit].buckets() => {
+                    Step::Limit(after(limit))
+                }
                 Step::Bucket { limit, bucket, cost, since_ns } => {
                     let at_ns = match self.limits[limit].admit(bucket, now_ns, cost) {
                         Admission::Now => {
@@ -276,19 +337,42 @@ impl SimulatedVolume {
                 }
                 Step::Medium | Step::Return => {
                     let Some(active) = self.active[place].take() else { return Ok(()) };
+                    let part = active.part;
                     self.complete(active, Ok(()));
                     self.free.push(place);
-                    return self.fill();
+                    return self.fill(part);
                 }
             };
         }
     }
 
-    /// The medium has done a request.
-    fn left_medium(&mut self, done: Done) {
+    /// Hands a request to the medium of its volume, and a flush to those of all.
+    fn to_medium(&mut self, place: usize) -> Result<(), BlockError> {
+        let Some(active) = &mut self.active[place] else { return Ok(()) };
+        let Some(request) = active.request.take() else { return Err(LOST) };
+        let mut request = request.tagged(place as u64);
+        if active.operation == Operation::Flush {
+            active.pending = self.parts.len();
+            let flush = |part: &mut Part| part.medium.submit(Request::flush().tagged(place as u64), self.now_ns);
+            return self.parts.iter_mut().try_for_each(flush);
+        }
+        active.pending = 1;
+        let part = &mut self.parts[active.part];
+        request.offset = ByteSize(request.offset.0 - part.bytes.start);
+        part.medium.submit(request, self.now_ns)
+    }
+
+    /// The medium of a volume has done a request.
+    fn left_medium(&mut self, part: usize, done: Done) {
         let place = done.tag as usize;
         let Some(active) = &mut self.active[place] else { return };
-        let delay = if active.operation == Operation::Read { &self.read_delay } else { &self.write_delay };
+        active.pending -= 1;
+        active.result = std::mem::replace(&mut active.result, Ok(())).and(done.result);
+        if active.pending > 0 {
+            return;
+        }
+        let part = &self.parts[part];
+        let delay = if active.operation == Operation::Read { &part.read_delay } else { &part.write_delay };
         let delay_ns = delay.draw(&mut self.random);
         let (operation, length) = (active.operation, active.length);
         active.step = Step::Return;
@@ -296,7 +380,7 @@ impl SimulatedVolume {
         let mut request = Request::read(ByteSize(0), length);
         (request.operation, request.buffer) = (operation, done.buffer);
         active.request = Some(request);
-        if let Err(error) = done.result {
+        if let Err(error) = active.result.clone() {
             let failed = self.active[place].take();
             failed.into_iter().for_each(|active| self.complete(active, Err(error.clone())));
             self.free.push(place);
@@ -306,23 +390,60 @@ impl SimulatedVolume {
     }
 
     fn complete(&mut self, active: Active, result: Result<(), BlockError>) {
-        let Active { request, tag, operation, length, submitted_ns, started_ns, .. } = active;
+        let Active { part, request, tag, operation, length, submitted_ns, started_ns, .. } = active;
         if result.is_ok() {
             self.counters.count(operation, length);
         }
         let (submitted_at, started_at, completed_at) = (Nanos(submitted_ns), Nanos(started_ns), Nanos(self.now_ns));
         let buffer = request.and_then(|request| request.buffer);
         self.completed.push_back(Completion { tag, operation, submitted_at, started_at, completed_at, result, buffer });
-        self.in_volume -= 1;
+        self.parts[part].in_volume -= 1;
     }
 
-    /// Takes requests out of the host's queue as far as the volume takes more.
-    fn fill(&mut self) -> Result<(), BlockError> {
-        while self.in_volume < self.info.queue_depth {
-            let Some((submitted_ns, request)) = self.waiting.pop_front() else { break };
-            self.enter(submitted_ns, request)?;
+    /// Takes requests out of a volume's queue as far as the volume takes more.
+    fn fill(&mut self, part: usize) -> Result<(), BlockError> {
+        while self.parts[part].in_volume < self.parts[part].queue_depth {
+            let Some((submitted_ns, request)) = self.parts[part].waiting.pop_front() else { break };
+            self.enter(part, submitted_ns, request)?;
         }
         Ok(())
+    }
+
+    /// The volume that a request goes to, which has all of it.
+    fn check(&self, request: &Request) -> Result<usize, BlockError> {
+        self.info.check(request)?;
+        if request.operation == Operation::Flush {
+            return Ok(0);
+        }
+        let part = self.part_of(request.offset.0);
+        let end = self.parts[part].bytes.end;
+        if request.offset.0 + request.length.0 > end {
+            let reason = format!("it is on two volumes of the instance: split it at byte {end}");
+            let Request { operation, offset, length, .. } = *request;
+            return Err(BlockError::InvalidRequest { operation, offset, length, reason });
+        }
+        Ok(part)
+    }
+}
+
+impl Part {
+    fn new(volume: &Volume, start: u64, limits: Range<usize>, seed: u64) -> Result<Self, SsdError> {
+        let config = &volume.config;
+        Ok(Self {
+            bytes: start..start + config.capacity_bytes,
+            limits,
+            medium: Medium::new(volume, seed)?,
+            read_delay: Delay::new(&config.network.read),
+            write_delay: Delay::new(&config.network.write),
+            queue_depth: config.queue_depth,
+            in_volume: 0,
+            waiting: VecDeque::new(),
+        })
+    }
+
+    /// The first limit of its requests.
+    fn first_limit(&self, of_instance: usize) -> usize {
+        if self.limits.is_empty() { of_instance } else { self.limits.start }
     }
 }
 
@@ -336,12 +457,12 @@ impl BlockDevice for SimulatedVolume {
     }
 
     fn submit(&mut self, request: Request) -> Result<(), BlockError> {
-        self.info.check(&request)?;
+        let part = self.check(&request)?;
         // What happens at this time happened before the request came.
         while self.step(self.now_ns)? {}
         self.outstanding += 1;
-        self.waiting.push_back((self.now_ns, request));
-        self.fill()
+        self.parts[part].waiting.push_back((self.now_ns, request));
+        self.fill(part)
     }
 
     fn wait(&mut self) -> Result<Option<Completion>, BlockError> {
@@ -377,12 +498,12 @@ impl BlockDevice for SimulatedVolume {
         let end_ns = self.now_ns.saturating_add(duration.0);
         while self.step(end_ns)? {}
         self.now_ns = end_ns;
-        self.medium.catch_up(end_ns)?;
+        self.parts.iter_mut().try_for_each(|part| part.medium.catch_up(end_ns))?;
         while self.step(end_ns)? {}
         Ok(())
     }
 
     fn counters(&self) -> DeviceCounters {
-        DeviceCounters { flash: self.medium.flash_counters(), ..self.counters }
+        DeviceCounters { flash: self.parts[0].medium.flash_counters(), ..self.counters }
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!   Request ──▶ the volume's limits ──▶ the instance's limits ──▶ medium ──▶ network ──▶ Completion
 //!               token buckets            token buckets that       a drive, a   a random
-//!               limit.rs, bucket.rs      other volumes use too    latency or   delay
+//!               limit.rs, bucket.rs      its volumes share        latency or   delay
 //!                                                                 a disk       network.rs
 //! ```
 //!
@@ -16,8 +16,11 @@
 //!
 //! **Bytes.** Requests with buffers carry data, those without take the same time.
 //!
-//! **Not modelled.** Limits of trims and flushes, which pass freely; several volumes in one simulation: what the others
-//! of an instance do is a steady load; loss of volumes, snapshots and their slow first reads.
+//! **Several volumes.** The volumes of an instance are one device, each with its own addresses, limits, medium and
+//! network; or what the others do is a steady load, which takes its part of the instance's limits.
+//!
+//! **Not modelled.** Limits of trims and flushes, which pass freely; loss of volumes, snapshots and their slow first
+//! reads.
 //!
 //! # Example
 //! ```

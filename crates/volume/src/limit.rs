@@ -97,6 +97,12 @@ impl Limit {
         }
     }
 
+    /// The same, of another volume of the instance, whose name stands with the limit's in reports.
+    pub(crate) fn of_volume(mut self, volume: &str) -> Self {
+        self.activity.name = format!("{volume}: {}", self.config.name);
+        self
+    }
+
     /// Whether it counts requests of this kind.
     pub(crate) fn covers(&self, operation: Operation) -> bool {
         self.config.covers(operation)

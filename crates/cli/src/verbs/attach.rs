@@ -158,6 +158,11 @@ impl Subject {
         if options.power_cuts {
             return refused("--power-cuts");
         }
+        if !volume.others.is_empty() {
+            // A file system's requests go over the end of a volume.
+            let what = "attach serves one volume, and this file has several: leave out instance.volumes";
+            return Err(Failure::usage(format!("{}: {what}", options.device)));
+        }
         let name = volume.config.name.clone();
         let mut simulated = SimulatedVolume::new(volume, options.seed)?;
         if options.precondition != PreconditionName::Empty {

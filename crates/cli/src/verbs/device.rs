@@ -276,11 +276,16 @@ struct VolumeDocument<'a> {
 }
 
 fn volume_document<'a>(preset: Option<&'a str>, volume: &'a Volume) -> VolumeDocument<'a> {
-    let Volume { config, drive } = volume;
+    let Volume { config, drive, .. } = volume;
     VolumeDocument { schema: "flashwise.volume", schema_version: 1, preset, volume: config, device: drive.as_ref() }
 }
 
-fn sound_volume(path: &str, Volume { config, drive }: &Volume) -> String {
+fn sound_volume(path: &str, Volume { config, drive, others }: &Volume) -> String {
+    let beside = match others.len() {
+        0 => String::new(),
+        1 => "; another volume of its instance beside it".to_owned(),
+        n => format!("; {n} other volumes of its instance beside it"),
+    };
     let limits = match config.limits.len() + config.instance.limits.len() {
         0 => "no limits".to_owned(),
         1 => "one limit".to_owned(),
@@ -292,7 +297,7 @@ fn sound_volume(path: &str, Volume { config, drive }: &Volume) -> String {
         (None, None) => "on a plain latency".to_owned(),
     };
     format!(
-        "{}: {}: valid volume, {} addressable, {limits}, {medium}\n",
+        "{}: {}: valid volume, {} addressable, {limits}, {medium}{beside}\n",
         shown::line(path),
         shown::line(&config.name),
         ByteSize(config.capacity_bytes),

@@ -8,7 +8,7 @@ use assert_cmd::cargo::cargo_bin;
 use support::{Ended, Place};
 
 /// All of them: what is new here belongs into a test below.
-const EXAMPLES: [&str; 15] = [
+const EXAMPLES: [&str; 16] = [
     "README.md",
     "caching.toml",
     "compressing.toml",
@@ -25,6 +25,7 @@ const EXAMPLES: [&str; 15] = [
     "shop-statements.sql",
     "shop.sql",
     "trace.csv",
+    "two-volumes.toml",
 ];
 
 fn directory() -> PathBuf {
@@ -45,7 +46,7 @@ fn no_file_is_there_that_these_tests_do_not_know() {
 
 #[test]
 fn each_drive_is_one() {
-    for name in ["my-drive.toml", "compressing.toml", "caching.toml", "raid.toml"] {
+    for name in ["my-drive.toml", "compressing.toml", "caching.toml", "raid.toml", "two-volumes.toml"] {
         Place::new().run(&["device", "check", &example(name)]).expect(0);
     }
 }
@@ -78,6 +79,15 @@ fn an_array_goes_on_when_a_member_fails() {
     let run = [&["simulate", &array][..], &work, &["--fail", "3@250ms", "-o", "json"]].concat();
     let document = Place::new().run(&run).expect(0).document();
     assert_eq!(document["total"]["requests"], 20_000);
+}
+
+#[test]
+fn two_volumes_together_get_what_their_instance_allows() {
+    let work = ["--rw", "randread", "--bs", "16k", "--iodepth", "64", "--requests", "30000", "-o", "json"];
+    let document =
+        Place::new().run(&[&["simulate", &example("two-volumes.toml")][..], &work].concat()).expect(0).document();
+    let per_s = document["total"]["iops"].as_f64().unwrap();
+    assert!((3_550.0..3_650.0).contains(&per_s), "{per_s}");
 }
 
 #[test]

@@ -7,7 +7,10 @@ use super::numbers::{bytes, grouped, significant, time};
 
 /// What the volume is, in a sentence, and which limit delayed its requests most.
 pub(crate) fn sentence(it: &VolumeActivity, s: &Simulation) -> String {
-    let size = bytes(it.config.capacity_bytes);
+    let size = match it.config.instance.volumes.len() {
+        0 => bytes(it.config.capacity_bytes),
+        others => format!("{} and {others} more of its instance", bytes(it.config.capacity_bytes)),
+    };
     let most = it.limits.iter().max_by_key(|limit| limit.waited).filter(|limit| limit.delayed > 0);
     match most {
         None => format!("{size}; no limit delayed a request."),

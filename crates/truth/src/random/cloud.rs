@@ -179,7 +179,7 @@ fn instance(draws: &Draws, own: &[LimitConfig]) -> InstanceConfig {
     } else {
         Vec::new()
     };
-    InstanceConfig { limits: vec![limit], others }
+    InstanceConfig { limits: vec![limit], others, volumes: Vec::new() }
 }
 
 fn network(draws: &Draws) -> NetworkConfig {

@@ -4,5 +4,6 @@
 
 mod disk;
 mod governor;
+mod instance;
 mod naive;
 mod volume;

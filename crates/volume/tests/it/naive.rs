@@ -2,8 +2,10 @@
 //! when the next request may.
 
 use flashwise_block::{BlockDevice, ByteSize, Nanos, Request};
+use flashwise_volume::SimulatedVolume;
 use proptest::prelude::*;
 
+use super::instance::instance;
 use super::volume::volume;
 
 /// One limit of whole tokens: a request takes one, or its bytes.
@@ -14,10 +16,13 @@ struct Limit {
     direction: u8,
     rate: u64,
     size: u64,
+    /// The volume that it is of; none for the instance's.
+    of: Option<u8>,
 }
 
 #[derive(Clone, Debug)]
 struct Arrival {
+    volume: u8,
     gap_ns: u64,
     is_write: bool,
     kib: u64,
@@ -35,7 +40,8 @@ impl Limit {
     }
 
     fn covers(&self, arrival: &Arrival) -> bool {
-        self.direction == 2 || (self.direction == 1) == arrival.is_write
+        let counts = self.direction == 2 || (self.direction == 1) == arrival.is_write;
+        counts && self.of.is_none_or(|volume| volume == arrival.volume)
     }
 
     fn cost(&self, arrival: &Arrival) -> i128 {
@@ -105,15 +111,31 @@ fn naive(limits: &[Limit], arrivals: &[Arrival]) -> Vec<u64> {
     ends
 }
 
+const MEDIUM: &str = "medium.plain = { read_ns = 0, write_ns = 0 }";
+
+fn array<'a>(limits: impl Iterator<Item = &'a Limit>) -> String {
+    let limits: Vec<String> = limits.enumerate().map(|(number, limit)| limit.toml(number)).collect();
+    format!("[{}]", limits.join(", "))
+}
+
 /// When each request was let through, in the order of their arrival.
 fn simulated(limits: &[Limit], arrivals: &[Arrival]) -> Vec<u64> {
-    let limits: Vec<String> = limits.iter().enumerate().map(|(number, limit)| limit.toml(number)).collect();
-    let medium = "medium.plain = { read_ns = 0, write_ns = 0 }";
-    let mut volume = volume(&format!("limits = [{}]\n{medium}", limits.join(", ")));
+    departures(volume(&format!("limits = {}\n{MEDIUM}", array(limits.iter()))), arrivals)
+}
+
+/// The same of two volumes of an instance.
+fn simulated_instance(limits: &[Limit], arrivals: &[Arrival]) -> Vec<u64> {
+    let of = |volume: Option<u8>| array(limits.iter().filter(|limit| limit.of == volume));
+    let first = format!("limits = {}\ninstance.limits = {}\n{MEDIUM}", of(Some(0)), of(None));
+    departures(instance(&first, &[&format!("limits = {}\n{MEDIUM}", of(Some(1)))]), arrivals)
+}
+
+fn departures(mut volume: SimulatedVolume, arrivals: &[Arrival]) -> Vec<u64> {
     let mut ends = vec![0; arrivals.len()];
     for (index, arrival) in arrivals.iter().enumerate() {
         volume.pause(Nanos(arrival.gap_ns)).unwrap();
-        let (offset, length) = (ByteSize::mib(index as u64), ByteSize::kib(arrival.kib));
+        let mib = 1024 * u64::from(arrival.volume) + index as u64;
+        let (offset, length) = (ByteSize::mib(mib), ByteSize::kib(arrival.kib));
         let request = if arrival.is_write { Request::write(offset, length) } else { Request::read(offset, length) };
         volume.submit(request.tagged(index as u64)).unwrap();
     }
@@ -127,15 +149,16 @@ fn simulated(limits: &[Limit], arrivals: &[Arrival]) -> Vec<u64> {
 fn limit() -> impl Strategy<Value = Limit> {
     let requests = (1..20_000_u64, 0..50_u64);
     let bytes = (1_000_000..400_000_000_u64, 0..2_000_000_u64);
-    let limit =
-        |counts_bytes| move |(direction, (rate, size)): (u8, (u64, u64))| Limit { counts_bytes, direction, rate, size };
+    let limit = |counts_bytes| {
+        move |(direction, (rate, size)): (u8, (u64, u64))| Limit { counts_bytes, direction, rate, size, of: None }
+    };
     prop_oneof![(0..3_u8, requests).prop_map(limit(false)), (0..3_u8, bytes).prop_map(limit(true))]
 }
 
 fn arrival() -> impl Strategy<Value = Arrival> {
     let gap = prop_oneof![3 => Just(0), 3 => 0..200_000_u64, 1 => 0..50_000_000_u64];
     let kib = prop_oneof![3 => Just(4), 1 => 1..=1024_u64];
-    (gap, any::<bool>(), kib).prop_map(|(gap_ns, is_write, kib)| Arrival { gap_ns, is_write, kib })
+    (gap, any::<bool>(), kib).prop_map(|(gap_ns, is_write, kib)| Arrival { volume: 0, gap_ns, is_write, kib })
 }
 
 proptest! {
@@ -147,6 +170,18 @@ proptest! {
         arrivals in prop::collection::vec(arrival(), 1..120),
     ) {
         prop_assert_eq!(simulated(&limits, &arrivals), naive(&limits, &arrivals));
+    }
+
+    #[test]
+    fn requests_of_two_volumes_leave_when_the_naive_model_says(
+        limits in prop::collection::vec(limit(), 3..5),
+        arrivals in prop::collection::vec((arrival(), 0..2_u8), 1..120),
+    ) {
+        let of = [Some(0), Some(1), None, None];
+        let limits: Vec<Limit> = limits.into_iter().zip(of).map(|(limit, of)| Limit { of, ..limit }).collect();
+        let arrivals: Vec<Arrival> =
+            arrivals.into_iter().map(|(arrival, volume)| Arrival { volume, ..arrival }).collect();
+        prop_assert_eq!(simulated_instance(&limits, &arrivals), naive(&limits, &arrivals));
     }
 
     #[test]
@@ -173,7 +208,7 @@ proptest! {
 
     #[test]
     fn where_no_limit_binds_nothing_waits(arrivals in prop::collection::vec(arrival(), 1..120)) {
-        let wide = Limit { counts_bytes: false, direction: 2, rate: 1_000, size: 120 };
+        let wide = Limit { counts_bytes: false, direction: 2, rate: 1_000, size: 120, of: None };
         let mut now_ns = 0;
         let expected: Vec<u64> = arrivals.iter().map(|arrival| { now_ns += arrival.gap_ns; now_ns }).collect();
         prop_assert_eq!(simulated(&[wide], &arrivals), expected);
