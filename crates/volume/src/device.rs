@@ -302,7 +302,7 @@ impl SimulatedVolume {
                 Step::Limit(limit) if limit == self.limits.len() => {
                     active.started_ns = now_ns;
                     active.step = Step::Medium;
-                    return self.to_medium(place);
+                    return self.enter_medium(place);
                 }
                 Step::Limit(limit) => match &active.request {
                     Some(request) if self.limits[limit].covers(active.operation) => {
@@ -347,7 +347,7 @@ impl SimulatedVolume {
     }
 
     /// Hands a request to the medium of its volume, and a flush to those of all.
-    fn to_medium(&mut self, place: usize) -> Result<(), BlockError> {
+    fn enter_medium(&mut self, place: usize) -> Result<(), BlockError> {
         let Some(active) = &mut self.active[place] else { return Ok(()) };
         let Some(request) = active.request.take() else { return Err(LOST) };
         let mut request = request.tagged(place as u64);

@@ -1,8 +1,8 @@
-//! Public maps of read latency over reads a second and bytes written a second.
+//! The public map of gp3: read latency over reads a second and bytes written a second.
 
 use flashwise_block::Nanos;
 use flashwise_report::study::{StudyCell, StudyClaim, StudySection, StudyTable};
-use flashwise_volume::{CostConfig, Counts, Direction, LimitConfig, SimulatedVolume, Volume, VolumeConfig};
+use flashwise_volume::{SimulatedVolume, Volume, VolumeConfig};
 
 use super::load::{Reads, cell};
 use crate::verdict::verdict;
@@ -12,9 +12,9 @@ use crate::{Progress, StudyError, StudyOptions, parallel};
 /// the colours of its plot, 1.5 % a step; 5 ms is "5 ms or more".
 const GP3: &str = include_str!("gp3-map.csv");
 /// Latency at which the map ends, ms.
-const CLIP_MS: f64 = 5.0;
+pub(super) const CLIP_MS: f64 = 5.0;
 /// Accepted difference off the edge.
-const TOLERANCE: f64 = 0.05;
+pub(super) const TOLERANCE: f64 = 0.05;
 
 /// A cell of the map.
 #[derive(Clone, Copy)]
@@ -151,78 +151,6 @@ pub(super) fn gp3_map(
             caption: "Cells that agree with the map:".to_owned(),
             columns: ["limit of IOPS", "off the edge, within 5 %", "all, beyond or not"].map(str::to_owned).to_vec(),
             rows,
-        }],
-        charts: Vec::new(),
-    };
-    Ok((claim, section))
-}
-
-/// A step of the map of a Persistent Disk (SSD, 2 TB): reads a second, and MB written a second.
-const PD_READ_STEP: f64 = 603.06;
-const PD_WRITE_STEP: f64 = 29.4826;
-/// In the map (`scylladb/diskplorer` @33a5db3, gcp-pd-SSD-2TB.png), of 21 × 21 cells those met their rates whose steps
-/// add up to 20, up to 19 write steps. One more did, at 8 write steps, with a median above 10 ms.
-const PD_STEPS: u32 = 20;
-/// The budget in the middle between what met its rates and what did not, at both ends of the line: 20.5 steps.
-const PD_BUDGET_PER_S: u64 = 12_363;
-const PD_COST_PER_MB: f64 = 20.455;
-
-/// The line of a Persistent Disk.
-pub(super) fn pd_line(
-    options: &StudyOptions,
-    progress: Progress<'_>,
-) -> Result<(StudyClaim, StudySection), StudyError> {
-    let mut budget = LimitConfig::new("budget", Direction::Joint, Counts::Cost, PD_BUDGET_PER_S);
-    budget.size = PD_BUDGET_PER_S / 100;
-    budget.read_cost = Some(CostConfig { per_request: 1.0, per_byte: 0.0 });
-    budget.write_cost = Some(CostConfig { per_request: 0.0, per_byte: PD_COST_PER_MB / 1e6 });
-    let mut config = Volume::preset("gcp-pd-balanced")?.config;
-    config.limits = vec![budget];
-    (config.instance.limits, config.logical_block_bytes) = (Vec::new(), 512);
-    let lasts = Nanos::millis(if options.quick { 1_200 } else { 6_000 });
-    let steps: Vec<u32> = (0..PD_STEPS).collect();
-    let measured = parallel::map("the line of a Persistent Disk", &steps, progress, |&step| {
-        let mut highest = 0;
-        for reads in 1..=PD_STEPS {
-            let mut volume = SimulatedVolume::new(Volume::new(config.clone())?, options.seed)?;
-            let load = (PD_READ_STEP * f64::from(reads), PD_WRITE_STEP * f64::from(step));
-            let found = cell(&mut volume, load, lasts, options.seed)?;
-            if found.percentile_ms(95.0) < CLIP_MS {
-                highest = reads;
-            }
-        }
-        Ok::<_, StudyError>(highest)
-    })?;
-    let agree = steps.iter().zip(&measured).filter(|&(&step, &highest)| PD_STEPS - step == highest).count();
-    let near =
-        steps.iter().zip(&measured).filter(|&(&step, &highest)| (PD_STEPS - step).abs_diff(highest) <= 1).count();
-    let row = |(&step, &highest): (&u32, &u32)| {
-        let reads = |steps: u32| format!("{:.0}", PD_READ_STEP * f64::from(steps));
-        let written = format!("{:.0}", PD_WRITE_STEP * f64::from(step));
-        [written, reads(PD_STEPS - step), reads(highest)].map(StudyCell::text).to_vec()
-    };
-    let claim = StudyClaim {
-        claim: "A Persistent Disk (SSD, 2 TB): reads and writes share a budget, a straight line over 20 write rates."
-            .to_owned(),
-        measured: format!(
-            "At {agree} of 20 write rates the highest step of reads is the published one, at {near} it is at most one \
-             step (603 reads a second) off."
-        ),
-        verdict: verdict(agree == steps.len(), near * 10 >= steps.len() * 9),
-        because: format!(
-            "A read costs one of {PD_BUDGET_PER_S} tokens a second and a MB written {PD_COST_PER_MB}; both are \
-             fitted to the two ends of the published line, in the middle between the last step that met its rates \
-             and the first that did not; the rates between follow. Latencies below the line are not \
-             compared: their colours are beside those of failed measurements in the published plot."
-        ),
-    };
-    let section = StudySection {
-        title: "The line of a Persistent Disk".to_owned(),
-        text: vec!["Highest step of reads a second that a write rate leaves, 95 % of the reads below 5 ms.".to_owned()],
-        tables: vec![StudyTable {
-            caption: "Reads a second:".to_owned(),
-            columns: ["written, MB/s", "published", "measured"].map(str::to_owned).to_vec(),
-            rows: steps.iter().zip(&measured).map(row).collect(),
         }],
         charts: Vec::new(),
     };

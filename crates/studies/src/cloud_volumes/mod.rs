@@ -1,6 +1,7 @@
 //! Cloud volumes: what is published of their limits, beside the simulated ones.
 //!
-//! - [`maps`]: latency over reads and writes a second of gp3 and a Persistent Disk;
+//! - [`maps`]: latency over reads and writes a second of gp3;
+//! - [`persistent_disk`]: the same of a Persistent Disk;
 //! - [`limiter`]: Azure's local NVMe, whose limiter holds requests, and a bucket in the program;
 //! - [`bursts`]: gp2's credits, i4i's spare blocks;
 //! - [`disks`]: rotating disks.
@@ -10,13 +11,15 @@ mod disks;
 mod limiter;
 mod load;
 mod maps;
+mod persistent_disk;
 
 use crate::{Findings, Progress, StudyError, StudyOptions};
 
 /// Runs the study.
 pub(crate) fn run(options: &StudyOptions, progress: Progress<'_>) -> Result<Findings, StudyError> {
     let (map, map_section) = maps::gp3_map(options, progress)?;
-    let (line, line_section) = maps::pd_line(options, progress)?;
+    let (line, line_section) = persistent_disk::pd_line(options, progress)?;
+    let (below, below_section) = persistent_disk::pd_map(options, progress)?;
     let ([held, kept], limiter_section) = limiter::measure(options, progress)?;
     let ([credits, spare], burst_section) = bursts::measure(options, progress)?;
     let (disk, disk_section) = disks::measure(options, progress)?;
@@ -30,8 +33,8 @@ pub(crate) fn run(options: &StudyOptions, progress: Progress<'_>) -> Result<Find
             .to_owned(),
     ];
     Ok(Findings {
-        claims: vec![map, line, held, kept, credits, spare, disk],
-        sections: vec![map_section, line_section, limiter_section, burst_section, disk_section],
+        claims: vec![map, line, below, held, kept, credits, spare, disk],
+        sections: vec![map_section, line_section, below_section, limiter_section, burst_section, disk_section],
         limits,
     })
 }
