@@ -17,6 +17,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro))]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "a test makes and removes files of its own"))]
 
+mod attach;
 mod comparison;
 mod error;
 mod host;
@@ -32,6 +33,7 @@ mod target;
 mod tpcc;
 mod tuning;
 
+pub use attach::{AttachDrive, AttachedDrive};
 pub use comparison::{
     Applied, COMPARISON_SCHEMA, COMPARISON_SCHEMA_VERSION, Candidate, ChangeKind, Comparison, Gain, Guarantees, Rate,
     Recommendation, RunMeasurement, SearchSummary, Seen, WeakerGuarantee, WorkloadDescription,
@@ -41,9 +43,9 @@ pub use host::{Host, PROGRAM_TIMES, ProgramTime, free_memory};
 pub use learning::LearnRequest;
 pub use plan::{PLAN_SCHEMA, PLAN_SCHEMA_VERSION, TargetPlan};
 pub use servers::{
-    AppliedSettings, CountedReason, DataDrive, DirectoryGuard, EvictionBound, EvidenceFigure, LeftAlone,
-    MARIADB_TUNING_SCHEMA, MARIADB_TUNING_SCHEMA_VERSION, MeasuredSettings, POSTGRES_TUNING_SCHEMA,
-    POSTGRES_TUNING_SCHEMA_VERSION, ReplayedLog, ServerTuning, SettingProposal,
+    AppliedSettings, AttachRequest, AttachedPlace, CountedReason, DataDrive, DirectoryGuard, EvictionBound,
+    EvidenceFigure, LeftAlone, MARIADB_TUNING_SCHEMA, MARIADB_TUNING_SCHEMA_VERSION, MeasuredSettings,
+    POSTGRES_TUNING_SCHEMA, POSTGRES_TUNING_SCHEMA_VERSION, ReplayedLog, ServerTuning, SettingProposal,
 };
 pub use target::{DEFAULT_TARGET, RAW_MAX_WRITE, RawOptions, RawTarget, Target};
 pub use tuning::{AppliedTuning, Declined, Proposal};

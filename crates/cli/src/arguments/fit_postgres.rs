@@ -73,6 +73,12 @@ pub struct Measurement {
     /// Directory for the private server's data, such as one on the drive [default: $TMPDIR or /tmp]
     #[arg(long, value_name = "DIR", requires = "measure")]
     pub directory: Option<PathBuf>,
+    /// Measure on the simulated drive of --on, attached to this machine; as root
+    #[arg(long, requires = "measure", conflicts_with = "directory")]
+    pub attached: bool,
+    /// How many times slower than it is the drive is attached
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "attached", value_parser = value_parser!(u32).range(1..=1000))]
+    pub slower: u32,
     /// Script of your transactions, as for pgbench -f [default: pgbench's TPC-B]
     #[arg(long, value_name = "FILE", requires = "measure")]
     pub sql: Option<PathBuf>,

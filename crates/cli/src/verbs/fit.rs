@@ -11,7 +11,9 @@ use flashwise_report::{Detail, HTML_FILE, ReportFiles, check_writable, render_co
 use flashwise_tune::sqlite::{
     DEFAULT_PAGE_CACHE, FitOptions, KeyValueWorkload, Statements, UserWorkload, Workload, fit,
 };
-use flashwise_tune::{Comparison, DEFAULT_TARGET, DataDrive, Host, ProgramTime, ServerTuning, Target, free_memory};
+use flashwise_tune::{
+    AttachRequest, Comparison, DEFAULT_TARGET, DataDrive, Host, ProgramTime, ServerTuning, Target, free_memory,
+};
 
 use super::fit_attached::OnThisMachine;
 use super::fit_record::recorded;
@@ -43,6 +45,11 @@ pub fn drive_of_server(drive: &ServerDrive) -> Result<(DataDrive, Bar), Failure>
         // One of the two is required.
         None => Ok((DataDrive::Unlearned(Target::parse(drive.on.as_deref().unwrap_or_default())?), Bar::spoken())),
     }
+}
+
+/// The drive of a server attached, if that was requested, so many times as slow.
+pub fn attach_request(is_attached: bool, slower: u32) -> Option<AttachRequest> {
+    is_attached.then(|| AttachRequest { how: Arc::new(OnThisMachine), slower })
 }
 
 /// A file for the proposed settings of a server, if it was named, and how they are written in it.

@@ -1,12 +1,11 @@
-//! The drive of `fit sqlite --attached`: attached by a second process of this program.
+//! The drive of `fit --attached`: attached by a second process of this program.
 
 use std::path::PathBuf;
 
 use flashwise_attach::FileSystem;
 use flashwise_ssd::DeviceConfig;
 use flashwise_studies::attached::{Attached, Attachment, Cores, answers_were_late};
-use flashwise_tune::TuneError;
-use flashwise_tune::sqlite::{AttachDrive, AttachedDrive};
+use flashwise_tune::{AttachDrive, AttachedDrive, TuneError};
 
 /// Attaches a drive on half of the processors.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use flashwise_report::{mariadb_option_file, parameter_group, render_mariadb_tuning};
 use flashwise_tune::mariadb::{MariadbAddress, MariadbMeasureOptions, MariadbOptions, tune_mariadb};
 
-use super::fit::{Form, check_forms, drive_of_server, write_forms};
+use super::fit::{Form, attach_request, check_forms, drive_of_server, write_forms};
 use crate::arguments::FitMariadb;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -33,6 +33,7 @@ fn mariadb_options(options: FitMariadb) -> Result<(MariadbOptions, Bar), Failure
     let measure = options.measure.then(|| MariadbMeasureOptions {
         programs: with.programs.clone(),
         directory: with.directory.clone(),
+        attach: attach_request(with.attached, with.slower),
         load: with.load.clone(),
         script: with.sql.clone(),
         log: with.log.clone(),

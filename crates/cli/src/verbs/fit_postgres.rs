@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use flashwise_report::{cloud_sql_flags, parameter_group, postgres_conf, postgres_tuning_sql, render_postgres_tuning};
 use flashwise_tune::postgres::{PostgresMeasureOptions, PostgresOptions, StatementCounts, tune_postgres};
 
-use super::fit::{Form, check_forms, drive_of_server, write_forms};
+use super::fit::{Form, attach_request, check_forms, drive_of_server, write_forms};
 use crate::arguments::FitPostgres;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -57,6 +57,7 @@ fn measure_options(options: &FitPostgres) -> Result<PostgresMeasureOptions, Fail
     Ok(PostgresMeasureOptions {
         programs: with.programs.clone(),
         directory: with.directory.clone(),
+        attach: attach_request(with.attached, with.slower),
         load: with.load.clone(),
         script: with.sql.clone(),
         log: with.log.clone(),

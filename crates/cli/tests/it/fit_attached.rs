@@ -1,4 +1,4 @@
-//! `fit sqlite --attached`: what is recommended, on the simulated drive attached to this machine.
+//! `fit --attached`: what is recommended, on the simulated drive attached to this machine.
 
 use crate::mounted::turn;
 use crate::support::Place;
@@ -53,5 +53,56 @@ fn what_cannot_be_attached_is_refused_before_anything_is_measured() {
     ] {
         let error = place.fails(2, &fit(more));
         assert!(error.contains("--attached: ") && error.contains(why), "{error}");
+    }
+}
+
+/// A measurement of a server's settings, as short as possible.
+const SHORTEST: [&str; 6] = ["--measure", "--rounds", "5", "--round-time", "1s", "--clients=2"];
+
+#[test]
+#[ignore = "half a minute: clusters are created on the attached drive"]
+fn settings_of_a_server_are_measured_on_the_attached_drive() {
+    let Some(_turn) = turn(&["mkfs.ext4"]) else { return };
+    if flashwise_tune::postgres::PrivatePostgres::new(None, None).is_err() {
+        println!("skipped: no PostgreSQL server is installed");
+        return;
+    }
+    let place = Place::new();
+    place.write("load.sql", "CREATE TABLE t AS SELECT n AS k, 0 AS v FROM generate_series(1, 1000) n");
+    place.write("work.sql", "\\set k random(1, 1000)\nUPDATE t SET v = v + 1 WHERE k = :k;\n");
+    let fit = ["fit", "postgres", "--for-version", "15", "--on", "sim:samsung-960-evo", "--load", "load.sql"];
+    let more = ["--sql", "work.sql", "--attached", "-o", "json"];
+    let document = place.run(&[&fit[..], &SHORTEST, &more].concat()).expect(0).document();
+    let measured = &document["measured"];
+    assert_eq!(
+        (measured["attached"]["file_system"].as_str(), measured["attached"]["slower"].as_u64()),
+        (Some("ext4"), Some(1))
+    );
+    // A commit waits for a flush, which takes the drive 0.74 ms: on this machine's own disk these are not its rates.
+    let per_s = |side: &str| measured[side]["per_s"].as_f64().unwrap();
+    assert!((1.0..3_000.0).contains(&per_s("before")) && per_s("after") > 1.0, "{measured}");
+    assert!(
+        document["notes"].to_string().contains("attached to this machine, at its own speed"),
+        "{}",
+        document["notes"]
+    );
+    let directory = measured["directory"].as_str().unwrap();
+    assert!(!std::path::Path::new(directory).exists(), "{directory} is still there");
+}
+
+#[test]
+fn a_server_is_attached_only_to_a_simulated_drive_that_is_named() {
+    let place = Place::with_profile();
+    std::fs::create_dir(place.path("here")).unwrap();
+    for database in ["postgres", "mariadb"] {
+        for (drive, why) in [
+            (&["--on", "here"][..], "the target is no simulated drive: name its --directory"),
+            (&["--on", "sim:gp3"], "the target is a volume"),
+            (&["--profile", "p.toml"], "name the drive with --on sim:DRIVE"),
+            (&["--on", "sim:samsung-960-evo", "--directory", "here"], "cannot be used with"),
+        ] {
+            let error = place.fails(2, &[&["fit", database, "--measure", "--attached"], drive].concat());
+            assert!(error.contains("--attached") && error.contains(why), "{database}: {error}");
+        }
     }
 }

@@ -190,6 +190,7 @@ fn postgres_tuning() -> flashwise_tune::ServerTuning {
         measured: Some(MeasuredSettings {
             program: "PostgreSQL 15.18".into(),
             directory: "/mnt/nvme".into(),
+            attached: None,
             workload: "pgbench's transactions, like TPC-B, on pgbench's tables, scale 10".into(),
             rounds: 10,
             settings: vec!["commit_delay = 370".into()],

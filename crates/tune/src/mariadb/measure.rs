@@ -23,7 +23,8 @@ use super::statements::{SqlFile, Statement};
 use crate::TuneError;
 use crate::servers::logged::{LoggedWorkload, Replay};
 use crate::servers::{
-    MeasuredSettings, PrivatePlace, Rounds, SettingProposal, Side, Terms, check_rounds, check_space, compare,
+    AttachRequest, Attached, MeasuredSettings, PrivatePlace, Rounds, SettingProposal, Side, Terms, check_rounds,
+    check_space, compare,
 };
 
 /// Size of a row with its index, with space to grow.
@@ -46,6 +47,8 @@ pub struct MariadbMeasureOptions {
     pub programs: Option<PathBuf>,
     /// Where the private server's data goes; the directory for temporary files where none is given.
     pub directory: Option<PathBuf>,
+    /// Attaches the simulated drive of the server's data and measures there; then there is no directory.
+    pub attach: Option<AttachRequest>,
     /// SQL that makes and fills the tables in place of the test table.
     pub load: Option<PathBuf>,
     /// Statements of one transaction, which each session repeats.
@@ -75,6 +78,9 @@ impl MariadbMeasureOptions {
             return Err(TuneError::Options("--rows, --clients and --round-time must be more than 0".to_owned()));
         }
         let fail = |message: &str| Err(TuneError::Options(message.to_owned()));
+        if self.attach.is_some() && self.directory.is_some() {
+            return fail("--attached has a directory of its own: leave out --directory");
+        }
         if self.load.is_some() && self.script.is_none() && self.log.is_empty() {
             return fail("--load creates tables that the test transactions do not use: give yours with --sql or --log");
         }
@@ -89,6 +95,14 @@ impl MariadbMeasureOptions {
             files => Some(read_logs(files)?),
         };
         Ok(OwnSql { load: read(&self.load)?, script: read(&self.script)?, log })
+    }
+
+    /// With its directory on the drive that was attached for it.
+    pub(super) fn on(&self, attached: Option<&Attached>) -> Self {
+        match attached {
+            Some(drive) => Self { directory: Some(drive.directory()), ..self.clone() },
+            None => self.clone(),
+        }
     }
 
     /// Finds the programs, and checks that the instances fit where they are to be made.
@@ -155,13 +169,15 @@ const DATABASE: &str = "flashwise";
 /// When no server is installed, or it fails; nothing is left behind then either.
 pub(super) fn measure(
     options: &MariadbMeasureOptions,
+    attached: Option<&Attached>,
     own: &OwnSql,
     proposals: &[SettingProposal],
     progress: &mut dyn Progress,
 ) -> Result<MeasuredSettings, TuneError> {
     let programs = options.check_place(own)?;
     let server = PrivateMariadb::of(programs, options.directory.as_deref())?;
-    let terms = Terms { rounds: options.rounds, directory: options.directory.as_deref(), workload: options.summary() };
+    let directory = options.directory.as_deref();
+    let terms = Terms { rounds: options.rounds, directory, attached, workload: options.summary() };
     let replay = |log| Replay::new(log, options.rounds, options.round_time, options.clients);
     let mut rounds = OltpRounds { server, options, own, replay: own.log.as_ref().map(replay) };
     let mut measured = compare(&mut rounds, proposals, terms, progress)?;
@@ -351,6 +367,7 @@ mod tests {
         let options = MariadbMeasureOptions {
             programs: None,
             directory: None,
+            attach: None,
             load: None,
             script: None,
             log: Vec::new(),

@@ -38,7 +38,9 @@ use std::borrow::Cow;
 use flashwise_block::names::choices;
 use flashwise_block::{ByteSize, Progress};
 
-use crate::servers::{DataDrive, Judged, Judgement, Ruling, ServerTuning, SettingProposal, Statements, learn_drive};
+use crate::servers::{
+    Attached, DataDrive, Judged, Judgement, Ruling, ServerTuning, SettingProposal, Statements, learn_drive,
+};
 use crate::{MARIADB_TUNING_SCHEMA, MARIADB_TUNING_SCHEMA_VERSION, TuneError};
 use apply::{acting, apply, statements};
 use rules::{Facts, RULES, binary_log};
@@ -84,10 +86,13 @@ pub fn tune_mariadb(options: &MariadbOptions, progress: &mut dyn Progress) -> Re
     let own_sql = options.measure.as_ref().map(MariadbMeasureOptions::check).transpose()?.unwrap_or_default();
     let connect = || options.server.as_ref().map(Server::connect).transpose();
     let mut server = connect()?;
+    let request = options.measure.as_ref().and_then(|measure| measure.attach.as_ref());
+    let attached = request.map(|request| Attached::of(request, &options.drive)).transpose()?;
+    let measure = options.measure.as_ref().map(|measure| measure.on(attached.as_ref()));
     let profile = match &options.drive {
         DataDrive::Known(profile) => Cow::Borrowed(profile.as_ref()),
         DataDrive::Unlearned(target) => {
-            options.measure.as_ref().map(|measure| measure.check_place(&own_sql)).transpose()?;
+            measure.as_ref().map(|measure| measure.check_place(&own_sql)).transpose()?;
             // A server may end connections that are idle for as long.
             drop(server.take());
             let profile = learn_drive(target, &MariadbOptions::REQUEST_SIZES, progress)?;
@@ -112,8 +117,9 @@ pub fn tune_mariadb(options: &MariadbOptions, progress: &mut dyn Progress) -> Re
     notes.extend(binary_log::advice(&rule_facts));
     let option_file = Some(option_file(&judged.proposals));
     let tuning = ServerTuning { option_file, ..judged.document(of, statements, notes) };
-    let mut measure =
-        options.measure.as_ref().map(|with| |proposals: &[_]| measure::measure(with, &own_sql, proposals, progress));
+    let mut measure = measure
+        .as_ref()
+        .map(|with| |proposals: &[_]| measure::measure(with, attached.as_ref(), &own_sql, proposals, progress));
     let mut apply = server.as_mut().filter(|_| options.apply).map(|server| |proposals: &[_]| apply(server, proposals));
     tuning.concluded(
         is_startable,

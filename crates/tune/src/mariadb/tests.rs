@@ -106,6 +106,7 @@ fn mistakes_are_found_before_a_drive_is_learned() {
     let measure = MariadbMeasureOptions {
         programs: Some("/no/such/programs".into()),
         directory: None,
+        attach: None,
         load: None,
         script: None,
         log: Vec::new(),
@@ -202,6 +203,7 @@ fn measure_options() -> MariadbMeasureOptions {
     MariadbMeasureOptions {
         programs: None,
         directory: None,
+        attach: None,
         load: None,
         script: None,
         log: Vec::new(),

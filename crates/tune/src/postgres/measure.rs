@@ -17,7 +17,8 @@ use super::server::Server;
 use crate::TuneError;
 use crate::servers::logged::{LoggedWorkload, Replay, Weighted};
 use crate::servers::{
-    MeasuredSettings, PrivatePlace, Rounds, SettingProposal, Side, Terms, check_rounds, check_space, compare,
+    AttachRequest, Attached, MeasuredSettings, PrivatePlace, Rounds, SettingProposal, Side, Terms, check_rounds,
+    check_space, compare,
 };
 
 /// Size of pgbench's tables per unit of scale, with space to grow.
@@ -34,6 +35,8 @@ pub struct PostgresMeasureOptions {
     pub programs: Option<PathBuf>,
     /// Where the private server's data goes; the directory for temporary files where none is given.
     pub directory: Option<PathBuf>,
+    /// Attaches the simulated drive of the server's data and measures there; then there is no directory.
+    pub attach: Option<AttachRequest>,
     /// SQL that makes the tables in place of pgbench's own.
     pub load: Option<PathBuf>,
     /// Transactions for pgbench; its own, like TPC-B, where none are given.
@@ -62,6 +65,9 @@ impl PostgresMeasureOptions {
     pub(super) fn check(&self) -> Result<(), TuneError> {
         let fail = |reason: String| Err(TuneError::Options(reason));
         check_rounds(self.rounds)?;
+        if self.attach.is_some() && self.directory.is_some() {
+            return fail("--attached has a directory of its own: leave out --directory".to_owned());
+        }
         if self.scale == 0 || self.clients == 0 || self.round_seconds == 0 {
             return fail("--scale, --clients and --round-time must be at least 1".to_owned());
         }
@@ -84,6 +90,14 @@ impl PostgresMeasureOptions {
             );
         }
         self.load.iter().chain(&self.script).try_for_each(|file| length_of(file).map(drop))
+    }
+
+    /// With its directory on the drive that was attached for it.
+    pub(super) fn on(&self, attached: Option<&Attached>) -> Self {
+        match attached {
+            Some(drive) => Self { directory: Some(drive.directory()), ..self.clone() },
+            None => self.clone(),
+        }
     }
 
     /// Reads the log, with its weights; asks the server for them if that is requested.
@@ -172,6 +186,7 @@ impl OwnLog {
 /// When no server is installed, or it fails; nothing is left behind then either.
 pub(super) fn measure(
     options: &PostgresMeasureOptions,
+    attached: Option<&Attached>,
     own: Option<&OwnLog>,
     proposals: &[SettingProposal],
     progress: &mut dyn Progress,
@@ -180,7 +195,7 @@ pub(super) fn measure(
     let server = PrivatePostgres::of(programs, options.directory.as_deref())?;
     let script = options.script.as_deref().map(|file| server.bring(file, "transactions.sql")).transpose()?;
     let workload = options.summary();
-    let terms = Terms { rounds: options.rounds, directory: options.directory.as_deref(), workload };
+    let terms = Terms { rounds: options.rounds, directory: options.directory.as_deref(), attached, workload };
     let replay = own.map(|own| own.replay(options)).transpose()?;
     let mut rounds = PostgresRounds { server, options, script, replay };
     let mut measured = compare(&mut rounds, proposals, terms, progress)?;
@@ -303,6 +318,7 @@ pub(super) mod tests {
         PostgresMeasureOptions {
             programs: None,
             directory: None,
+            attach: None,
             load: None,
             script: None,
             log: Vec::new(),

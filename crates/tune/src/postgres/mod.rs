@@ -45,7 +45,7 @@ use flashwise_block::names::choices;
 use flashwise_block::{ByteSize, Progress};
 use flashwise_profile::DeviceProfile;
 
-use crate::servers::{DataDrive, Judged, Judgement, ServerTuning, SettingProposal, Statements, learn_drive};
+use crate::servers::{Attached, DataDrive, Judged, Judgement, ServerTuning, SettingProposal, Statements, learn_drive};
 use crate::{POSTGRES_TUNING_SCHEMA, POSTGRES_TUNING_SCHEMA_VERSION, TuneError};
 use apply::{apply, statements};
 use defaults::defaults;
@@ -100,10 +100,13 @@ pub fn tune_postgres(options: &PostgresOptions, progress: &mut dyn Progress) -> 
     let known = defaults(options.version)?;
     let mut server = connect()?;
     check_names(&options.skip, server.as_ref().map_or(&[], |server| &server.facts.tables))?;
+    let request = options.measure.as_ref().and_then(|measure| measure.attach.as_ref());
+    let attached = request.map(|request| Attached::of(request, &options.drive)).transpose()?;
+    let measure = options.measure.as_ref().map(|measure| measure.on(attached.as_ref()));
     let profile = match &options.drive {
         DataDrive::Known(profile) => Cow::Borrowed(profile.as_ref()),
         DataDrive::Unlearned(target) => {
-            options.measure.as_ref().map(PostgresMeasureOptions::check_place).transpose()?;
+            measure.as_ref().map(PostgresMeasureOptions::check_place).transpose()?;
             // A server may end connections that are idle for as long.
             drop(server.take());
             let profile = learn_drive(target, &PostgresOptions::REQUEST_SIZES, progress)?;
@@ -111,7 +114,7 @@ pub fn tune_postgres(options: &PostgresOptions, progress: &mut dyn Progress) -> 
             Cow::Owned(profile)
         }
     };
-    let own = options.measure.as_ref().map(|measure| measure.read_log(server.as_mut())).transpose()?.flatten();
+    let own = measure.as_ref().map(|measure| measure.read_log(server.as_mut())).transpose()?.flatten();
     let facts = server.as_ref().map(|server| &server.facts);
     let judged = judge(options, &profile, facts, &known);
     let of = Judgement {
@@ -127,10 +130,9 @@ pub fn tune_postgres(options: &PostgresOptions, progress: &mut dyn Progress) -> 
     notes.extend(time.and_then(|(time, version)| eviction::advice(time, together, version)));
     let eviction = time.and_then(|(time, _)| eviction::bound(time));
     let tuning = ServerTuning { eviction, ..judged.document(of, statements, notes) };
-    let mut measure = options
-        .measure
+    let mut measure = measure
         .as_ref()
-        .map(|with| |proposals: &[_]| measure::measure(with, own.as_ref(), proposals, progress));
+        .map(|with| |proposals: &[_]| measure::measure(with, attached.as_ref(), own.as_ref(), proposals, progress));
     let mut apply = server.as_mut().filter(|_| options.apply).map(|server| |proposals: &[_]| apply(server, proposals));
     tuning.concluded(
         SettingProposal::is_of_server,

@@ -144,6 +144,7 @@ fn what_a_measurement_does_not_confirm_is_no_statement_to_run() {
             Ok(crate::servers::MeasuredSettings {
                 program: "PostgreSQL 15".to_owned(),
                 directory: "/tmp".to_owned(),
+                attached: None,
                 workload: "pgbench".to_owned(),
                 rounds: 5,
                 settings: proposals.iter().map(|proposal| proposal.name.clone()).collect(),

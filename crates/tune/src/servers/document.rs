@@ -140,6 +140,9 @@ pub struct MeasuredSettings {
     pub program: String,
     /// Where its data was.
     pub directory: String,
+    /// The attached drive that this was on; `None` where the directory was named, or is the one for temporary files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attached: Option<AttachedPlace>,
     /// The workload, in a sentence.
     pub workload: String,
     /// Rounds with each, interleaved.
@@ -157,6 +160,17 @@ pub struct MeasuredSettings {
     /// The log that the workload is from; `None` where it is from a script or made up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<ReplayedLog>,
+}
+
+/// A simulated drive that was attached for a measurement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttachedPlace {
+    /// The file system on it.
+    pub file_system: String,
+    /// Seconds of the machine for one of the drive's.
+    pub slower: u32,
+    /// Whether this machine was too busy to answer in time.
+    pub was_late: bool,
 }
 
 /// A server's log that was replayed.

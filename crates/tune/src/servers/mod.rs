@@ -12,6 +12,7 @@
 //! A module beside `postgres/` and `mariadb/` with a document of its own, using this module for servers; a variant of
 //! the database in `crates/cli/src/arguments/fit.rs`.
 
+mod attached;
 mod document;
 mod drive;
 pub(crate) mod figures;
@@ -26,8 +27,10 @@ mod tune;
 mod user;
 mod verdict;
 
+pub use attached::AttachRequest;
+pub(crate) use attached::Attached;
 pub use document::{
-    AppliedSettings, CountedReason, EvictionBound, EvidenceFigure, LeftAlone, MARIADB_TUNING_SCHEMA,
+    AppliedSettings, AttachedPlace, CountedReason, EvictionBound, EvidenceFigure, LeftAlone, MARIADB_TUNING_SCHEMA,
     MARIADB_TUNING_SCHEMA_VERSION, MeasuredSettings, POSTGRES_TUNING_SCHEMA, POSTGRES_TUNING_SCHEMA_VERSION,
     ReplayedLog, ServerTuning, SettingProposal,
 };

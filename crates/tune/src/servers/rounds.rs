@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use flashwise_block::{ByteSize, Progress};
 
-use super::{MeasuredSettings, PrivatePlace, SettingProposal, verdict};
+use super::{Attached, MeasuredSettings, PrivatePlace, SettingProposal, verdict};
 use crate::rates::{gain, rate};
 use crate::{Target, TuneError};
 
@@ -41,10 +41,11 @@ pub(crate) trait Rounds {
     fn round(&mut self, side: &Side, round: u32, progress: &mut dyn Progress) -> Result<f64, TuneError>;
 }
 
-/// Number of rounds, directory, and description of the workload.
+/// Number of rounds, directory, the attached drive that it is on, and description of the workload.
 pub(crate) struct Terms<'a> {
     pub(crate) rounds: u32,
     pub(crate) directory: Option<&'a Path>,
+    pub(crate) attached: Option<&'a Attached>,
     pub(crate) workload: String,
 }
 
@@ -83,6 +84,7 @@ pub(crate) fn compare<R: Rounds>(
     Ok(MeasuredSettings {
         program,
         directory: directory_or_temporary(terms.directory).display().to_string(),
+        attached: terms.attached.map(Attached::place),
         workload: terms.workload,
         rounds: terms.rounds,
         settings: after.settings.iter().map(|(name, value)| format!("{name} = {value}")).collect(),

@@ -18,14 +18,14 @@ use super::loaded::Loaded;
 use super::notes::{clock, notes};
 use super::objective::Objective;
 use super::run::{Run, Workload, run};
-use super::seen::{self, AttachDrive};
+use super::seen;
 use super::settings::{Journal, Settings, Synchronous};
 use super::uri::uri;
 use super::{check_new, check_new_database, learn_target, save_trace};
 use crate::search::{Bench, Confirmation, Interval, Outcome, Part, Stage, Start, confidence, likely, search};
 use crate::{
-    Applied, COMPARISON_SCHEMA, COMPARISON_SCHEMA_VERSION, Candidate, ChangeKind, Comparison, Declined, Gain,
-    Guarantees, Host, Proposal, Recommendation, SearchSummary, Seen, Target, TuneError, WeakerGuarantee,
+    Applied, AttachDrive, COMPARISON_SCHEMA, COMPARISON_SCHEMA_VERSION, Candidate, ChangeKind, Comparison, Declined,
+    Gain, Guarantees, Host, Proposal, Recommendation, SearchSummary, Seen, Target, TuneError, WeakerGuarantee,
 };
 
 #[cfg(test)]

@@ -12,18 +12,14 @@
 //! disk, 0.20 s on a drive 20 times as slow), since other work has had the caches. Where the kernel reads ahead, a real
 //! machine computes meanwhile, which this sum does not know: gains of scans come out too small, never too large.
 
-use std::fmt;
-use std::path::PathBuf;
-
 use flashwise_block::{BlockError, ByteSize, Progress};
-use flashwise_ssd::DeviceConfig;
 
 use super::bench::{Place, config};
 use super::objective::Objective;
 use super::run::{Run, run};
 use super::settings::Settings;
 use crate::search::{Interval, confident};
-use crate::{Gain, Host, Seen, Target, TuneError};
+use crate::{AttachDrive, Gain, Host, Seen, Target, TuneError};
 
 /// How much slower the drive is attached. Requests of an attached drive take 40 to 270 µs longer than the drive itself:
 /// at ten times the time of a read of 80 µs that is 5 to 30 %, at twenty times 3 to 17 %.
@@ -34,29 +30,6 @@ const RUNS: usize = 3;
 const ARMS: usize = 3;
 /// What is written first, as on the simulated machine: the file system is one that is in use.
 const EARLIER: ByteSize = ByteSize::mib(16);
-
-/// Attaches simulated drives to this machine.
-pub trait AttachDrive: fmt::Debug + Send + Sync {
-    /// Attaches a new drive, so many times as slow, and mounts a file system of that name on it.
-    ///
-    /// # Errors
-    /// Where the machine does not allow it.
-    fn attach(
-        &self,
-        config: &DeviceConfig,
-        slower: u32,
-        file_system: &str,
-    ) -> Result<Box<dyn AttachedDrive>, TuneError>;
-}
-
-/// A drive that is attached until this is dropped.
-pub trait AttachedDrive {
-    /// Where its file system is.
-    fn directory(&self) -> PathBuf;
-
-    /// Whether this machine was too busy to answer in time.
-    fn was_late(&self) -> bool;
-}
 
 /// Refuses what cannot be attached, before anything is measured.
 pub(super) fn check(target: &Target, objectives: &[Objective]) -> Result<(), TuneError> {

@@ -288,6 +288,7 @@ impl Work {
         let measure = PostgresMeasureOptions {
             programs: None,
             directory: Some(self.path("data")),
+            attach: None,
             load: Some(self.path("load.sql")),
             script: Some(self.path("work.sql")),
             log: Vec::new(),
