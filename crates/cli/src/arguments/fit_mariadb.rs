@@ -69,7 +69,7 @@ pub struct MariadbMeasurement {
     /// Measure on the simulated drive of --on, attached to this machine; as root
     #[arg(long, requires = "measure", conflicts_with = "directory")]
     pub attached: bool,
-    /// How many times slower than it is the drive is attached
+    /// Attach the drive so many times slower than it is
     #[arg(long, value_name = "N", default_value_t = 1, requires = "attached", value_parser = value_parser!(u32).range(1..=1000))]
     pub slower: u32,
     /// Script of your transaction, which each session repeats [default: short OLTP transactions on a test table]

@@ -206,6 +206,16 @@ fn postgres_tuning() -> flashwise_tune::ServerTuning {
 }
 
 #[test]
+fn where_a_server_was_measured_is_its_directory_or_the_attached_drive() {
+    let mut tuning = postgres_tuning();
+    let shown = |tuning: &flashwise_tune::ServerTuning| render_postgres_tuning(tuning, plain(80));
+    assert!(shown(&tuning).contains("PostgreSQL 15.18 in /mnt/nvme:"));
+    let place = flashwise_tune::AttachedPlace { file_system: "ext4".into(), slower: 10, was_late: false };
+    tuning.measured.as_mut().unwrap().attached = Some(place);
+    assert!(shown(&tuning).contains("PostgreSQL 15.18 on the attached drive (ext4, 10 times as slow):"));
+}
+
+#[test]
 fn what_to_change_of_a_server_is_told_setting_by_setting() {
     insta::assert_snapshot!(render_postgres_tuning(&postgres_tuning(), plain(80)));
 }

@@ -1,7 +1,9 @@
 //! What is to be changed of a database server, on a terminal: the parts that all servers have.
 
 use flashwise_block::grouped;
-use flashwise_tune::{CountedReason, LeftAlone, MeasuredSettings, Rate, ReplayedLog, ServerTuning, SettingProposal};
+use flashwise_tune::{
+    AttachedPlace, CountedReason, LeftAlone, MeasuredSettings, Rate, ReplayedLog, ServerTuning, SettingProposal,
+};
 
 use super::layout::{Align, Ink, Screen, Text};
 use crate::text::headings;
@@ -88,8 +90,11 @@ fn acts(proposal: &SettingProposal) -> &'static str {
 fn before_and_after(screen: &mut Screen, measured: &MeasuredSettings) {
     screen.heading(headings::BEFORE_AND_AFTER);
     screen.paragraph(&format!(
-        "{} in {}: {}. {} rounds of each, alternating.",
-        measured.program, measured.directory, measured.workload, measured.rounds
+        "{} {}: {}. {} rounds of each, alternating.",
+        measured.program,
+        place_of(measured),
+        measured.workload,
+        measured.rounds
     ));
     screen.gap();
     let row = |name: &str, rate: &Rate, ink| {
@@ -104,6 +109,17 @@ fn before_and_after(screen: &mut Screen, measured: &MeasuredSettings) {
     let rows = vec![row("old", &measured.before, Ink::Plain), row("new", &measured.after, ink)];
     screen.table(&["settings", "transactions/s", "95 % interval"], &[Align::Left, Align::Right, Align::Right], rows);
     measured.log.iter().for_each(|log| replayed(screen, log));
+}
+
+/// Where the data was. The directory of an attached drive is gone with it.
+fn place_of(measured: &MeasuredSettings) -> String {
+    match &measured.attached {
+        None => format!("in {}", measured.directory),
+        Some(AttachedPlace { file_system, slower: 1, .. }) => format!("on the attached drive ({file_system})"),
+        Some(AttachedPlace { file_system, slower, .. }) => {
+            format!("on the attached drive ({file_system}, {slower} times as slow)")
+        }
+    }
 }
 
 /// What of a log was replayed, and what not.
