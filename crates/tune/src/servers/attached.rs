@@ -5,7 +5,7 @@
 //! ```
 //!
 //! At its own speed, the way of a request to the drive and back (FUSE, a loop device) adds 40 to 270 µs to each, so
-//! gains come out smaller than they are. Slowed down, that counts less, but so do the server's computing and its timers.
+//! gains come out smaller than they are. Slowed down, that counts less, but so do the server's computing and timers.
 
 use std::path::PathBuf;
 use std::sync::Arc;
