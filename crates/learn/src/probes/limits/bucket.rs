@@ -150,6 +150,8 @@ fn measure(
     let travel = cap.latency + hold.map_or(0.0, |hold| hold[0] / 1e9);
     let ends = Nanos(probe.prober.now().0.saturating_add(time.0));
     let found = refills(probe, cap, travel, ends)?;
+    // A rate that may be a burst may be that of a larger bucket, which was not seen to run dry.
+    let is_doubtful = is_doubtful || !cap.is_certain();
     let figure = |(value, error): (f64, f64)| {
         let ends = [value, value * (1.0 - error), value * (1.0 + error)].map(|x| (x.max(0.0) * scale).round() as u64);
         open_if(is_doubtful || cap.is_of_bytes || error > ERROR_SHARE_MAX, Figure::certain(ends[0], ends[1], ends[2]))

@@ -331,7 +331,8 @@ impl Cap {
                     ),
                     None => format!("{:.0} a second, and no time was left for another depth", self.rate),
                 },
-                Figure::unknown(),
+                // What was measured is the best guess; what grants it was not seen.
+                if self.growth.is_none() { inconclusive(self.figure(scale)) } else { Figure::unknown() },
             ),
             Nature::Limiter | Nature::Flat => (self.history(), self.figure(scale)),
         };
@@ -356,6 +357,11 @@ impl Cap {
             None => (Figure::unknown(), self.unseen()),
         };
         draft.settle(self.kind.burst(), burst, because(reason));
+    }
+
+    /// Whether its rate is one that lasts, and no burst.
+    pub(super) fn is_certain(&self) -> bool {
+        self.is_limit() && applying(&DOUBTS, self).judge(self.figure(1.0)).verdict == Verdict::Certain
     }
 
     /// No limit was met, and none can follow when credits are spent.

@@ -129,7 +129,8 @@ const LOOK_SHARE: f64 = 0.05;
 const FIRST_LOOK: Nanos = Nanos::millis(50);
 
 /// Runs a load on the first `area` bytes until its end, or until `enough`; then waits for what is in flight, which is
-/// not counted.
+/// not counted. After the end of the time it does nothing: what was in flight at its end may have been waited for
+/// longer.
 pub(super) fn run(
     prober: &mut Prober<'_>,
     (streams, area): (&[Stream], ByteSize),
@@ -139,6 +140,9 @@ pub(super) fn run(
 ) -> Result<Run, LearnError> {
     let started = prober.now();
     let mut run = Run { elapsed: Nanos(0), series: vec![Series::default(); streams.len()], latencies: Vec::new() };
+    if prober.time_left() == Some(Nanos(0)) {
+        return Ok(run);
+    }
     let mut in_flight = vec![0; streams.len()];
     let mut next = vec![0_u64; streams.len()];
     let places: Vec<u64> = streams.iter().map(|stream| (area / stream.length).max(1)).collect();
@@ -175,11 +179,12 @@ pub(super) fn run(
         }
         run.elapsed = at;
         if at >= look_at {
-            prober.advance(progress, stage, (at.0 as f64 / until.time.0 as f64).min(1.0))?;
+            progress.advance(stage, (at.0 as f64 / until.time.0 as f64).min(1.0))?;
             // The end is looked for on time: what follows has the rest.
             let next = Nanos(at.0 + (at.0 as f64 * LOOK_SHARE) as u64);
             look_at = if at < until.time { next.min(until.time) } else { next };
-            if at >= until.time || run.total() >= until.requests || enough(&run) {
+            let is_over = at >= until.time || prober.time_left() == Some(Nanos(0));
+            if is_over || run.total() >= until.requests || enough(&run) {
                 break;
             }
         }
