@@ -9,7 +9,7 @@
 //!
 //! - `rules/`: one file per rule, with its arithmetic and its source;
 //! - `server.rs`: facts read from a server; `defaults.rs`: default settings;
-//! - `eviction.rs`: what writing pages before their eviction can bring at most;
+//! - `eviction.rs`: what writing pages before their eviction can bring at most; `utilisation.rs`: how busy the drive is;
 //! - `private.rs`: servers for measurements, always deleted at the end;
 //! - `measure.rs`: interleaved rounds; `apply.rs`: all of the proposals, or none;
 //! - `log/`, `replay.rs`: transactions out of a server's log;
@@ -32,6 +32,7 @@ mod rules;
 mod server;
 mod settings;
 mod tpcc;
+mod utilisation;
 
 pub use log::weights::StatementCounts;
 pub use measure::PostgresMeasureOptions;
@@ -52,6 +53,7 @@ use defaults::defaults;
 use rules::{Facts, RULES, fill_factor};
 use server::{Server, ServerFacts, Table};
 use settings::{Effect, Setting, Settings, set_statement, undo_statement};
+use utilisation::Utilisation;
 
 /// `--skip` for every table.
 const FILL_FACTOR: &str = "fillfactor";
@@ -127,8 +129,9 @@ pub fn tune_postgres(options: &PostgresOptions, progress: &mut dyn Progress) -> 
     let mut notes = notes(options, facts, &judged.proposals);
     let together = profile.parameters.write_concurrency_8k.known();
     let time = facts.and_then(|facts| Some((facts.backend_time?, facts.version)));
-    notes.extend(time.and_then(|(time, version)| eviction::advice(time, together, version)));
-    let eviction = time.and_then(|(time, _)| eviction::bound(time));
+    let use_of_drive = facts.and_then(|facts| Utilisation::of(&profile, &facts.activity));
+    notes.extend(time.and_then(|(time, version)| eviction::advice(time, use_of_drive, together, version)));
+    let eviction = time.and_then(|(time, _)| eviction::bound(time, use_of_drive));
     let tuning = ServerTuning { eviction, ..judged.document(of, statements, notes) };
     let mut measure = measure
         .as_ref()

@@ -55,6 +55,8 @@ pub(super) struct Activity {
     pub(super) checkpoints: CheckpointCounters,
     /// Bytes of the log a second; `None` before version 14.
     pub(super) log_per_s: Option<f64>,
+    /// Pages a second that were not in the server's buffers, of all databases; `None` before version 14.
+    pub(super) reads_per_s: Option<f64>,
     /// Pages of all databases; `None` where the user may not see the size of each.
     pub(super) data_pages: Option<u64>,
 }
@@ -195,9 +197,9 @@ fn read_settings(client: &mut Client) -> Result<Settings, postgres::Error> {
 fn read_activity(client: &mut Client, version: u32) -> Result<Activity, postgres::Error> {
     let row = client.query_one(if version >= 17 { ACTIVITY_17 } else { ACTIVITY }, &[])?;
     let count = |column: usize| row.get::<_, i64>(column).unsigned_abs();
-    let log_per_s = match version {
-        14.. => client.query_one(LOG, &[])?.get(0),
-        _ => None,
+    let (log_per_s, reads_per_s) = match version {
+        14.. => (client.query_one(LOG, &[])?.get(0), client.query_one(READS, &[])?.get(0)),
+        _ => (None, None),
     };
     let data_pages: Option<i64> = client.query_one(DATA_PAGES, &[])?.get(0);
     Ok(Activity {
@@ -207,6 +209,7 @@ fn read_activity(client: &mut Client, version: u32) -> Result<Activity, postgres
         seconds: [row.get(6), row.get(7)],
         checkpoints: CheckpointCounters { timed: count(3), requested: count(4), pages: count(5), seconds: row.get(8) },
         log_per_s,
+        reads_per_s,
         data_pages: data_pages.map(i64::unsigned_abs),
     })
 }
@@ -225,6 +228,11 @@ const ACTIVITY_17: &str = "SELECT maxwritten_clean, buffers_clean, writes, num_t
 
 const LOG: &str = "SELECT wal_bytes::float8 / greatest(extract(epoch FROM now() - stats_reset)::float8, 1)
     FROM pg_stat_wal";
+
+/// Those of a database that were never reset are as old as the server's own.
+const READS: &str =
+    "SELECT sum(blks_read / greatest(extract(epoch FROM now() - coalesce(d.stats_reset, b.stats_reset)), 1))
+    ::float8 FROM pg_stat_database d, pg_stat_bgwriter b";
 
 /// The size of a database is seen by those who may connect to it, and by monitoring roles.
 const DATA_PAGES: &str = "SELECT CASE WHEN bool_and(size IS NOT NULL)

@@ -55,8 +55,13 @@ pub struct ServerTuning {
 pub struct EvictionBound {
     /// Share of the time of statements that backends spent on writes of pages, 0 to 1.
     pub write_share: f64,
-    /// Work with all of that saved ÷ work now: 1 ÷ (1 − share); `None` where the share is all of the time.
+    /// Work with all of that saved ÷ work now: 1 ÷ (1 − share), and no more than the drive has left; `None` where the
+    /// share is all of the time.
     pub ratio_at_most: Option<f64>,
+    /// Share of what the drive serves that the server's pages take on average, 0 to 1; through the kernel's page cache
+    /// the most that it can be. `None` where the counters or the profile do not show it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drive_busy: Option<f64>,
     /// Whether pages bypass the kernel's page cache, so that a write waits for the drive.
     pub is_direct: bool,
     /// Whether that is worth a change: more than a measurement would need to be seen.

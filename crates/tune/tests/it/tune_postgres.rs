@@ -145,6 +145,12 @@ fn what_writes_of_evicted_pages_cost_follows_from_the_servers_times() {
         assert!(started.elapsed().as_secs() < 60, "{}", note());
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
+    let busy = tuned(&options(&server, drive())).eviction.unwrap().drive_busy.unwrap();
+    assert!(
+        (0.0..1.0).contains(&busy) && note().contains("writes a second keep the drive at most"),
+        "{busy}: {}",
+        note()
+    );
     let undo = ["ALTER SYSTEM RESET track_io_timing", "SELECT pg_reload_conf()"];
     run_and_wait(&server, &undo.map(str::to_owned), || show(&server, "track_io_timing") == "off");
 }
