@@ -12,8 +12,8 @@
 //! autovacuum and of bulk loading are counted, which no background process saves; so the bound is rather too high
 //! than too low.
 //!
-//! A saturated drive only moves the waiting from writes to reads. How busy it is ([`super::utilisation`]) is a mean, so it
-//! only rules a gain out; through the kernel's page cache it is a bound itself, and rules out nothing.
+//! A saturated drive only moves the waiting from writes to reads. How busy it is ([`super::utilisation`]) is a mean, so
+//! it only rules a gain out; through the kernel's page cache it is a bound itself, and rules out nothing.
 //!
 //! Source: PostgreSQL documentation, "The Cumulative Statistics System"; T. I. Papon, M. Athanassoulis: *ACEing the
 //! Bufferpool Management Paradigm for Modern Storage Devices*. ICDE 2023.

@@ -9,7 +9,8 @@
 //!
 //! - `rules/`: one file per rule, with its arithmetic and its source;
 //! - `server.rs`: facts read from a server; `defaults.rs`: default settings;
-//! - `eviction.rs`: what writing pages before their eviction can bring at most; `utilisation.rs`: how busy the drive is;
+//! - `eviction.rs`: what writing pages before their eviction can bring at most;
+//! - `utilisation.rs`: how busy the server keeps the drive;
 //! - `private.rs`: servers for measurements, always deleted at the end;
 //! - `measure.rs`: interleaved rounds; `apply.rs`: all of the proposals, or none;
 //! - `log/`, `replay.rs`: transactions out of a server's log;
