@@ -29,8 +29,8 @@ const ROWS_LEAST: u32 = 8;
 /// Where few pages take most of the writes, at least so many: with 8, 95 % of the writes to 5 % of a Micron 7450 MAX
 /// slow down after 3.8 drive writes, with 16 after 4.5, with 22 after 4.7; Zipf 1.0 has 615 MB/s with 8, 588 with 22.
 const ROWS_LEAST_SKEWED: u32 = 16;
-/// Under load, at least so many: with fewer, chance uses up the free superblocks of a saturated SK hynix PE8110. 99 % of
-/// its writes took 15.8 ms with 8 rows, 31 with 16, 6.8 with 24, 32 and 64, on the real drive 6.9.
+/// Under load, at least so many: with fewer, chance uses up the free superblocks of a saturated SK hynix PE8110. Of its
+/// writes, 99 % took 15.8 ms with 8 rows, 31 with 16, 6.8 with 24, 32 and 64, on the real drive 6.9.
 const ROWS_LEAST_LOADED: u32 = 24;
 
 const MAX: &str = "micron-7450-max-800";
