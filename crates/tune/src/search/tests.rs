@@ -185,6 +185,27 @@ fn a_change_that_does_not_bring_its_price_is_left_out() {
     assert_eq!(best(1.1), [0, 0, 1, 0], "5 % is not worth a conversion at 10 %");
 }
 
+/// A journal that halves the costs, and a technique that gains 12 %.
+fn a_technique_that_gains([_, _, journal, technique]: Point) -> Costs {
+    same([1.0, 0.5][journal] * [1.0, 1.0 / 1.12, 1.0][technique])
+}
+
+#[test]
+fn what_brings_its_price_on_a_noisy_machine_is_kept_where_time_is_left_to_see_it() {
+    let kept_of = |budget: usize| {
+        let searches = (0..60).map(|seed| {
+            let random = Pcg64Mcg::seed_from_u64(seed);
+            let mut bench = MadeUp { noise: 0.06, random, price: 1.05, budget, ..MadeUp::new(a_technique_that_gains) };
+            search(&mut bench, start(), seed).unwrap()
+        });
+        let won: Vec<bool> =
+            searches.filter(|found| found.winner[3] == 1).map(|found| found.confirmation.candidate[3] == 1).collect();
+        (won.iter().filter(|kept| **kept).count(), won.len())
+    };
+    let (kept, of) = kept_of(100_000);
+    assert!(of > 30 && kept * 10 >= of * 9, "{kept} of {of}");
+}
+
 #[test]
 fn a_change_that_costs_is_left_out_before_one_that_it_hides() {
     // Beside the long page the technique brings 4 %, without it 6 %; its price is 5 %.
