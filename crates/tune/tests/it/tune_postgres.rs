@@ -415,7 +415,7 @@ fn who_replays_a_log_has_rights_on_the_tables_alone() {
 
 #[test]
 fn calls_are_read_off_the_server_that_is_fitted() {
-    let Some(server) = server() else { return };
+    let Some(server) = server_and_room() else { return };
     let mut options = options(&server, drive());
     let work = Work::new("");
     options.measure = work.options(&server).measure.map(|measure| PostgresMeasureOptions {
