@@ -60,7 +60,7 @@ fn what_cannot_be_attached_is_refused_before_anything_is_measured() {
 const SHORTEST: [&str; 6] = ["--measure", "--rounds", "5", "--round-time", "1s", "--clients=2"];
 
 #[test]
-#[ignore = "half a minute: clusters are created on the attached drive"]
+#[ignore = "half a minute: make test-full runs it"]
 fn settings_of_a_server_are_measured_on_the_attached_drive() {
     let Some(_turn) = turn(&["mkfs.ext4"]) else { return };
     if flashwise_tune::postgres::PrivatePostgres::new(None, None).is_err() {

@@ -97,14 +97,6 @@ impl MariadbMeasureOptions {
         Ok(OwnSql { load: read(&self.load)?, script: read(&self.script)?, log })
     }
 
-    /// With its directory on the drive that was attached for it.
-    pub(super) fn on(&self, attached: Option<&Attached>) -> Self {
-        match attached {
-            Some(drive) => Self { directory: Some(drive.directory()), ..self.clone() },
-            None => self.clone(),
-        }
-    }
-
     /// Finds the programs, and checks that the instances fit where they are to be made.
     ///
     /// # Errors

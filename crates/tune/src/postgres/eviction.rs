@@ -52,17 +52,22 @@ pub(super) fn bound(time: BackendTime, drive: Option<Utilisation>) -> Option<Evi
         ratio_at_most: (rest > 0.0).then(|| 1.0 / rest),
         drive_busy,
         is_direct: time.is_direct,
-        is_worth_it: rest * WORTH_IT <= 1.0,
+        is_worth_it: rest * WORTH_IT <= 1.0 && !(time.is_direct && drive.is_some_and(is_saturated)),
     })
+}
+
+fn is_saturated(drive: Utilisation) -> bool {
+    drive.busy >= SATURATED
 }
 
 /// How busy the drive is, in a sentence with a space before it.
 fn busy(drive: Option<Utilisation>, is_direct: bool) -> String {
-    let Some(Utilisation { reads_per_s, writes_per_s, busy }) = drive else {
+    let Some(drive) = drive else {
         return " How busy the drive is does not show: compare iostat -x with the profile.".to_owned();
     };
+    let Utilisation { reads_per_s, writes_per_s, busy } = drive;
     let at_most = if is_direct { "" } else { "at most " };
-    let saturated = match busy >= SATURATED {
+    let saturated = match is_saturated(drive) {
         true if is_direct => ": it is saturated, and the waiting would only move to reads",
         true => ", if the kernel's page cache answers none of it: see iostat -x whether it is saturated",
         false => "",
@@ -150,9 +155,12 @@ mod tests {
         let ratio = |time, busy| bound(time, busy_drive(busy)).unwrap().ratio_at_most.unwrap();
         assert_eq!((ratio(direct, 0.5), ratio(direct, 0.8), ratio(direct, 2.0)), (1.25, 1.25, 1.0));
         assert!((ratio(direct, 0.95) - 1.0 / 0.95).abs() < 1e-9);
-        let saturated = advice(direct, busy_drive(0.995), Some(4), 18).unwrap();
-        assert!(saturated.contains("1200 reads and 800 writes a second keep the drive 100 % busy: it is saturated"));
-        assert!(saturated.ends_with("there is nothing to change.") && !saturated.contains("ALTER"), "{saturated}");
+        for busy in [0.9, 0.95, 2.0] {
+            let saturated = advice(direct, busy_drive(busy), Some(4), 18).unwrap();
+            assert!(saturated.contains("1200 reads and 800 writes a second keep the drive"), "{saturated}");
+            assert!(saturated.contains("% busy: it is saturated"), "{saturated}");
+            assert!(saturated.ends_with("there is nothing to change.") && !saturated.contains("ALTER"), "{saturated}");
+        }
         let half = advice(direct, busy_drive(0.5), Some(4), 18).unwrap();
         assert!(half.contains("keep the drive 50 % busy.") && half.contains("flashwise_ace.workers = 4"), "{half}");
     }

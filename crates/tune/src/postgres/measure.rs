@@ -92,14 +92,6 @@ impl PostgresMeasureOptions {
         self.load.iter().chain(&self.script).try_for_each(|file| length_of(file).map(drop))
     }
 
-    /// With its directory on the drive that was attached for it.
-    pub(super) fn on(&self, attached: Option<&Attached>) -> Self {
-        match attached {
-            Some(drive) => Self { directory: Some(drive.directory()), ..self.clone() },
-            None => self.clone(),
-        }
-    }
-
     /// Reads the log, with its weights; asks the server for them if that is requested.
     ///
     /// # Errors

@@ -105,7 +105,10 @@ pub fn tune_postgres(options: &PostgresOptions, progress: &mut dyn Progress) -> 
     check_names(&options.skip, server.as_ref().map_or(&[], |server| &server.facts.tables))?;
     let request = options.measure.as_ref().and_then(|measure| measure.attach.as_ref());
     let attached = request.map(|request| Attached::of(request, &options.drive)).transpose()?;
-    let measure = options.measure.as_ref().map(|measure| measure.on(attached.as_ref()));
+    let mut measure = options.measure.clone();
+    if let (Some(measure), Some(drive)) = (&mut measure, &attached) {
+        measure.directory = Some(drive.directory());
+    }
     let profile = match &options.drive {
         DataDrive::Known(profile) => Cow::Borrowed(profile.as_ref()),
         DataDrive::Unlearned(target) => {

@@ -163,7 +163,7 @@ impl<B: Bench> Search<'_, B> {
             let all: Vec<_> =
                 std::iter::once(best.clone()).chain(changes.iter().map(|change| change.without.clone())).collect();
             self.bench.report(Stage::Prune, None);
-            self.measure_for_pruning(&all, PRUNE_RUNS, &mut measured)?;
+            self.is_cut_short |= !self.measure_for_pruning(&all, PRUNE_RUNS, &mut measured)?;
             self.measure_what_is_open(&best, &changes, &mut measured)?;
             // Where time ended, what a change brought beside one that was left out since is the best that is known.
             let known = |part: Part| match earlier.iter().find(|known| known.name == part.name) {
@@ -198,33 +198,30 @@ impl<B: Bench> Search<'_, B> {
             return Ok(());
         }
         let all: Vec<_> = std::iter::once(best.clone()).chain(without).collect();
-        let is_cut_short = self.is_cut_short;
-        self.measure_for_pruning(&all, PRUNE_RUNS_MAX, measured)?;
-        // Without these runs a search is as complete as it needs to be.
-        self.is_cut_short = is_cut_short;
-        Ok(())
+        // Without all of these runs a search is as complete as it needs to be.
+        self.measure_for_pruning(&all, PRUNE_RUNS_MAX, measured).map(drop)
     }
 
-    /// Runs configurations under the same seeds, as many as time allows.
+    /// Runs configurations under the same seeds, as many as time allows; gives whether that was all of them.
     fn measure_for_pruning(
         &mut self,
         all: &[B::Configuration],
         runs: usize,
         measured: &mut Measured<B::Configuration>,
-    ) -> Result<(), TuneError> {
+    ) -> Result<bool, TuneError> {
         for n in 0..runs {
             let new: Vec<_> = all.iter().filter(|own| measured.costs(own).len() <= n).cloned().collect();
             if new.is_empty() {
                 continue;
             }
-            if !self.has_time(PRUNE_UNTIL, new.len(), Stage::Prune) {
-                return Ok(());
+            if new.len() > self.runs_left(PRUNE_UNTIL, Stage::Prune) {
+                return Ok(false);
             }
             let seed = self.seed.wrapping_add(PRUNE_SEEDS).wrapping_add(n as u64);
             let costs = self.shuffled(&new, Stage::Prune, seed)?;
             new.into_iter().zip(costs).for_each(|(own, cost)| measured.add(own, cost));
         }
-        Ok(())
+        Ok(true)
     }
 }
 
