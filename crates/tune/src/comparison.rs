@@ -128,7 +128,7 @@ pub enum ChangeKind {
 pub struct Candidate {
     /// What it changes, in a few words.
     pub label: String,
-    /// `screened` in a short run, `raced` in full runs, or `confirmed` in fresh ones.
+    /// `screened` in a run or a few, `raced` in full runs, or `confirmed` in fresh ones.
     pub stage: String,
     /// The costliest of its changes; `None` if it changes nothing.
     pub kind: Option<ChangeKind>,
@@ -184,9 +184,9 @@ pub struct SearchSummary {
     pub time_budget_ns: u64,
     /// The time that it took, learning included.
     pub time_ns: u64,
-    /// Configurations in short runs.
+    /// Configurations that were screened: in short runs, or in full ones where a real drive has the time.
     pub screened: usize,
-    /// Where the short runs were made.
+    /// Where that was.
     pub screened_on: String,
     /// Configurations in full runs.
     pub raced: usize,

@@ -72,10 +72,10 @@ impl Host {
     pub fn backend(&self, device: Box<dyn BlockDevice + Send>) -> Backend {
         match self {
             Self::Bare => Backend::Drive(device),
-            Self::Linux { kernel, program } => Backend::FileSystem(Box::new(FileSystem {
+            Self::Linux { kernel, .. } => Backend::FileSystem(Box::new(FileSystem {
                 device,
                 kernel: (**kernel).clone(),
-                measures_program: *program == ProgramTime::Measured,
+                measures_program: self.measures_program(),
             })),
         }
     }
@@ -87,6 +87,11 @@ impl Host {
             Self::Linux { program: ProgramTime::Modelled, .. } => "a model of the time that SQLite's own code takes",
             Self::Linux { program: ProgramTime::Measured, .. } => "SQLite's CPU time as measured on this machine",
         }
+    }
+
+    /// Whether SQLite's time on this machine is part of the times.
+    pub(crate) fn measures_program(&self) -> bool {
+        matches!(self, Self::Linux { program: ProgramTime::Measured, .. })
     }
 
     pub(crate) fn models_program(&self) -> bool {

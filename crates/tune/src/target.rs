@@ -138,6 +138,15 @@ impl Target {
         matches!(self, Self::Simulated { .. } | Self::Volume { .. })
     }
 
+    /// Whether the same run takes as long again: a simulated drive whose program's time is not that of this machine.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        match self {
+            Self::Simulated { host, .. } => !host.measures_program(),
+            Self::Volume { .. } => true,
+            _ => false,
+        }
+    }
+
     fn directory(path: &Path) -> Result<Self, TuneError> {
         let kind = std::fs::metadata(path).map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => TuneError::Target(no_such_directory(path)),

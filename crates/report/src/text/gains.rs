@@ -217,7 +217,7 @@ pub(crate) fn weaker_sentences(c: &Comparison) -> impl Iterator<Item = String> +
 pub(crate) fn search_sentence(c: &Comparison) -> String {
     let search = &c.search;
     format!(
-        "{} tried in short runs on {}, {} in full runs; confirmed: best, checklist and default in {} fresh runs each.",
+        "{} screened on {}, {} compared in full runs; confirmed: best, checklist and default in {} fresh runs each.",
         grouped(search.screened as u64),
         search.screened_on,
         grouped(search.raced as u64),
@@ -230,7 +230,7 @@ pub(crate) fn search_line(c: &Comparison) -> String {
     let search = &c.search;
     let (screened, raced) = (grouped(search.screened as u64), grouped(search.raced as u64));
     format!(
-        "{screened} in short runs, {raced} in full runs; confirmed in {} fresh runs each.",
+        "{screened} screened, {raced} compared in full runs; confirmed in {} fresh runs each.",
         search.confirmation_runs
     )
 }

@@ -5,8 +5,8 @@
 //!
 //! ```text
 //!   screen    every combination of the settings that interact most, one short run each; then the neighbours of the
-//!             best few, until none of them is better
-//!   race      the best of those, in full runs with fresh seeds: each round doubles the runs and drops the worse half
+//!             best few, until none of them is better; where a run repeated differs, the better half of all that again
+//!   race      the best of those, in full runs with fresh seeds: each round has more runs and drops the worse half
 //!   prune     the winner without each of its changes: a change that does not bring its price is left out
 //!   confirm   the winner, the checklist and the stock configuration, in fresh runs
 //! ```
@@ -101,6 +101,10 @@ pub(crate) trait Bench {
     /// The configuration without each of its changes, the costliest to its user first.
     fn simpler(&self, than: &Self::Configuration) -> Vec<Simpler<Self::Configuration>>;
 
+    /// Whether a run of a stage costs the same when it is repeated with its seed. Where it does not, what time is left is
+    /// for more runs.
+    fn is_repeatable(&self, stage: Stage) -> bool;
+
     /// The share of the budget that is used.
     fn spent(&self) -> f64;
 
@@ -131,8 +135,8 @@ pub(crate) struct Start<C> {
 #[derive(Clone, Debug)]
 pub(crate) struct Tried<C> {
     pub(crate) configuration: C,
-    /// The logarithm of the ratio of the stock costs to its own, in a short run; `None` if it had full runs only.
-    pub(crate) screened: Option<Costs>,
+    /// The logarithm of the ratio of the stock costs to its own in each run of screening; none if it only raced.
+    pub(crate) screened: Vec<Costs>,
     /// The same of each full run of the race.
     pub(crate) raced: Vec<Costs>,
 }
@@ -140,10 +144,7 @@ pub(crate) struct Tried<C> {
 impl<C> Tried<C> {
     /// The best estimate of the logarithms of its gains.
     pub(crate) fn gain(&self) -> Costs {
-        match self.screened {
-            Some(screened) if self.raced.is_empty() => screened,
-            _ => statistics::means(&self.raced),
-        }
+        statistics::means(if self.raced.is_empty() { &self.screened } else { &self.raced })
     }
 }
 
@@ -180,7 +181,7 @@ const CONFIRM_SEEDS: u64 = 3_000;
 /// Shares of the budget at which stages end at the latest. Each stage needs about as many runs as the next one,
 /// and those of screening are short; the rest is for the confirmation, which is never cut. Where a full run takes a
 /// fortieth of the budget and one is made at a time, there are eight runs of the race.
-const SCREEN_UNTIL: f64 = 0.35;
+pub(crate) const SCREEN_UNTIL: f64 = 0.35;
 const RACE_UNTIL: f64 = 0.55;
 const PRUNE_UNTIL: f64 = 0.75;
 
@@ -192,8 +193,8 @@ pub(crate) fn search<B: Bench>(
 ) -> Result<Outcome<B::Configuration>, TuneError> {
     let random = Pcg64Mcg::seed_from_u64(seed);
     let mut search = Search { bench, start, seed, random, tried: Vec::new(), is_cut_short: false };
-    search.screen()?;
-    let (winner, front) = search.race()?;
+    let hopeful = search.screen()?;
+    let (winner, front) = search.race(&hopeful)?;
     let seems_to_gain = search.position(&winner).is_some_and(|n| search.tried[n].gain().iter().any(|&log| log > 0.0));
     let (pruned, parts) = match seems_to_gain {
         true => search.prune(winner.clone())?,

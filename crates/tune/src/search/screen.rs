@@ -1,6 +1,8 @@
-//! Many configurations in one short run each.
+//! Many configurations in one short run each, and the better ones in more where runs differ by themselves.
 
-use super::{Bench, Costs, SCREEN_UNTIL, Search, Stage, Tried, ranked, statistics};
+use super::race::FINALISTS;
+use super::statistics::log_gain;
+use super::{Bench, Costs, SCREEN_UNTIL, Search, Stage, Tried, ranked};
 use crate::TuneError;
 
 /// Configurations whose neighbours are tried: the best with each of five page sizes, and one more.
@@ -11,8 +13,8 @@ const STEPS: usize = 4;
 const IMPROVEMENT: f64 = 0.005;
 
 impl<B: Bench> Search<'_, B> {
-    /// Tries combinations, then the neighbours of the best.
-    pub(super) fn screen(&mut self) -> Result<(), TuneError> {
+    /// Tries combinations, then the neighbours of the best; gives the places of those that may race.
+    pub(super) fn screen(&mut self) -> Result<Vec<usize>, TuneError> {
         let (stock, checklist) = (self.start.stock.clone(), self.start.checklist.clone());
         self.bench.report(Stage::Screen, None);
         let stock_costs = self.shuffled(std::slice::from_ref(&stock), Stage::Screen, self.seed)?[0];
@@ -35,7 +37,31 @@ impl<B: Bench> Search<'_, B> {
                 break;
             }
         }
-        Ok(())
+        let all = (0..self.tried.len()).collect();
+        if self.bench.is_repeatable(Stage::Screen) { Ok(all) } else { self.screen_again(all) }
+    }
+
+    /// Halves those that were tried by another run of the better half, until as many are left as can race. The first
+    /// run of the best is one of its lucky ones.
+    fn screen_again(&mut self, mut hopeful: Vec<usize>) -> Result<Vec<usize>, TuneError> {
+        let mut seed = self.seed;
+        while hopeful.len() > FINALISTS {
+            let half = hopeful.len().div_ceil(2).max(FINALISTS);
+            let order = self.ranking(&hopeful);
+            hopeful = self.spread(order);
+            hopeful.truncate(half);
+            // Without these runs a search is as complete as it needs to be.
+            if 1 + half > self.runs_left(SCREEN_UNTIL, Stage::Screen) {
+                break;
+            }
+            seed = seed.wrapping_add(1);
+            let configurations: Vec<_> = hopeful.iter().map(|&n| self.tried[n].configuration.clone()).collect();
+            let gains = self.paired(&configurations, Stage::Screen, seed)?;
+            hopeful.iter().zip(gains).for_each(|(&n, gain)| self.tried[n].screened.push(gain));
+            let best = hopeful.iter().map(|&n| &self.tried[n]).max_by(|a, b| a.gain()[0].total_cmp(&b.gain()[0]));
+            self.bench.report(Stage::Screen, best.map(|best| (&best.configuration, best.gain()[0].exp())));
+        }
+        Ok(hopeful)
     }
 
     /// Tries configurations that were not tried before; `false` if time ran out.
@@ -55,7 +81,7 @@ impl<B: Bench> Search<'_, B> {
             let costs = self.shuffled(some, Stage::Screen, self.seed)?;
             let tried = some.iter().zip(costs).map(|(configuration, own)| Tried {
                 configuration: configuration.clone(),
-                screened: Some(statistics::log_gain(stock, own)),
+                screened: vec![log_gain(stock, own)],
                 raced: Vec::new(),
             });
             self.tried.extend(tried);

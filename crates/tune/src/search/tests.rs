@@ -25,6 +25,8 @@ struct MadeUp {
     levels: Point,
     /// How many times shorter a short run is with each longer page: a bias that full runs don't have.
     bias: f64,
+    /// Whether the search knows of the noise.
+    knows_noise: bool,
     /// Whether the last level of the technique differs from the one before it in full runs only.
     has_varied: bool,
 }
@@ -44,6 +46,7 @@ impl MadeUp {
             objectives: 1,
             levels: LEVELS,
             bias: 1.0,
+            knows_noise: true,
             has_varied: false,
         }
     }
@@ -106,6 +109,10 @@ impl Bench for MadeUp {
         changed.map(simpler).collect()
     }
 
+    fn is_repeatable(&self, _stage: Stage) -> bool {
+        self.noise == 0.0 || !self.knows_noise
+    }
+
     fn spent(&self) -> f64 {
         self.runs as f64 / self.budget as f64
     }
@@ -149,7 +156,7 @@ fn interacting([page, cache, journal, technique]: Point) -> Costs {
 
 #[test]
 fn the_best_of_settings_that_interact_is_found_though_each_step_towards_it_looks_bad() {
-    let mut bench = MadeUp { noise: 0.02, ..MadeUp::new(interacting) };
+    let mut bench = MadeUp { noise: 0.02, knows_noise: false, ..MadeUp::new(interacting) };
     let outcome = search(&mut bench, start(), 1).unwrap();
     assert_eq!(outcome.confirmation.best, [4, 0, 1, 2]);
     let gain = outcome.confirmation.over_stock[0];
@@ -203,6 +210,32 @@ fn what_brings_its_price_on_a_noisy_machine_is_kept_where_time_is_left_to_see_it
     assert!(of > 30 && kept * 10 >= of * 9, "{kept} of {of}");
 }
 
+/// Settings of which each brings 12 % beside the others, and long pages up to 15 %, the third most.
+fn one_of_many([page, cache, journal, technique]: Point) -> Costs {
+    let by_page = [1.0, 0.95, 0.85, 0.9, 1.05][page];
+    same(100.0 * by_page * [1.0, 0.88][cache] * [1.0, 0.88][journal] * [1.0, 0.95, 0.88][technique])
+}
+
+/// How many of 60 searches on a machine whose runs differ by 8 % recommend what is within 5 % of the best.
+fn searches_that_find_one_of_the_best(knows_noise: bool) -> usize {
+    let best = one_of_many([2, 1, 1, 2])[0];
+    let is_found = |seed: &u64| {
+        let random = Pcg64Mcg::seed_from_u64(*seed);
+        let mut bench = MadeUp { noise: 0.08, random, budget: 600, knows_noise, ..MadeUp::new(one_of_many) };
+        let outcome = search(&mut bench, start(), *seed).unwrap();
+        assert!(bench.runs <= bench.budget, "{} runs", bench.runs);
+        one_of_many(outcome.confirmation.best)[0] <= 1.05 * best
+    };
+    (0..60).filter(is_found).count()
+}
+
+#[test]
+fn on_a_noisy_machine_the_time_that_is_left_is_for_more_runs_and_finds_one_of_the_best() {
+    let [with_more, with_few] = [true, false].map(searches_that_find_one_of_the_best);
+    println!("{with_more} with more runs, {with_few} with few, of 60");
+    assert!(with_more >= 54 && with_few < 50, "{with_more} with more runs, {with_few} with few, of 60");
+}
+
 #[test]
 fn a_change_that_costs_is_left_out_before_one_that_it_hides() {
     // Beside the long page the technique brings 4 %, without it 6 %; its price is 5 %.
@@ -252,10 +285,10 @@ fn what_never_ran_is_not_among_the_tried() {
         let mut bench = MadeUp { budget, has_varied: true, ..MadeUp::new(interacting) };
         let outcome = search(&mut bench, start(), 1).unwrap();
         for tried in &outcome.tried {
-            assert!(tried.screened.is_some() || !tried.raced.is_empty(), "{tried:?}");
-            assert!(tried.configuration[3] != 2 || tried.screened.is_none(), "no short run shows it: {tried:?}");
+            assert!(!tried.screened.is_empty() || !tried.raced.is_empty(), "{tried:?}");
+            assert!(tried.configuration[3] != 2 || tried.screened.is_empty(), "no short run shows it: {tried:?}");
         }
-        let varied = outcome.tried.iter().filter(|tried| tried.screened.is_none()).count();
+        let varied = outcome.tried.iter().filter(|tried| tried.screened.is_empty()).count();
         assert!(varied > 0 || budget < 1_000, "a large budget reaches them");
     }
 }
@@ -270,7 +303,7 @@ fn the_best_is_found_though_short_runs_favour_others_of_another_class() {
     let mut bench = MadeUp { bias: 1.5, ..MadeUp::new(cost) };
     let outcome = search(&mut bench, start(), 1).unwrap();
     assert_eq!(outcome.confirmation.best, [0, 1, 1, 2]);
-    let best_short = outcome.tried.iter().max_by(|a, b| a.screened.unwrap()[0].total_cmp(&b.screened.unwrap()[0]));
+    let best_short = outcome.tried.iter().max_by(|a, b| a.screened[0][0].total_cmp(&b.screened[0][0]));
     assert_eq!(best_short.unwrap().configuration[0], 4, "short runs alone choose the longest pages");
 }
 

@@ -266,6 +266,10 @@ impl Bench for SqliteBench<'_> {
         changes.iter().map(simpler).collect()
     }
 
+    fn is_repeatable(&self, stage: Stage) -> bool {
+        self.place(stage).target.is_repeatable()
+    }
+
     fn spent(&self) -> f64 {
         self.budget.spent()
     }

@@ -22,7 +22,9 @@ use super::seen;
 use super::settings::{Journal, Settings, Synchronous};
 use super::uri::uri;
 use super::{check_new, check_new_database, learn_target, save_trace};
-use crate::search::{Bench, Confirmation, Interval, Outcome, Part, Stage, Start, confidence, likely, search};
+use crate::search::{
+    Bench, Confirmation, Interval, Outcome, Part, SCREEN_UNTIL, Stage, Start, confidence, likely, search,
+};
 use crate::{
     Applied, AttachDrive, COMPARISON_SCHEMA, COMPARISON_SCHEMA_VERSION, Candidate, ChangeKind, Comparison, Declined,
     Gain, Guarantees, Host, Proposal, Recommendation, SearchSummary, Seen, Target, TuneError, WeakerGuarantee,
@@ -42,6 +44,9 @@ const REAL_BUDGET: Duration = Duration::from_secs(600);
 /// or more, and the best of the full runs is the best with its page size in short ones, so that it is in the race
 /// (`cargo test -p flashwise-tune --lib short_runs -- --include-ignored --nocapture`).
 const SHORT_SHARE: u32 = 5;
+/// Runs of screening: 60 combinations and neighbours, and as many again of the better ones, in a search of a database
+/// that is written to.
+const SCREENED: usize = 120;
 /// The fewest statements of a short run.
 const SHORT_STATEMENTS: usize = 50;
 /// Learning may take at most this share of the budget from the search.
@@ -160,8 +165,8 @@ pub fn fit(options: &FitOptions, progress: &mut dyn Progress) -> Result<Comparis
     };
     let mut budget = options.budget(stopwatch.elapsed());
     let captured = Captured::run(options, &profile, &mut budget, progress)?;
-    let Captured { run: stock_run, space, full, is_cut } = captured;
-    let short = short_place(options, &space, &full);
+    let Captured { run: stock_run, mut space, full, is_cut } = captured;
+    let short = short_place(options, &mut space, &full, &budget);
     let start = Start { stock: space.stock, checklist: space.checklist(), first: space.first() };
     let mut bench = SqliteBench::new(space, [short, full], objectives, budget, progress);
     let outcome = search(&mut bench, start, options.seed)?;
@@ -226,7 +231,7 @@ impl Captured {
             page_cache_limit: options.page_cache_limit,
             writes: run.rounds.transaction_latency.count() > 0,
             log_pages,
-            log_pages_short: log_pages / u64::from(SHORT_SHARE),
+            log_pages_short: log_pages,
             skip: options.skip.clone(),
         };
         let full = Place { target: options.target.clone(), workload, loaded, expected, full_runs: 1.0 };
@@ -270,8 +275,14 @@ fn log_pages(run: &Run, stock: &Settings) -> u64 {
     (bytes / stock.page.bytes() as f64) as u64
 }
 
-/// Short runs, on a simulated drive: the target itself, or one that is made from the profile of a real one.
-fn short_place(options: &FitOptions, space: &Space, full: &Place) -> Place {
+/// Where screening runs, and what. On a simulated drive, the target itself or one that is made from the profile of a real
+/// one, these are short runs. On a real drive noise is the same in a short run as in a full one and preparing takes as
+/// long, so that runs are full there if time allows.
+fn short_place(options: &FitOptions, space: &mut Space, full: &Place, budget: &Budget) -> Place {
+    let target = model(options, space);
+    if !target.is_simulated() && budget.share_of(full, SCREENED, 1) <= SCREEN_UNTIL {
+        return full.clone();
+    }
     let mut workload = full.workload.clone();
     match &mut workload {
         Workload::KeyValue(work) => work.rounds = work.rounds.div_ceil(SHORT_SHARE),
@@ -280,7 +291,14 @@ fn short_place(options: &FitOptions, space: &Space, full: &Place) -> Place {
             user.extent.statements = user.extent.statements.map(short);
         }
     }
-    let target = match &options.target {
+    space.facts.log_pages_short = space.facts.log_pages / u64::from(SHORT_SHARE);
+    let expected = full.expected / SHORT_SHARE;
+    Place { target, workload, loaded: full.loaded.clone(), expected, full_runs: 1.0 / f64::from(SHORT_SHARE) }
+}
+
+/// The simulated drive that screening runs on; a real one where the profile leaves open what a model of it needs.
+fn model(options: &FitOptions, space: &Space) -> Target {
+    match &options.target {
         Target::Simulated { .. } | Target::Volume { .. } => options.target.clone(),
         real => {
             let capacity = ByteSize(space.facts.database.bytes().saturating_mul(MODEL_SPACE));
@@ -290,13 +308,10 @@ fn short_place(options: &FitOptions, space: &Space, full: &Place) -> Place {
                     config: Box::new(model.config),
                     host: options.model_host.clone(),
                 },
-                // The profile leaves open what a model needs.
                 Err(_) => real.clone(),
             }
         }
-    };
-    let expected = full.expected / SHORT_SHARE;
-    Place { target, workload, loaded: full.loaded.clone(), expected, full_runs: 1.0 / f64::from(SHORT_SHARE) }
+    }
 }
 
 /// When the fit started, and how much of the workload its runs did.
@@ -439,7 +454,7 @@ impl Found {
             search: SearchSummary {
                 time_budget_ns: u64::try_from(bench.budget.time.as_nanos()).unwrap_or(u64::MAX),
                 time_ns: u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX),
-                screened: outcome.tried.iter().filter(|tried| tried.screened.is_some()).count(),
+                screened: outcome.tried.iter().filter(|tried| !tried.screened.is_empty()).count(),
                 screened_on: bench.short.target.to_string(),
                 raced: outcome.tried.iter().filter(|tried| !tried.raced.is_empty()).count(),
                 confirmation_runs: confirmation.runs,

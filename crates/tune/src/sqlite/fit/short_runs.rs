@@ -45,9 +45,10 @@ fn compared(workload: KeyValueWorkload) -> Compared {
     let target = Target::parse(DEFAULT_TARGET).unwrap().with_host(host);
     let options = FitOptions::new(target, Workload::KeyValue(workload));
     let mut budget = Budget::wall(Duration::from_secs(3600), Duration::ZERO);
-    let Captured { space, full, is_cut, .. } = Captured::run(&options, &profile(), &mut budget, &mut Silent).unwrap();
+    let Captured { mut space, full, is_cut, .. } =
+        Captured::run(&options, &profile(), &mut budget, &mut Silent).unwrap();
     assert!(!is_cut);
-    let short = short_place(&options, &space, &full);
+    let short = short_place(&options, &mut space, &full, &budget);
     let jobs: Vec<(Settings, u64)> =
         space.combinations().into_iter().map(|settings| (settings, options.seed)).collect();
     let (stock, mut silent) = (space.stock, Silent);
