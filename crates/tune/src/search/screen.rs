@@ -7,6 +7,10 @@ use crate::TuneError;
 
 /// Configurations whose neighbours are tried: the best with each of five page sizes, and one more.
 const BEAM: usize = 6;
+/// Where a run repeated differs, so many run once more before the beam is chosen among them.
+const BEAM_REPEATED: usize = 2 * BEAM;
+/// Runs of the stock configuration there: one is in every comparison of screening.
+const STOCK_RUNS: usize = 3;
 /// Steps from the start; each changes one setting.
 const STEPS: usize = 4;
 /// A step that improves the best by less than this, as a logarithm, is the last one: what short runs resolve.
@@ -17,51 +21,82 @@ impl<B: Bench> Search<'_, B> {
     pub(super) fn screen(&mut self) -> Result<Vec<usize>, TuneError> {
         let (stock, checklist) = (self.start.stock.clone(), self.start.checklist.clone());
         self.bench.report(Stage::Screen, None);
-        let stock_costs = self.shuffled(std::slice::from_ref(&stock), Stage::Screen, self.seed)?[0];
+        let stock_costs = self.stock_costs()?;
+        let is_repeatable = self.bench.is_repeatable(Stage::Screen);
         let mut wanted = vec![checklist];
         wanted.extend(std::mem::take(&mut self.start.first));
         self.try_all(wanted, stock_costs)?;
         for _ in 0..STEPS {
+            if !is_repeatable {
+                let likely_beam = self.best_of_classes(self.all(), BEAM_REPEATED);
+                self.repeat(&likely_beam, stock_costs)?;
+            }
             let gains: Vec<Costs> = self.tried.iter().map(Tried::gain).collect();
-            let order = ranked(&gains);
-            let best = order.first().map_or(0.0, |&n| gains[n][0]);
+            let best = ranked(&gains).first().map_or(0.0, |&n| gains[n][0]);
             // The stock configuration, too, may have the best neighbour.
-            let mut beam: Vec<B::Configuration> =
-                self.spread(order).into_iter().take(BEAM).map(|n| self.tried[n].configuration.clone()).collect();
+            let beam = self.best_of_classes(self.all(), BEAM);
+            let mut beam: Vec<B::Configuration> = beam.iter().map(|&n| self.tried[n].configuration.clone()).collect();
             beam.push(stock.clone());
             let near = beam.iter().flat_map(|configuration| self.bench.neighbours(configuration)).collect();
             let is_complete = self.try_all(near, stock_costs)?;
             let now = self.tried.iter().map(|tried| tried.gain()[0]).fold(0.0, f64::max);
-            // With two objectives the front may have grown though its first end has not.
-            if !is_complete || (self.bench.objectives() == 1 && now < best + IMPROVEMENT) {
+            // With two objectives the front may have grown though its first end has not; noise hides whether it has.
+            let is_last = is_repeatable && self.bench.objectives() == 1 && now < best + IMPROVEMENT;
+            if !is_complete || is_last {
                 break;
             }
         }
-        let all = (0..self.tried.len()).collect();
-        if self.bench.is_repeatable(Stage::Screen) { Ok(all) } else { self.screen_again(all) }
+        if is_repeatable { Ok(self.all()) } else { self.screen_again(stock_costs) }
+    }
+
+    /// The costs of the stock configuration, which all of screening is compared with.
+    fn stock_costs(&mut self) -> Result<Costs, TuneError> {
+        let runs = if self.bench.is_repeatable(Stage::Screen) { 1 } else { STOCK_RUNS };
+        let all = self.shuffled(&vec![self.start.stock.clone(); runs], Stage::Screen, self.seed)?;
+        let mean = |n: usize| all.iter().map(|costs| costs[n].max(1.0).ln()).sum::<f64>() / runs as f64;
+        Ok(if runs == 1 { all[0] } else { [mean(0).exp(), mean(1).exp()] })
     }
 
     /// Halves those that were tried by another run of the better half, until as many are left as can race. The first
     /// run of the best is one of its lucky ones.
-    fn screen_again(&mut self, mut hopeful: Vec<usize>) -> Result<Vec<usize>, TuneError> {
-        let mut seed = self.seed;
+    fn screen_again(&mut self, stock: Costs) -> Result<Vec<usize>, TuneError> {
+        let mut hopeful = self.all();
         while hopeful.len() > FINALISTS {
             let half = hopeful.len().div_ceil(2).max(FINALISTS);
-            let order = self.ranking(&hopeful);
-            hopeful = self.spread(order);
-            hopeful.truncate(half);
-            // Without these runs a search is as complete as it needs to be.
-            if 1 + half > self.runs_left(SCREEN_UNTIL, Stage::Screen) {
+            hopeful = self.best_of_classes(hopeful, half);
+            if !self.repeat(&hopeful, stock)? {
                 break;
             }
-            seed = seed.wrapping_add(1);
-            let configurations: Vec<_> = hopeful.iter().map(|&n| self.tried[n].configuration.clone()).collect();
-            let gains = self.paired(&configurations, Stage::Screen, seed)?;
-            hopeful.iter().zip(gains).for_each(|(&n, gain)| self.tried[n].screened.push(gain));
-            let best = hopeful.iter().map(|&n| &self.tried[n]).max_by(|a, b| a.gain()[0].total_cmp(&b.gain()[0]));
-            self.bench.report(Stage::Screen, best.map(|best| (&best.configuration, best.gain()[0].exp())));
         }
         Ok(hopeful)
+    }
+
+    fn all(&self) -> Vec<usize> {
+        (0..self.tried.len()).collect()
+    }
+
+    /// The places of the best `count` of some, the best of each class before others.
+    fn best_of_classes(&self, of: Vec<usize>, count: usize) -> Vec<usize> {
+        let mut best = self.spread(self.ranking(&of));
+        best.truncate(count);
+        best
+    }
+
+    /// Runs some again; `false` if time ran out. Without these runs a search is as complete as it needs to be.
+    fn repeat(&mut self, places: &[usize], stock: Costs) -> Result<bool, TuneError> {
+        if places.len() > self.runs_left(SCREEN_UNTIL, Stage::Screen) {
+            return Ok(false);
+        }
+        let configurations: Vec<_> = places.iter().map(|&n| self.tried[n].configuration.clone()).collect();
+        let costs = self.shuffled(&configurations, Stage::Screen, self.seed)?;
+        places.iter().zip(costs).for_each(|(&n, own)| self.tried[n].screened.push(log_gain(stock, own)));
+        self.report_best_screened();
+        Ok(true)
+    }
+
+    fn report_best_screened(&mut self) {
+        let best = self.tried.iter().max_by(|a, b| a.gain()[0].total_cmp(&b.gain()[0]));
+        self.bench.report(Stage::Screen, best.map(|best| (&best.configuration, best.gain()[0].exp())));
     }
 
     /// Tries configurations that were not tried before; `false` if time ran out.
@@ -85,8 +120,7 @@ impl<B: Bench> Search<'_, B> {
                 raced: Vec::new(),
             });
             self.tried.extend(tried);
-            let best = self.tried.iter().max_by(|a, b| a.gain()[0].total_cmp(&b.gain()[0]));
-            self.bench.report(Stage::Screen, best.map(|best| (&best.configuration, best.gain()[0].exp())));
+            self.report_best_screened();
         }
         Ok(true)
     }

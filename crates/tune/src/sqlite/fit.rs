@@ -44,9 +44,9 @@ const REAL_BUDGET: Duration = Duration::from_secs(600);
 /// or more, and the best of the full runs is the best with its page size in short ones, so that it is in the race
 /// (`cargo test -p flashwise-tune --lib short_runs -- --include-ignored --nocapture`).
 const SHORT_SHARE: u32 = 5;
-/// Runs of screening: 60 combinations and neighbours, and as many again of the better ones, in a search of a database
-/// that is written to.
-const SCREENED: usize = 120;
+/// Runs of screening on a drive whose runs differ: combinations and neighbours in four steps, and as many again of the
+/// better ones, in a search of a database that is written to.
+const SCREENED: usize = 200;
 /// The fewest statements of a short run.
 const SHORT_STATEMENTS: usize = 50;
 /// Learning may take at most this share of the budget from the search.
