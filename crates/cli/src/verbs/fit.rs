@@ -9,7 +9,7 @@ use std::time::Duration;
 use flashwise_block::output::Published;
 use flashwise_report::{Detail, HTML_FILE, ReportFiles, check_writable, render_comparison, write_report};
 use flashwise_tune::sqlite::{
-    DEFAULT_PAGE_CACHE, FitOptions, KeyValueWorkload, Statements, UserWorkload, Workload, fit,
+    DEFAULT_PAGE_CACHE, FitOptions, KeyValueWorkload, Statements, TimeBudget, UserWorkload, Workload, fit,
 };
 use flashwise_tune::{
     AttachRequest, Comparison, DEFAULT_TARGET, DataDrive, Host, ProgramTime, ServerTuning, Target, free_memory,
@@ -95,7 +95,7 @@ fn fit_sqlite(options: FitSqlite, output: &Output) -> Result<ExitCode, Failure> 
         seed: options.seed,
         profile,
         objectives: options.objective,
-        time_budget: options.time_budget.map(|time| Duration::from_nanos(time.0)),
+        time_budget: options.time_budget.map(|time| TimeBudget::Clock(Duration::from_nanos(time.0))),
         page_cache_limit: options.page_cache_limit,
         skip: options.skip,
         apply: options.apply,

@@ -6,7 +6,9 @@ use flashwise_block::Silent;
 use flashwise_block::temporary::TemporaryFolder;
 use flashwise_profile::DeviceProfile;
 use flashwise_report::study::{Measured, StudyCell, StudySection, StudyTable};
-use flashwise_tune::sqlite::{DEFAULT_PAGE_CACHE, FitOptions, Statements, UserWorkload, Workload, fit as fit_sqlite};
+use flashwise_tune::sqlite::{
+    DEFAULT_PAGE_CACHE, FitOptions, Statements, TimeBudget, UserWorkload, Workload, fit as fit_sqlite,
+};
 use flashwise_tune::{Comparison, Target};
 
 use super::work::Work;
@@ -65,7 +67,7 @@ pub(super) fn fit(
     let workload = Workload::User(UserWorkload::new(database, statements, DEFAULT_PAGE_CACHE));
     let options = FitOptions {
         profile: Some(profile.clone()),
-        time_budget: Some(time),
+        time_budget: Some(TimeBudget::Processor(time)),
         seed: options.seed,
         ..FitOptions::new(target(drive, options)?, workload)
     };

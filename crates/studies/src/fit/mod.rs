@@ -37,7 +37,7 @@ const DRIVES: [&str; 9] = [
     "intel-s4610",
     "virtual-ssd",
 ];
-/// Time of one search, wall clock: twice what the built-in workload's takes to race all of its finalists.
+/// Time of one search on the processors: twice what the built-in workload's takes to race all of its finalists.
 const TIME: Duration = Duration::from_secs(40);
 /// The same in the small version: it screens a part of the combinations.
 const TIME_QUICK: Duration = Duration::from_secs(4);
@@ -64,8 +64,8 @@ pub(crate) fn run(options: &StudyOptions, progress: Progress<'_>) -> Result<Find
     }
     let sections = vec![cells::ratios(&cells, drives, work), cells::changes(&cells, drives, work)];
     let limits = vec![
-        "The searches end by the clock. On a slower machine fewer combinations are tried; the figures of those that are \
-         tried stay the same."
+        "A search ends after a time on the processors. On slower ones fewer combinations are tried; the figures of those \
+         that are tried stay the same."
             .to_owned(),
         "Databases are of 10 to 25 MB, in a machine with 4 GiB of memory: after the first reads the kernel's page cache \
          holds them. A database that exceeds memory reads more from the drive."

@@ -17,7 +17,7 @@ use super::knobs::{Change, Facts, Space, check_names, label, price};
 use super::loaded::Loaded;
 use super::notes::{clock, notes};
 use super::objective::Objective;
-use super::run::{Run, Workload, run};
+use super::run::{Run, RunConfig, Workload, run};
 use super::seen;
 use super::settings::{Journal, Settings, Synchronous};
 use super::uri::uri;
@@ -44,9 +44,9 @@ const REAL_BUDGET: Duration = Duration::from_secs(600);
 /// or more, and the best of the full runs is the best with its page size in short ones, so that it is in the race
 /// (`cargo test -p flashwise-tune --lib short_runs -- --include-ignored --nocapture`).
 const SHORT_SHARE: u32 = 5;
-/// Runs of screening on a drive whose runs differ: combinations and neighbours in four steps, and as many again of the
-/// better ones, in a search of a database that is written to.
-const SCREENED: usize = 200;
+/// Runs of screening on a drive whose runs differ, in a search of a database that is written to: 60 combinations and
+/// neighbours, and as many again of the better ones.
+const SCREENED: usize = 120;
 /// The fewest statements of a short run.
 const SHORT_STATEMENTS: usize = 50;
 /// Learning may take at most this share of the budget from the search.
@@ -69,9 +69,9 @@ pub struct FitOptions {
     pub profile: Option<DeviceProfile>,
     /// One objective, or two, the deciding one first.
     pub objectives: Vec<Objective>,
-    /// How long it may take, by the clock; `None` for a default that depends on workload and target, and on a simulated
-    /// drive does not depend on what else the machine does.
-    pub time_budget: Option<Duration>,
+    /// How long it may take; `None` for a default that depends on workload and target, and on a simulated drive does not
+    /// depend on what else the machine does.
+    pub time_budget: Option<TimeBudget>,
     /// The most that the page cache may become.
     pub page_cache_limit: ByteSize,
     /// Names of settings that must not change.
@@ -84,6 +84,16 @@ pub struct FitOptions {
     pub save_database: Option<PathBuf>,
     /// Where to leave the trace that was audited; must be new.
     pub save_trace: Option<PathBuf>,
+}
+
+/// How long a fit may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeBudget {
+    /// By the clock.
+    Clock(Duration),
+    /// On the processors, divided by the threads that make runs: the same answer whatever else the machine does, for a
+    /// simulated drive. On an idle machine it is the time of the clock.
+    Processor(Duration),
 }
 
 impl FitOptions {
@@ -122,13 +132,13 @@ impl FitOptions {
     fn budget(&self, learning: Elapsed) -> Budget {
         let learned = |measure: Measure, time: Duration| measure.of(learning).min(time / LEARNING_SHARE);
         let wall = |time| Budget::wall(time, learned(Measure::Wall, time));
+        let processor = |time| Budget::processor(time, learned(Measure::Processor, time));
         match (self.time_budget, &self.workload, self.target.is_simulated()) {
-            (Some(time), ..) => wall(time),
+            (Some(TimeBudget::Clock(time)), ..) => wall(time),
+            (Some(TimeBudget::Processor(time)), ..) => processor(time),
             (None, Workload::KeyValue(work), true) => Budget::runs(BUILT_IN_BUDGET, work),
             (None, Workload::KeyValue(_), false) => wall(BUILT_IN_BUDGET),
-            (None, Workload::User(_), true) => {
-                Budget::processor(SIMULATED_BUDGET, learned(Measure::Processor, SIMULATED_BUDGET))
-            }
+            (None, Workload::User(_), true) => processor(SIMULATED_BUDGET),
             (None, Workload::User(_), false) => wall(REAL_BUDGET),
         }
     }
@@ -217,26 +227,34 @@ impl Captured {
             }
         };
         let config = config(&stock, &stock);
-        let run = run(&options.target, &config, (&workload, loaded.as_deref()), options.seed, None, &mut relay)?;
-        let kept = cut(&mut workload, run.rounds.statements, budget.share_of_statements(&run));
+        let first = run(&options.target, &config, (&workload, loaded.as_deref()), options.seed, None, &mut relay)?;
+        let kept = cut(&mut workload, first.rounds.statements, budget.share_of_statements(&first));
         let rounds = |workload: &Workload| if let Workload::KeyValue(work) = workload { work.rounds } else { 0 };
-        let is_cut = run.rounds.is_cut || rounds(&workload) < rounds(&options.workload);
+        let is_cut = first.rounds.is_cut || rounds(&workload) < rounds(&options.workload);
         let measure = budget.measure().unwrap_or(Measure::Processor);
-        let [all, preparation] = [run.elapsed, run.preparation].map(|elapsed| measure.of(elapsed));
-        let expected = preparation + all.saturating_sub(preparation).mul_f64(kept);
-        let log_pages = (log_pages(&run, &stock) as f64 * kept) as u64;
+        let [all, preparation] = [first.elapsed, first.preparation].map(|elapsed| measure.of(elapsed));
+        let mut expected = preparation + all.saturating_sub(preparation).mul_f64(kept);
+        if !options.target.is_simulated() {
+            // The first run on a real drive is checked and meets a file system that has still to write: five times as
+            // long as the next ones for a database of 30 MiB.
+            let config = RunConfig { is_checked: false, ..config };
+            let work = (&workload, loaded.as_deref());
+            let again = run(&options.target, &config, work, options.seed, None, &mut relay)?;
+            expected = measure.of(again.elapsed);
+        }
+        let log_pages = (log_pages(&first, &stock) as f64 * kept) as u64;
         let facts = Facts {
             profile: profile.clone(),
-            database: ByteSize(run.measurement.database_bytes),
+            database: ByteSize(first.measurement.database_bytes),
             page_cache_limit: options.page_cache_limit,
-            writes: run.rounds.transaction_latency.count() > 0,
+            writes: first.rounds.transaction_latency.count() > 0,
             log_pages,
             log_pages_short: log_pages,
             skip: options.skip.clone(),
         };
         let full = Place { target: options.target.clone(), workload, loaded, expected, full_runs: 1.0 };
-        budget.charge(&full, 1, run.elapsed.processor, 1);
-        Ok(Self { run, space: Space { stock, facts }, full, is_cut })
+        budget.charge(&full, 1, first.elapsed.processor, 1);
+        Ok(Self { run: first, space: Space { stock, facts }, full, is_cut })
     }
 }
 

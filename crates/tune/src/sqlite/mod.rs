@@ -28,7 +28,7 @@ mod uri;
 mod user;
 mod workload;
 
-pub use fit::{FitOptions, PAGE_CACHE_LIMIT, fit};
+pub use fit::{FitOptions, PAGE_CACHE_LIMIT, TimeBudget, fit};
 pub use hot_locations::{HotLocationRuns, hot_locations};
 pub use objective::Objective;
 pub use program::Program;

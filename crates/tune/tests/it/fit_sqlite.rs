@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use flashwise_block::{BlockError, Progress, Silent};
 use flashwise_profile::Verdict;
 use flashwise_ssd::Preset;
-use flashwise_tune::sqlite::{FitOptions, KeyValueWorkload, Objective, Workload, fit, hot_locations, learn_target};
+use flashwise_tune::sqlite::{
+    FitOptions, KeyValueWorkload, Objective, TimeBudget, Workload, fit, hot_locations, learn_target,
+};
 use flashwise_tune::{Comparison, DEFAULT_TARGET, TuneError};
 use support::{SMALL, TINY, is_empty, options, run, samsung, target};
 
@@ -28,7 +30,7 @@ fn fitted() -> &'static Comparison {
 }
 
 fn tiny_in(directory: &Path) -> FitOptions {
-    let (target, time_budget) = (target(directory.to_str().unwrap()), Some(Duration::from_secs(2)));
+    let (target, time_budget) = (target(directory.to_str().unwrap()), Some(TimeBudget::Clock(Duration::from_secs(2))));
     FitOptions { target, time_budget, ..options(Workload::KeyValue(TINY)) }
 }
 
@@ -156,8 +158,11 @@ fn a_short_budget_ends_with_a_confirmation() {
     let workload = KeyValueWorkload { rows: 20_000, rounds: 20, ..SMALL };
     let began = Instant::now();
     let budget = Duration::from_secs(4);
-    let c =
-        fit(&FitOptions { time_budget: Some(budget), ..options(Workload::KeyValue(workload)) }, &mut Silent).unwrap();
+    let c = fit(
+        &FitOptions { time_budget: Some(TimeBudget::Clock(budget)), ..options(Workload::KeyValue(workload)) },
+        &mut Silent,
+    )
+    .unwrap();
     assert!(c.search.confirmation_runs >= 3 && c.search.is_cut_short, "{:?}", c.search);
     let a_round = c.workload.inserts_per_round + c.workload.selects_per_round;
     assert_eq!(c.workload.rounds * a_round, c.search.statements, "the workload is described as it was run");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use flashwise_block::{ByteSize, Silent};
 use flashwise_sqlite::{Backend, Vfs, VfsOptions};
-use flashwise_tune::sqlite::{FitOptions, Statements, UserWorkload, Workload, fit};
+use flashwise_tune::sqlite::{FitOptions, Statements, TimeBudget, UserWorkload, Workload, fit};
 use flashwise_tune::{Comparison, TuneError};
 use rusqlite::{Connection, OpenFlags};
 use support::{contents, options};
@@ -112,7 +112,7 @@ fn the_time_of_the_copy_is_not_that_of_the_statements() {
     .unwrap();
     drop(db);
     // A run has a thirtieth of it, 33 ms: less than it takes to copy 30 MB and bring them to the drive.
-    let time_budget = Some(std::time::Duration::from_secs(1));
+    let time_budget = Some(TimeBudget::Clock(std::time::Duration::from_secs(1)));
     let c = fitted(&FitOptions { time_budget, ..place.options() });
     assert!(c.search.statements > 1, "{:?}", c.search);
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use flashwise_block::{ByteSize, Silent};
 use flashwise_profile::DeviceProfile;
-use flashwise_tune::sqlite::{FitOptions, KeyValueWorkload, Workload, fit, learn_target};
+use flashwise_tune::sqlite::{FitOptions, KeyValueWorkload, TimeBudget, Workload, fit, learn_target};
 use flashwise_tune::{Comparison, DEFAULT_TARGET, Target};
 
 /// Runs in a moment, and does not fit into its page cache.
@@ -46,7 +46,7 @@ pub fn samsung() -> DeviceProfile {
 pub fn options(workload: Workload) -> FitOptions {
     FitOptions {
         profile: Some(samsung()),
-        time_budget: Some(Duration::from_secs(300)),
+        time_budget: Some(TimeBudget::Clock(Duration::from_secs(300))),
         ..FitOptions::new(target(DEFAULT_TARGET), workload)
     }
 }
