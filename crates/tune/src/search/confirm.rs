@@ -11,8 +11,8 @@ use crate::TuneError;
 const RUNS_MIN: usize = 3;
 /// At most as many: from here on the interval shrinks by less than a tenth for each further run.
 const RUNS_MAX: usize = 8;
-/// At most as many where a run repeated differs. On a virtual disk runs scatter by a tenth: with 8 of them no gain below
-/// 17 % is certain, with so many one of 7 %.
+/// At most as many where a run repeated differs. On a virtual disk runs scatter by a tenth: with 8 of them no gain
+/// below 17 % is certain, with so many one of 8 %.
 const RUNS_MAX_NOISY: usize = 32;
 /// Configurations that are confirmed.
 const ARMS: usize = 3;

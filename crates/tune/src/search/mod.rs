@@ -101,8 +101,8 @@ pub(crate) trait Bench {
     /// The configuration without each of its changes, the costliest to its user first.
     fn simpler(&self, than: &Self::Configuration) -> Vec<Simpler<Self::Configuration>>;
 
-    /// Whether a run of a stage costs the same when it is repeated with its seed. Where it does not, what time is left is
-    /// for more runs.
+    /// Whether a run of a stage costs the same when it is repeated with its seed. Where it does not, what time is left
+    /// is for more runs.
     fn is_repeatable(&self, stage: Stage) -> bool;
 
     /// The share of the budget that is used.

@@ -95,8 +95,8 @@ impl<B: Bench> Search<'_, B> {
         Ok(self.result_of_race(&alive))
     }
 
-    /// How many runs a round has: at least as many as planned. Where runs differ by themselves, the rounds that are left
-    /// share the time that is left, as sequential halving has it.
+    /// How many runs a round has: at least as many as planned. Where runs differ by themselves, the rounds that are
+    /// left share the time that is left, as sequential halving has it.
     fn runs_of_round(&self, planned: usize, alive: usize) -> usize {
         if self.bench.is_repeatable(Stage::Race) {
             return planned;

@@ -69,8 +69,8 @@ pub struct FitOptions {
     pub profile: Option<DeviceProfile>,
     /// One objective, or two, the deciding one first.
     pub objectives: Vec<Objective>,
-    /// How long it may take; `None` for a default that depends on workload and target, and on a simulated drive does not
-    /// depend on what else the machine does.
+    /// How long it may take; `None` for a default that depends on workload and target, and on a simulated drive does
+    /// not depend on what else the machine does.
     pub time_budget: Option<TimeBudget>,
     /// The most that the page cache may become.
     pub page_cache_limit: ByteSize,
@@ -293,9 +293,9 @@ fn log_pages(run: &Run, stock: &Settings) -> u64 {
     (bytes / stock.page.bytes() as f64) as u64
 }
 
-/// Where screening runs, and what. On a simulated drive, the target itself or one that is made from the profile of a real
-/// one, these are short runs. On a real drive noise is the same in a short run as in a full one and preparing takes as
-/// long, so that runs are full there if time allows.
+/// Where screening runs, and what. On a simulated drive, the target itself or one that is made from the profile of a
+/// real one, these are short runs. On a real drive noise is the same in a short run as in a full one and preparing takes
+/// as long, so that runs are full there if time allows.
 fn short_place(options: &FitOptions, space: &mut Space, full: &Place, budget: &Budget) -> Place {
     let target = model(options, space);
     if !target.is_simulated() && budget.share_of(full, SCREENED, 1) <= SCREEN_UNTIL {
