@@ -294,8 +294,8 @@ fn log_pages(run: &Run, stock: &Settings) -> u64 {
 }
 
 /// Where screening runs, and what. On a simulated drive, the target itself or one that is made from the profile of a
-/// real one, these are short runs. On a real drive noise is the same in a short run as in a full one and preparing takes
-/// as long, so that runs are full there if time allows.
+/// real one, these are short runs. On a real drive noise is the same in a short run as in a full one and preparing
+/// takes as long, so that runs are full there if time allows.
 fn short_place(options: &FitOptions, space: &mut Space, full: &Place, budget: &Budget) -> Place {
     let target = model(options, space);
     if !target.is_simulated() && budget.share_of(full, SCREENED, 1) <= SCREEN_UNTIL {
