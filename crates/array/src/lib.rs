@@ -195,6 +195,8 @@ impl SimulatedArray {
             max_transfer: ByteSize(max_transfer),
             queue_depth: first.info().queue_depth.saturating_mul(config.members),
             clock: Clock::Virtual,
+            // A write goes to several members, and nothing keeps them together.
+            atomic_write: None,
         };
         let (members, now_ns) = Members::new(drives).map_err(|error| impossible(&error.to_string()))?;
         let cache = config.controller.write_cache.as_ref();

@@ -56,13 +56,18 @@ impl AtomicWrites {
         Ok(Self {
             file_system: is_reported.then_some(unit.into()).and_then(some),
             block: ByteSize(rustix::fs::statvfs(file)?.f_frsize),
-            drive: whole_drive(file).ok().and_then(|drive| of_drive(&drive)),
+            drive: of_drive_below(file),
         })
     }
 }
 
 fn some(bytes: u64) -> Option<ByteSize> {
     (bytes > 0).then_some(ByteSize(bytes))
+}
+
+/// The figure of the drive that a path is, or that its file system is on.
+pub(crate) fn of_drive_below(path: &Path) -> Option<ByteSize> {
+    whole_drive(path).ok().and_then(|drive| of_drive(&drive))
 }
 
 /// The figure of a drive's directory in sysfs.

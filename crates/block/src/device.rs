@@ -29,6 +29,11 @@ pub struct DeviceInfo {
     pub queue_depth: u32,
     /// Whose time it is.
     pub clock: Clock,
+    /// The longest aligned write that the drive promises to do whole, also when its power fails; `None` where it
+    /// promises nothing beyond a logical block. It is reported, not measured; a file reports that of the drive below:
+    /// see [`AtomicWrites`](crate::AtomicWrites).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub atomic_write: Option<ByteSize>,
 }
 
 /// Counters of the host interface and, if the device reports them, of the flash.

@@ -314,6 +314,7 @@ mod tests {
             max_transfer: ByteSize::mib(1),
             queue_depth: 8,
             clock: Clock::Virtual,
+            atomic_write: None,
         };
         FaultyDevice::new(Simple { info, now: Nanos(0), free_at: Nanos(0), queue: VecDeque::new() })
     }

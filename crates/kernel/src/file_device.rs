@@ -71,6 +71,7 @@ impl<D: BlockDevice> KernelFile<D> {
             max_transfer: largest_whole(kernel.queue.limits()),
             queue_depth: QUEUE_DEPTH,
             clock: Clock::Virtual,
+            atomic_write: drive.atomic_write,
         };
         let (under_way, ready, counters) = (Vec::new(), VecDeque::new(), DeviceCounters::default());
         Ok(Self { kernel, file, ino, info, under_way, ready, counters })

@@ -118,6 +118,7 @@ impl SimulatedVolume {
             max_transfer: ByteSize(volume.all().map(|one| one.config.max_transfer_bytes).min().unwrap_or(0)),
             queue_depth: parts.iter().map(|part| part.queue_depth).sum(),
             clock: Clock::Virtual,
+            atomic_write: None,
         };
         Ok(Self {
             info,

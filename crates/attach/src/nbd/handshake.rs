@@ -228,6 +228,7 @@ mod tests {
             max_transfer: ByteSize(1 << 20),
             queue_depth: 32,
             clock: Clock::Virtual,
+            atomic_write: None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::direct::DirectFile;
@@ -36,6 +37,15 @@ impl Medium {
                 None => drive.title(),
             },
             Self::Own(file) => file_title(file.path(), &file.file_system(), note),
+        }
+    }
+
+    /// The drive, or a path that is on it.
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Self::Scratch(scratch) => scratch.directory(),
+            Self::Raw(drive) => drive.path(),
+            Self::Own(file) => file.path(),
         }
     }
 

@@ -80,6 +80,7 @@ pub use self::scratch::ScratchFile;
 use self::threads::Threads;
 pub use self::title::FileTitle;
 pub use self::write_back::start_write_back;
+use crate::atomic::of_drive_below;
 use crate::raw::{RawDrive, WriteConsent};
 use crate::{
     BlockDevice, BlockError, ByteSize, Clock, Completion, DeviceCounters, DeviceInfo, ExtentMap, IoBuffer, Nanos,
@@ -226,6 +227,7 @@ impl FileDevice {
             max_transfer: MAX_TRANSFER,
             queue_depth: depth as u32,
             clock: Clock::Wall,
+            atomic_write: of_drive_below(medium.path()),
         };
         Ok(Self {
             info,

@@ -45,6 +45,7 @@ impl Volume {
             max_transfer: ByteSize::mib(1),
             queue_depth: 1024,
             clock: Clock::Virtual,
+            atomic_write: None,
         };
         let (now, service, tokens) = (Nanos(0), Nanos::micros(90), (f64::INFINITY, Nanos(0)));
         let (served, operations, log) = (BinaryHeap::new(), Vec::new(), Log::default());

@@ -78,6 +78,7 @@ impl TestDrive {
                 max_transfer: ByteSize::mib(1),
                 queue_depth: 128,
                 clock: Clock::Virtual,
+                atomic_write: None,
             },
             now: Nanos(0),
             free_at: Nanos(0),

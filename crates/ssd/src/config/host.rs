@@ -141,6 +141,11 @@ pub struct HostConfig {
     pub logical_block_bytes: u64,
     /// Largest request.
     pub max_transfer_bytes: u64,
+    /// Longest aligned write that the drive promises to do whole, also when its power fails (AWUPF of NVMe), a power of
+    /// two. By default it promises nothing beyond a logical block. Whether it keeps the promise follows from the rest
+    /// of the drive, such as `controller.power_loss_protection`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub atomic_write_bytes: Option<u64>,
 }
 
 fn one() -> u32 {
@@ -173,7 +178,19 @@ impl HostConfig {
         checker.require("host.logical_block_bytes", block, possible, reason)?;
         let transfer = self.max_transfer_bytes;
         checker.multiple("host.max_transfer_bytes", transfer, block)?;
-        checker.require("host.max_transfer_bytes", transfer, transfer <= 1 << 26, "must be at most 64 MiB")
+        checker.require("host.max_transfer_bytes", transfer, transfer <= 1 << 26, "must be at most 64 MiB")?;
+        self.check_atomic_write(checker)
+    }
+
+    fn check_atomic_write(&self, checker: &Checker<'_>) -> Result<(), SsdError> {
+        const KEY: &str = "host.atomic_write_bytes";
+        let Some(unit) = self.atomic_write_bytes else { return Ok(()) };
+        let reason = "requires interface = \"nvme\": SATA has no such promise";
+        checker.require(KEY, unit, self.interface == Interface::Nvme, reason)?;
+        let (block, transfer) = (self.logical_block_bytes, self.max_transfer_bytes);
+        let possible = unit.is_power_of_two() && (block..=transfer).contains(&unit);
+        let reason = format!("must be a power of two from the logical block, {block}, to the largest request, {transfer}");
+        checker.require(KEY, unit, possible, reason)
     }
 
     fn check_queues(&self, checker: &Checker<'_>) -> Result<(), SsdError> {

@@ -81,6 +81,7 @@ impl Host {
                 max_transfer: ByteSize(config.host.max_transfer_bytes),
                 queue_depth: config.host.queue_depth,
                 clock: ClockKind::Virtual,
+                atomic_write: config.host.atomic_write_bytes.map(ByteSize),
             },
             page: PageSize::new(config.ftl.logical_page_bytes),
             data_transfer: config.host.data_transfer,

@@ -160,6 +160,7 @@ impl Drive {
             max_transfer: ByteSize::kib(128),
             queue_depth: 32,
             clock: Clock::Virtual,
+            atomic_write: None,
         };
         let (queue, counters) = (VecDeque::new(), DeviceCounters::default());
         (Box::new(Self { info, now: Nanos(0), queue, counters, control: Arc::clone(&control) }), control)

@@ -41,6 +41,7 @@ pub(super) fn host(draws: &Draws, in_place: bool) -> HostConfig {
         command_issue_ns: draws.between("host.command_issue_ns", 330, 3_300),
         logical_block_bytes: if draws.chance("host.logical_block_bytes", LARGE_BLOCKS) { 4096 } else { 512 },
         max_transfer_bytes: draws.any("host.max_transfer_bytes", &[256 << 10, 512 << 10, 1 << 20, 2 << 20]),
+        atomic_write_bytes: None,
     };
     if sata { as_sata(draws, host) } else { host }
 }

@@ -90,6 +90,7 @@ impl Limiter {
             max_transfer: ByteSize::mib(1),
             queue_depth: 1024,
             clock: Clock::Virtual,
+            atomic_write: None,
         };
         let random = Pcg64Mcg::seed_from_u64(7);
         Self {

@@ -145,6 +145,7 @@ impl ModelDrive {
             max_transfer: ByteSize::mib(1),
             queue_depth: 256,
             clock: Clock::Virtual,
+            atomic_write: None,
         };
         Self {
             info,

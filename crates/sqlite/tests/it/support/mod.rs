@@ -177,6 +177,7 @@ impl TestDrive {
             max_transfer: ByteSize::kib(256),
             queue_depth: 32,
             clock: Clock::Virtual,
+            atomic_write: None,
         };
         let (queue, counters) = (VecDeque::new(), DeviceCounters::default());
         (Box::new(Self { info, now: Nanos(0), queue, counters, control: Arc::clone(&control) }), control)
