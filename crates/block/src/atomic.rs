@@ -27,14 +27,16 @@ use crate::sysfs::whole_drive;
 /// The kernel's own number: `rustix` has no name for it.
 const STATX_WRITE_ATOMIC: u32 = 0x1_0000;
 
-/// What is reported as atomic; `None` where nothing is.
+/// What is reported as atomic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AtomicWrites {
-    /// The longest direct write to the file that its file system passes on whole, without copying.
+    /// The longest direct write to the file that its file system passes on whole, without copying; `None` where it
+    /// reports nothing.
     pub file_system: Option<ByteSize>,
     /// Block of the file system.
     pub block: ByteSize,
-    /// The longest write that the drive promises to do whole, also when its power fails.
+    /// The longest write that the drive promises to do whole, also when its power fails; 0 where it promises nothing,
+    /// `None` where the kernel does not say.
     pub drive: Option<ByteSize>,
 }
 
@@ -56,7 +58,7 @@ impl AtomicWrites {
         Ok(Self {
             file_system: is_reported.then_some(unit.into()).and_then(some),
             block: ByteSize(rustix::fs::statvfs(file)?.f_frsize),
-            drive: of_drive_below(file),
+            drive: whole_drive(file).ok().and_then(|drive| of_drive(&drive)),
         })
     }
 }
@@ -65,15 +67,16 @@ fn some(bytes: u64) -> Option<ByteSize> {
     (bytes > 0).then_some(ByteSize(bytes))
 }
 
-/// The figure of the drive that a path is, or that its file system is on.
+/// What the drive promises that a path is, or that its file system is on.
 pub(crate) fn of_drive_below(path: &Path) -> Option<ByteSize> {
-    whole_drive(path).ok().and_then(|drive| of_drive(&drive))
+    let drive = whole_drive(path).ok()?;
+    of_drive(&drive).filter(|unit| unit.0 > 0)
 }
 
 /// The figure of a drive's directory in sysfs.
 fn of_drive(directory: &Path) -> Option<ByteSize> {
     let text = fs::read_to_string(directory.join("queue/atomic_write_unit_max_bytes")).ok()?;
-    text.trim().parse().ok().and_then(some)
+    text.trim().parse().ok().map(ByteSize)
 }
 
 #[cfg(test)]
@@ -81,11 +84,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_drive_reports_its_unit_or_nothing() {
+    fn a_drive_that_promises_nothing_differs_from_one_whose_unit_is_not_known() {
         let place = tempfile::tempdir().unwrap();
         assert_eq!(of_drive(place.path()), None);
         fs::create_dir(place.path().join("queue")).unwrap();
-        for (text, unit) in [("16384\n", Some(ByteSize(16_384))), ("0\n", None), ("many\n", None)] {
+        for (text, unit) in [("16384\n", Some(ByteSize(16_384))), ("0\n", Some(ByteSize(0))), ("many\n", None)] {
             fs::write(place.path().join("queue/atomic_write_unit_max_bytes"), text).unwrap();
             assert_eq!(of_drive(place.path()), unit);
         }

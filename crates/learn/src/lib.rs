@@ -348,6 +348,7 @@ pub fn learn_step_by_step(
         capacity_bytes: info.capacity.bytes(),
         logical_block_bytes: info.logical_block.bytes(),
         clock: info.clock,
+        promised_atomic_write_bytes: info.atomic_write.map(ByteSize::bytes),
     };
     let mut session = Session::begin(identity, Prober::new(device, region, options), options, progress, checkpoint)?;
     // Whatever ends the steps early is kept in the session.

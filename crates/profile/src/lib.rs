@@ -99,6 +99,10 @@ pub struct DeviceIdentity {
     pub logical_block_bytes: u64,
     /// The clock of the times.
     pub clock: Clock,
+    /// Longest aligned write that the drive promises to do whole, also when its power fails: as the drive reports it,
+    /// not measured. Absent where nothing is promised or known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promised_atomic_write_bytes: Option<u64>,
 }
 
 /// How a profile was learned.

@@ -62,3 +62,31 @@ fn one_line(text: &str, error: &toml::de::Error) -> String {
     let line = error.span().and_then(|span| text.get(..span.start)).map(|before| 1 + before.matches('\n').count());
     line.map_or_else(|| message.clone(), |line| format!("line {line}: {message}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As one was written before the drive's promise of atomic writes was kept.
+    const OLD: &str = "\
+        schema = \"flashwise.profile\"\nschema_version = 1\nflashwise_version = \"0.1.0\"\n\
+        [device]\ntarget = \"sim:x\"\nname = \"x\"\ncapacity_bytes = 1073741824\nlogical_block_bytes = 512\n\
+        clock = \"virtual\"\n\
+        [recipe]\nseed = 1\nregion_bytes = 0\nbytes_written = 0\nbytes_read = 0\ndevice_time_ns = 0\n\
+        [parameters]\n";
+
+    #[test]
+    fn an_old_profile_without_a_promise_of_atomic_writes_is_read_and_written_without_one() {
+        let profile = DeviceProfile::from_toml(OLD, "old.toml").unwrap();
+        assert_eq!(profile.device.promised_atomic_write_bytes, None);
+        assert!(!profile.to_toml().unwrap().contains("atomic"));
+    }
+
+    #[test]
+    fn a_promise_of_atomic_writes_is_kept_through_a_file() {
+        let mut profile = DeviceProfile::from_toml(OLD, "old.toml").unwrap();
+        profile.device.promised_atomic_write_bytes = Some(16_384);
+        let again = DeviceProfile::from_toml(&profile.to_toml().unwrap(), "new.toml").unwrap();
+        assert_eq!(again, profile);
+    }
+}

@@ -41,7 +41,14 @@ fn location(read_kib: u64, us: impl Fn(f64) -> f64) -> LocationCurve {
 
 fn device(target: &str, name: &str, capacity_bytes: u64) -> DeviceIdentity {
     let (target, name) = (target.to_owned(), name.to_owned());
-    DeviceIdentity { target, name, capacity_bytes, logical_block_bytes: 512, clock: Clock::Virtual }
+    DeviceIdentity {
+        target,
+        name,
+        capacity_bytes,
+        logical_block_bytes: 512,
+        clock: Clock::Virtual,
+        promised_atomic_write_bytes: None,
+    }
 }
 
 fn recipe() -> Recipe {

@@ -6,7 +6,7 @@
 //!   attach cut ─▶ mounted again ─▶ is each page one version of itself as a whole?
 //! ```
 //!
-//! Both drives would report the same unit (AWUPF of NVMe). One has capacitors, so that what it has accepted gets to
+//! Both drives promise the same unit (AWUPF of NVMe; `host.atomic_write_bytes`). One has capacitors, so that what it has accepted gets to
 //! flash; the other has none and programs the logical pages of a write as they come. Only a power cut shows which
 //! is which: that is why `innodb_doublewrite = OFF` is called the drive's promise.
 //!
@@ -111,6 +111,7 @@ fn torn(has_capacitors: bool) -> Vec<usize> {
     let line = |has: bool| format!("power_loss_protection = {has}");
     let drive = drive.replace(&line(!has_capacitors), &line(has_capacitors));
     assert!(drive.contains(&line(has_capacitors)));
+    let drive = drive.replace("[host]\n", &format!("[host]\natomic_write_bytes = {PAGE}\n"));
     place.write("drive.toml", &drive);
     let more = ["--power-cuts", "--time-scale", "4"];
     let drive = Drive::of(&place, &[&["attach", "drive.toml", "--mount", "on"], &more[..]].concat());

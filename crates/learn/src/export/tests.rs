@@ -17,6 +17,7 @@ fn profile(name: &str, limits: Limits) -> DeviceProfile {
             capacity_bytes: 1 << 30,
             logical_block_bytes: 512,
             clock: Clock::Wall,
+            promised_atomic_write_bytes: None,
         },
         recipe: Recipe {
             seed: 1,

@@ -2,10 +2,11 @@
 //! drive is refused.
 
 use crate::support;
+use std::ops::ControlFlow;
 use std::sync::OnceLock;
 
 use flashwise_block::{BlockError, ByteSize, Nanos, Silent};
-use flashwise_learn::{LearnError, LearnOptions, Learned, learn};
+use flashwise_learn::{LearnError, LearnOptions, Learned, learn, learn_step_by_step};
 use flashwise_profile::DeviceProfile;
 use flashwise_ssd::SimulatedSsd;
 use support::{
@@ -227,4 +228,20 @@ fn a_user_who_stops_at_any_moment_has_a_profile_that_can_be_read_and_gone_on_fro
         assert_eq!(end.recipe.probes.len(), 6, "{:?}", end.recipe.probes);
         assert_each_curve_once(&end);
     }
+}
+
+#[test]
+fn what_the_drive_promises_is_kept_as_it_reports_it_now() {
+    let promising = |unit: Option<u64>, resume: Option<&DeviceProfile>| {
+        let mut config = small_config();
+        config.host.atomic_write_bytes = unit;
+        let options = LearnOptions { resume: resume.cloned().map(Box::new), ..layout() };
+        let mut drive = SimulatedSsd::new(config, 1).unwrap();
+        let stop = &mut |_: &DeviceProfile| ControlFlow::Break(());
+        learn_step_by_step(&mut drive, &options, &mut Silent, stop).unwrap().profile
+    };
+    let none = promising(None, None);
+    assert_eq!(none.device.promised_atomic_write_bytes, None);
+    let kept = promising(Some(16 << 10), Some(&none));
+    assert_eq!(through_toml(&kept).device.promised_atomic_write_bytes, Some(16 << 10));
 }

@@ -30,6 +30,7 @@ pub(super) fn parameters(profile: &DeviceProfile) -> Markup {
                 }
             }
             (open_figures(&groups))
+            @if let Some(sentence) = parameters::promise_sentence(profile) { p { (kept_together(&sentence)) } }
             p.small { (kept_together(&parameters::recipe_sentence(profile))) }
         }
     }

@@ -4,7 +4,7 @@ use flashwise_audit::Judgement;
 use flashwise_tune::{Candidate, ChangeKind, Comparison};
 
 use super::layout::{Align, Ink, Screen, Text};
-use super::{Detail, Style, finding_list, parameter_table};
+use super::{Detail, Style, below_parameters, finding_list, parameter_table};
 use crate::printed::Printed;
 use crate::text::numbers::{share, significant};
 use crate::text::{connect, findings, gains, headings, parameters, runs};
@@ -32,7 +32,7 @@ pub fn render_comparison(c: &Comparison, detail: Detail, style: Style) -> Printe
         screen.heading(headings::DRIVE_HIDES);
         parameter_table(&mut screen, &c.profile);
         screen.gap();
-        screen.paragraph(&parameters::recipe_sentence(&c.profile));
+        below_parameters(&mut screen, &c.profile);
         screen.paragraph(parameters::LEGEND);
     }
     let mut notes: Vec<String> = match detail {

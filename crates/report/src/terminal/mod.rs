@@ -86,8 +86,14 @@ pub fn render_profile(profile: &DeviceProfile, style: Style) -> Printed {
     }
     parameter_table(&mut screen, profile);
     screen.gap();
-    screen.paragraph(&parameters::recipe_sentence(profile));
+    below_parameters(&mut screen, profile);
     screen.finish()
+}
+
+/// What the drive promises, and how the figures were measured.
+fn below_parameters(screen: &mut Screen, profile: &DeviceProfile) {
+    parameters::promise_sentence(profile).iter().for_each(|sentence| screen.paragraph(sentence));
+    screen.paragraph(&parameters::recipe_sentence(profile));
 }
 
 /// The effect of an injected power cut.

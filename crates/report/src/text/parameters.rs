@@ -240,6 +240,12 @@ fn names_in(group: &Group, rows: &[ParameterRow], list: &InconclusiveFigures) ->
     }
 }
 
+/// The atomic writes that the drive promises.
+pub(crate) fn promise_sentence(profile: &DeviceProfile) -> Option<String> {
+    let unit = profile.device.promised_atomic_write_bytes?;
+    Some(format!("Atomic writes: up to {}, promised by the drive, not measured.", bytes(unit)))
+}
+
 /// How the figures were measured, in a sentence.
 pub(crate) fn recipe_sentence(profile: &DeviceProfile) -> String {
     let recipe = &profile.recipe;
@@ -301,6 +307,19 @@ mod tests {
                 ),
             ]
         );
+    }
+
+    #[test]
+    fn promised_atomic_writes_are_shown_as_a_promise_and_an_absent_promise_is_not_shown() {
+        let mut profile = sample::samsung().profile;
+        assert_eq!(promise_sentence(&profile), None);
+        profile.device.promised_atomic_write_bytes = Some(16 << 10);
+        let line = "Atomic writes: up to 16 KiB, promised by the drive, not measured.";
+        assert_eq!(promise_sentence(&profile).as_deref(), Some(line));
+        let printed = crate::render_profile(&profile, crate::Style::default()).to_string();
+        assert!(printed.lines().any(|shown| shown.trim() == line), "{printed}");
+        let page = crate::profile_page(&profile);
+        assert!(page.contains("promised by the drive"), "{page}");
     }
 
     #[test]

@@ -189,7 +189,8 @@ impl HostConfig {
         checker.require(KEY, unit, self.interface == Interface::Nvme, reason)?;
         let (block, transfer) = (self.logical_block_bytes, self.max_transfer_bytes);
         let possible = unit.is_power_of_two() && (block..=transfer).contains(&unit);
-        let reason = format!("must be a power of two from the logical block, {block}, to the largest request, {transfer}");
+        let reason =
+            format!("must be a power of two from the logical block, {block}, to the largest request, {transfer}");
         checker.require(KEY, unit, possible, reason)
     }
 

@@ -290,6 +290,17 @@ mod tests {
     }
 
     #[test]
+    fn a_promise_of_atomic_writes_that_no_nvme_drive_makes_is_refused() {
+        let promised = |unit: u64| broken(|c| c.host.atomic_write_bytes = Some(unit));
+        assert!(promised(12 << 10).contains("host.atomic_write_bytes = 12288: must be a power of two"));
+        assert!(promised(256).contains("from the logical block, 512"));
+        assert!(promised(1 << 40).contains("to the largest request"));
+        let mut sata = DeviceConfig::preset("micron-m500").unwrap();
+        sata.host.atomic_write_bytes = Some(16 << 10);
+        assert!(sata.check("mine.toml").unwrap_err().to_string().contains("SATA has no such promise"));
+    }
+
+    #[test]
     fn rules_of_the_flash_that_exclude_each_other_are_refused() {
         assert!(broken(|c| c.flash.interleave = false).contains("each die takes its own commands"));
         assert!(broken(|c| c.flash.read_ns_by_page_type = vec![1, 2]).contains("each of the 0 bits"));

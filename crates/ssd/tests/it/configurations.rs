@@ -10,6 +10,18 @@ use flashwise_ssd::config::{GcMode, GcTrigger, Placement, StaticWearLevelling};
 use flashwise_ssd::{ContentModel, DeviceConfig, Preset, SimulatedSsd};
 use proptest::prelude::*;
 
+#[test]
+fn a_drive_that_promises_atomic_writes_reports_their_unit_and_others_report_none() {
+    let text = Preset::find("samsung-960-evo").unwrap().toml;
+    let reported = |text: &str| {
+        let config = DeviceConfig::from_toml(text, "mine.toml").unwrap();
+        SimulatedSsd::new(config, 1).unwrap().info().atomic_write
+    };
+    assert_eq!(reported(text), None);
+    let promising = text.replace("[host]\n", "[host]\natomic_write_bytes = 16_384\n");
+    assert_eq!(reported(&promising), Some(ByteSize::kib(16)));
+}
+
 /// A small drive, and a sequential order that its stripes would bring to some of its units alone.
 fn small_config_filled_unevenly() -> impl Strategy<Value = (DeviceConfig, Order)> {
     (small_config_with_caches(), 1_u64..=4, any::<bool>()).prop_map(|(mut config, superpages, foreground)| {

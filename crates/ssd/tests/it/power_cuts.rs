@@ -416,14 +416,13 @@ fn what_a_flush_has_promised_is_there_although_it_was_written_again_while_the_fl
     assert!(found.iter().all(|&byte| byte == 1), "{}", found[0]);
 }
 
-/// Writes units of four logical pages, several at a time, and cuts the power again and again; gives how many units were
-/// then of more than one version.
+/// Writes units that the drive promises to write whole, several at a time, and cuts the power again and again; gives how
+/// many units were then of more than one version.
 fn torn_units(config: &DeviceConfig, cuts: u64) -> usize {
-    const UNIT_PAGES: u64 = 4;
     let mut drive = SimulatedSsd::new(config.clone(), 3).unwrap();
     drive.allow_power_cuts().unwrap();
     let page = ByteSize(config.ftl.logical_page_bytes);
-    let (unit, units) = (page * UNIT_PAGES, 16);
+    let (unit, units) = (drive.info().atomic_write.unwrap(), 16);
     let mut random = Pcg64Mcg::seed_from_u64(7);
     let (mut torn, mut next) = (0, 0);
     for _ in 0..cuts {
@@ -458,6 +457,7 @@ fn torn_units(config: &DeviceConfig, cuts: u64) -> usize {
 fn capacitors_keep_the_promise_of_atomic_writes_and_without_them_units_are_torn() {
     let with = |has_capacitors| {
         let mut config = small();
+        config.host.atomic_write_bytes = Some(4 * config.ftl.logical_page_bytes);
         config.controller.power_loss_protection = has_capacitors;
         torn_units(&config, 50)
     };

@@ -223,6 +223,7 @@ pub(super) mod tests {
             capacity_bytes: 1 << 30,
             logical_block_bytes: 512,
             clock: Clock::Virtual,
+            promised_atomic_write_bytes: None,
         };
         let recipe =
             Recipe { seed: 0, region_bytes: 0, bytes_written: 0, bytes_read: 0, device_time_ns: 0, probes: Vec::new() };

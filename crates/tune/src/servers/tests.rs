@@ -35,6 +35,7 @@ pub(crate) fn profile() -> DeviceProfile {
             capacity_bytes: 1 << 40,
             logical_block_bytes: 512,
             clock: Clock::Virtual,
+            promised_atomic_write_bytes: None,
         },
         recipe: Recipe {
             seed: 1,

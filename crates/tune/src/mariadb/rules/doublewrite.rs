@@ -6,6 +6,10 @@
 //! part is a promise: no probe cuts the power. A flush that costs nothing indicates a buffer that survives a power cut,
 //! not that the drive writes a page atomically.
 //!
+//! The profile keeps what its drive promised. It counts where the kernel does not say what the drive of the server's
+//! files promises, and where it promises less. A kernel that reports 0 does say it: file systems that write a copy
+//! report a unit also on a drive that promises nothing.
+//!
 //! Source: MariaDB documentation, "InnoDB Doublewrite Buffer" and "Atomic Write Support": for drives that are known to
 //! write 16 KiB atomically, the server itself omits it (`innodb_use_atomic_writes`); `flashwise_block::AtomicWrites`.
 
@@ -18,6 +22,10 @@ use crate::servers::{Change, EvidenceFigure};
 const FLUSH_METHOD: &str = "innodb_flush_method";
 /// Values of `innodb_flush_method` with which data files bypass the page cache.
 const DIRECT: [&str; 4] = ["O_DIRECT", "O_DIRECT_NO_FSYNC", "4", "5"];
+
+/// The drive's unit as the kernel reports it, and as the profile keeps it.
+const REPORTED: &str = "atomic_write_unit_max of the drive";
+const PROFILED: &str = "promised_atomic_write_bytes of the profile";
 
 pub(super) fn judge(facts: &Facts<'_>, now: &Variable) -> Result<Ruling, String> {
     let promised = promised(facts);
@@ -34,6 +42,8 @@ struct Promise {
     page: ByteSize,
     file_system: ByteSize,
     drive: ByteSize,
+    /// Where the drive's unit is from.
+    figure: &'static str,
 }
 
 fn promised(facts: &Facts<'_>) -> Result<Promise, String> {
@@ -64,12 +74,26 @@ fn promised(facts: &Facts<'_>) -> Result<Promise, String> {
              ask for atomic writes"
         ));
     }
-    Ok(Promise { page, file_system: enough("file system", file_system)?, drive: enough("drive", drive)? })
+    let file_system = enough("file system", file_system)?;
+    let (drive, figure) = of_drive(facts, drive);
+    Ok(Promise { page, file_system, drive: enough("drive", drive)?, figure })
+}
+
+/// The smaller of what the kernel and the profile report of the drive, as far as they do, and where it is from; of
+/// equals the kernel's, which is of the drive in use. 0 is no promise.
+fn of_drive(facts: &Facts<'_>, reported: Option<ByteSize>) -> (Option<ByteSize>, &'static str) {
+    let profiled = facts.profile.device.promised_atomic_write_bytes.map(ByteSize);
+    let (unit, figure) = match (reported, profiled) {
+        (None, Some(profiled)) => (Some(profiled), PROFILED),
+        (Some(reported), Some(profiled)) if profiled < reported => (Some(profiled), PROFILED),
+        (reported, _) => (reported, REPORTED),
+    };
+    (unit.filter(|unit| unit.0 > 0), figure)
 }
 
 impl Promise {
     fn words(&self) -> String {
-        let Self { page, file_system, drive } = self;
+        let Self { page, file_system, drive, .. } = self;
         format!(
             "the drive promises that a power cut does not tear writes of up to {drive}, and the file system passes on \
              up to {file_system} whole: a page of {page} is written at once, without a copy, if the drive keeps its \
@@ -82,10 +106,8 @@ impl Promise {
             let value = value.0 as f64;
             EvidenceFigure { figure: figure.to_owned(), value, low: value, high: value, unit: "bytes".to_owned() }
         };
-        let evidence = vec![
-            exact("atomic_write_unit_max of the file", self.file_system),
-            exact("atomic_write_unit_max of the drive", self.drive),
-        ];
+        let evidence =
+            vec![exact("atomic_write_unit_max of the file", self.file_system), exact(self.figure, self.drive)];
         let mut change = Change::unmeasured("OFF", self.words(), evidence);
         "each page is written once and not twice; --measure shows what that brings"
             .clone_into(&mut change.expected_gain);
@@ -120,6 +142,39 @@ mod tests {
         let change = changed(judge(&reporting(16, 64)));
         assert_eq!(change.value, "OFF");
         assert!(change.reason.contains("the drive promises") && change.evidence.len() == 2);
+    }
+
+    #[test]
+    fn of_kernel_and_profile_the_smaller_promise_counts() {
+        let judged = |kernel: Option<u64>, profile_kib: u64| {
+            let mut bench = reporting(16, 0);
+            bench.atomic_writes.as_mut().unwrap().drive = kernel.map(ByteSize::kib);
+            bench.profile.device.promised_atomic_write_bytes = Some(profile_kib << 10);
+            bench.judge(judge, "innodb_doublewrite")
+        };
+        assert!(untold(judged(Some(64), 4)).contains("up to 4 KiB, less than a page"));
+        assert!(untold(judged(None, 4)).contains("up to 4 KiB, less than a page"));
+        assert!(untold(judged(Some(4), 64)).contains("up to 4 KiB, less than a page"));
+        let figures = |change: Change| change.evidence[1].figure.clone();
+        assert_eq!(figures(changed(judged(None, 16))), PROFILED);
+        assert_eq!(figures(changed(judged(Some(16), 64))), REPORTED);
+        assert!(untold(judged(Some(0), 64)).contains("drive reports no atomic writes"));
+    }
+
+    #[test]
+    fn a_profile_s_promise_loosens_no_other_condition() {
+        let with_profile = |mut bench: Bench| {
+            bench.profile.device.promised_atomic_write_bytes = Some(64 << 10);
+            untold(bench.judge(judge, "innodb_doublewrite"))
+        };
+        assert!(with_profile(Bench::new()).contains("cannot be examined"));
+        assert!(with_profile(reporting(0, 0)).contains("file system reports no atomic writes"));
+        let mut small_blocks = reporting(16, 64);
+        small_blocks.atomic_writes.as_mut().unwrap().block = ByteSize::kib(4);
+        assert!(with_profile(small_blocks).contains("in two places"));
+        let mut cached = reporting(16, 64);
+        cached.set("innodb_flush_method", "fsync");
+        assert!(with_profile(cached).contains("page cache"));
     }
 
     #[test]
