@@ -49,6 +49,7 @@ impl Memory {
             max_transfer: ByteSize::mib(2),
             queue_depth: 1024,
             clock: Clock::Virtual,
+            atomic_write: None,
         };
         Self { info, bytes: vec![0; CAPACITY], done: VecDeque::new() }
     }

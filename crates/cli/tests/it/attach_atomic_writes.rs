@@ -6,9 +6,9 @@
 //!   attach cut ─▶ mounted again ─▶ is each page one version of itself as a whole?
 //! ```
 //!
-//! Both drives promise the same unit (AWUPF of NVMe; `host.atomic_write_bytes`). One has capacitors, so that what it has accepted gets to
-//! flash; the other has none and programs the logical pages of a write as they come. Only a power cut shows which
-//! is which: that is why `innodb_doublewrite = OFF` is called the drive's promise.
+//! Both drives promise the same unit (AWUPF of NVMe; `host.atomic_write_bytes`). One has capacitors, so that what it
+//! has accepted gets to flash; the other has none and programs the logical pages of a write as they come. Only a power
+//! cut shows which is which: that is why `innodb_doublewrite = OFF` is called the drive's promise.
 //!
 //! `FLASHWISE_ATOMIC_POWER_CUTS` asks for more than a few cuts.
 
