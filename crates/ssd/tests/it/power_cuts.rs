@@ -416,8 +416,8 @@ fn what_a_flush_has_promised_is_there_although_it_was_written_again_while_the_fl
     assert!(found.iter().all(|&byte| byte == 1), "{}", found[0]);
 }
 
-/// Writes units that the drive promises to write whole, several at a time, and cuts the power again and again; gives how
-/// many units were then of more than one version.
+/// Writes units that the drive promises to write whole, several at a time, and cuts the power again and again; gives
+/// how many units were then of more than one version.
 fn torn_units(config: &DeviceConfig, cuts: u64) -> usize {
     let mut drive = SimulatedSsd::new(config.clone(), 3).unwrap();
     drive.allow_power_cuts().unwrap();
