@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use flashwise_block::{BlockError, ByteSize, Nanos, Silent};
 use flashwise_learn::{LearnError, LearnOptions, Learned, learn, learn_step_by_step};
 use flashwise_profile::DeviceProfile;
-use flashwise_ssd::SimulatedSsd;
+use flashwise_ssd::{DeviceConfig, SimulatedSsd};
 use support::{
     Counting, Notes, complete, entry, is_told, layout, learn_with_checkpoints, reason, small_config, small_drive,
     through_toml,
@@ -233,7 +233,8 @@ fn a_user_who_stops_at_any_moment_has_a_profile_that_can_be_read_and_gone_on_fro
 #[test]
 fn what_the_drive_promises_is_kept_as_it_reports_it_now() {
     let promising = |unit: Option<u64>, resume: Option<&DeviceProfile>| {
-        let mut config = small_config();
+        // The small drive is SATA, which has no such promise.
+        let mut config = DeviceConfig::preset("samsung-960-evo").unwrap();
         config.host.atomic_write_bytes = unit;
         let options = LearnOptions { resume: resume.cloned().map(Box::new), ..layout() };
         let mut drive = SimulatedSsd::new(config, 1).unwrap();

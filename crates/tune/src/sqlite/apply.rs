@@ -12,6 +12,7 @@ use flashwise_sqlite::{Backend, Vfs, VfsOptions, check_target, import};
 use rusqlite::{Connection, OpenFlags};
 
 use super::knobs::set_page_size;
+use super::session::vfs_name;
 use super::settings::{Journal, Settings, journal_pragma};
 use super::user::{copy_with_pages, interruptible, open_plain, plain_error};
 use crate::{AppliedTuning, TuneError};
@@ -106,7 +107,7 @@ fn lay_out(database: &Path, wanted: &Settings, new: &Path) -> Result<(), TuneErr
 
 /// Opens the new file as it will be opened, gives it its journal mode and checks it.
 fn finish(laid_out: &Path, wanted: &Settings) -> Result<(), TuneError> {
-    let vfs = Vfs::register("flashwise-fit", Backend::Directory, VfsOptions { record: false, ..wanted.vfs })?;
+    let vfs = Vfs::register(&vfs_name(), Backend::Directory, VfsOptions { record: false, ..wanted.vfs })?;
     let failed =
         |e: rusqlite::Error| TuneError::Sql { context: "the database laid out".into(), message: e.to_string() };
     let db = Connection::open_with_flags_and_vfs(laid_out, OpenFlags::default(), vfs.name())

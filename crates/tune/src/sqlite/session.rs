@@ -20,6 +20,11 @@ const DATABASE: &str = "fit.db";
 /// Unused: a simulated drive has its own capacity.
 const NO_SCRATCH: ByteSize = ByteSize(0);
 
+/// A name under which no other VFS of this process is registered.
+pub(super) fn vfs_name() -> String {
+    format!("flashwise-fit-{}", SESSIONS.fetch_add(1, Ordering::Relaxed))
+}
+
 /// A VFS over a fresh drive or a fresh directory.
 pub(crate) struct Session {
     vfs: Vfs,
@@ -48,8 +53,7 @@ impl Session {
                 return Err(TuneError::Refused(format!("{path}: a database needs a directory, not a raw device")));
             }
         };
-        let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
-        let vfs = Vfs::register(&format!("flashwise-fit-{number}"), backend, options)?;
+        let vfs = Vfs::register(&vfs_name(), backend, options)?;
         let name = directory.as_ref().map_or_else(|| PathBuf::from(DATABASE), |d| d.path().join(DATABASE));
         let is_modelled = matches!(target, Target::Simulated { host, .. } if host.models_program());
         let program = is_modelled.then(|| Program::new(vfs.program_clock()));
