@@ -264,6 +264,17 @@ impl<B: Bench> Search<'_, B> {
         Ok(costs)
     }
 
+    /// The places of all that were tried.
+    fn all(&self) -> Vec<usize> {
+        (0..self.tried.len()).collect()
+    }
+
+    /// Reports the best of some in the first objective.
+    fn report_best(&mut self, stage: Stage, of: &[usize]) {
+        let best = of.iter().map(|&n| &self.tried[n]).max_by(|a, b| a.gain()[0].total_cmp(&b.gain()[0]));
+        self.bench.report(stage, best.map(|best| (&best.configuration, best.gain()[0].exp())));
+    }
+
     fn position(&self, of: &B::Configuration) -> Option<usize> {
         self.tried.iter().position(|tried| tried.configuration == *of)
     }

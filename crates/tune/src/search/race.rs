@@ -80,8 +80,7 @@ impl<B: Bench> Search<'_, B> {
                     self.tried.push(Tried { configuration, screened: Vec::new(), raced: Vec::new() });
                 }
                 alive.iter().zip(gains).for_each(|(&n, gain)| self.tried[n].raced.push(gain));
-                let best = alive.iter().map(|&n| &self.tried[n]).max_by(|a, b| a.gain()[0].total_cmp(&b.gain()[0]));
-                self.bench.report(Stage::Race, best.map(|best| (&best.configuration, best.gain()[0].exp())));
+                self.report_best(Stage::Race, &alive);
             }
             let half = self.best_of(&alive, alive.len().div_ceil(2));
             let best: Vec<usize> = half.first().copied().into_iter().collect();

@@ -71,10 +71,6 @@ impl<B: Bench> Search<'_, B> {
         Ok(hopeful)
     }
 
-    fn all(&self) -> Vec<usize> {
-        (0..self.tried.len()).collect()
-    }
-
     /// The places of the best `count` of some, the best of each class before others.
     fn best_of_classes(&self, of: Vec<usize>, count: usize) -> Vec<usize> {
         let mut best = self.spread(self.ranking(&of));
@@ -90,13 +86,8 @@ impl<B: Bench> Search<'_, B> {
         let configurations: Vec<_> = places.iter().map(|&n| self.tried[n].configuration.clone()).collect();
         let costs = self.shuffled(&configurations, Stage::Screen, self.seed)?;
         places.iter().zip(costs).for_each(|(&n, own)| self.tried[n].screened.push(log_gain(stock, own)));
-        self.report_best_screened();
+        self.report_best(Stage::Screen, &self.all());
         Ok(true)
-    }
-
-    fn report_best_screened(&mut self) {
-        let best = self.tried.iter().max_by(|a, b| a.gain()[0].total_cmp(&b.gain()[0]));
-        self.bench.report(Stage::Screen, best.map(|best| (&best.configuration, best.gain()[0].exp())));
     }
 
     /// Tries configurations that were not tried before; `false` if time ran out.
@@ -120,7 +111,7 @@ impl<B: Bench> Search<'_, B> {
                 raced: Vec::new(),
             });
             self.tried.extend(tried);
-            self.report_best_screened();
+            self.report_best(Stage::Screen, &self.all());
         }
         Ok(true)
     }
