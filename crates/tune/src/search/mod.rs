@@ -7,7 +7,8 @@
 //!   screen    every combination of the settings that interact most, one short run each; then the neighbours of the
 //!             best few, until none of them is better; where a run repeated differs, the better half of all that again
 //!   race      the best of those, in full runs with fresh seeds: each round has more runs and drops the worse half
-//!   prune     the winner without each of its changes: a change that does not bring its price is left out
+//!   prune     the winner without each of its changes: a change that does not bring its price is left out; changes that
+//!             cost their user something once, whichever of them he makes, have to bring that together
 //!   confirm   the winner, the checklist and the stock configuration, in fresh runs
 //! ```
 //!
@@ -69,13 +70,13 @@ pub(crate) struct Job<C> {
     pub(crate) seed: u64,
 }
 
-/// A configuration without one of its changes.
+/// A configuration without one of its changes, or without several that share a price.
 #[derive(Clone, Debug)]
 pub(crate) struct Simpler<C> {
-    /// The change.
-    pub(crate) name: String,
+    /// The changes.
+    pub(crate) names: Vec<String>,
     pub(crate) without: C,
-    /// The least ratio that the change has to bring.
+    /// The least ratio that they have to bring together.
     pub(crate) price: f64,
 }
 
@@ -98,7 +99,8 @@ pub(crate) trait Bench {
     /// Configurations that run as this one does in a short run, but not in a full one.
     fn seen_in_full_runs(&self, of: &Self::Configuration) -> Vec<Self::Configuration>;
 
-    /// The configuration without each of its changes, the costliest to its user first.
+    /// The configuration without each of its changes, the costliest to its user first; those that share a price come
+    /// together, too, before each of them.
     fn simpler(&self, than: &Self::Configuration) -> Vec<Simpler<Self::Configuration>>;
 
     /// Whether a run of a stage costs the same when it is repeated with its seed. Where it does not, what time is left

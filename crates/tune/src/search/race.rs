@@ -27,10 +27,10 @@ const PRUNE_RUNS_MAX: usize = 12;
 /// The winner of a race, and the configurations that none beats.
 type Raced<C> = (C, Vec<Tried<C>>);
 
-/// What one change of the winner brings.
+/// What one change of the winner brings, or several that share a price.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
-    pub(crate) name: String,
+    pub(crate) names: Vec<String>,
     /// How many times the costs are without it, by objective; not a number where it was not measured.
     pub(crate) gains: [Interval; 2],
     /// Whether it stays.
@@ -40,6 +40,11 @@ pub(crate) struct Part {
 }
 
 impl Part {
+    /// Whether it is this change alone.
+    pub(crate) fn is_of(&self, name: &str) -> bool {
+        self.names.len() == 1 && self.names[0] == name
+    }
+
     /// Whether time sufficed to measure it.
     pub(crate) fn is_measured(&self) -> bool {
         self.gains[0].ratio.is_finite()
@@ -195,20 +200,23 @@ impl<B: Bench> Search<'_, B> {
             self.is_cut_short |= !self.measure_for_pruning(&all, PRUNE_RUNS, &mut measured)?;
             self.measure_what_is_open(&best, &changes, &mut measured)?;
             // Where time ended, what a change brought beside one that was left out since is the best that is known.
-            let known = |part: Part| match earlier.iter().find(|known| known.name == part.name) {
+            let known = |part: Part| match earlier.iter().find(|known| known.names == part.names) {
                 Some(known) if !part.is_measured() => known.clone(),
                 _ => part,
             };
             let parts: Vec<Part> = changes.iter().map(|change| known(measured.part(change, &best))).collect();
             // A change that costs hides what the others bring.
-            let costs = parts.iter().position(|part| !part.is_kept && part.costs());
+            let costs = parts.iter().position(|part| part.names.len() == 1 && !part.is_kept && part.costs());
             match costs.or_else(|| parts.iter().position(|part| !part.is_kept)) {
                 Some(n) => {
                     best = changes[n].without.clone();
-                    dropped.push(parts[n].clone());
+                    dropped.extend(left_out(&parts, n));
                     earlier = parts;
                 }
-                None => return Ok((best, parts.into_iter().chain(dropped).collect())),
+                None => {
+                    let kept = parts.into_iter().filter(|part| part.names.len() == 1);
+                    return Ok((best, kept.chain(dropped).collect()));
+                }
             }
         }
     }
@@ -254,6 +262,13 @@ impl<B: Bench> Search<'_, B> {
     }
 }
 
+/// The changes that go with a part, each by itself, with the price that they would have had to bring together.
+fn left_out(parts: &[Part], n: usize) -> impl Iterator<Item = Part> {
+    let Part { names, price, .. } = &parts[n];
+    let singles = names.iter().filter_map(|name| parts.iter().find(|part| part.is_of(name)));
+    singles.map(|part| Part { is_kept: false, price: part.price.max(*price), ..part.clone() })
+}
+
 /// Costs under the seeds of pruning, in their order.
 struct Measured<C> {
     of: Vec<(C, Vec<Costs>)>,
@@ -275,14 +290,14 @@ impl<C: PartialEq> Measured<C> {
     fn part(&self, change: &Simpler<C>, best: &C) -> Part {
         let pairs = self.costs(&change.without).iter().zip(self.costs(best));
         let logs: Vec<Costs> = pairs.map(|(without, with)| log_gain(*without, *with)).collect();
-        let (name, price) = (change.name.clone(), change.price);
+        let (names, price) = (change.names.clone(), change.price);
         if logs.is_empty() {
             // What costs its user little stays with the winner of the race; what costs more has to be seen to gain.
             let unknown = Interval { ratio: f64::NAN, low: 0.0, high: f64::INFINITY };
-            return Part { name, gains: [unknown; 2], is_kept: price <= WORTH_IT, price };
+            return Part { names, gains: [unknown; 2], is_kept: price <= WORTH_IT, price };
         }
         let gains: [Interval; 2] = std::array::from_fn(|n| likely(&logs.iter().map(|log| log[n]).collect::<Vec<_>>()));
         let pays = |gain: Interval| gain.ratio >= price.max(WORTH_IT) && (gain.low > 1.0 || logs.len() < 2);
-        Part { name, gains, is_kept: gains.into_iter().any(pays), price }
+        Part { names, gains, is_kept: gains.into_iter().any(pays), price }
     }
 }

@@ -19,7 +19,10 @@ struct MadeUp {
     random: Pcg64Mcg,
     runs: usize,
     budget: usize,
+    /// What the technique has to bring.
     price: f64,
+    /// Whether the page size shares that price with it.
+    shares_price: bool,
     objectives: usize,
     /// Values of each setting.
     levels: Point,
@@ -43,6 +46,7 @@ impl MadeUp {
             runs,
             budget,
             price: 1.0,
+            shares_price: false,
             objectives: 1,
             levels: LEVELS,
             bias: 1.0,
@@ -100,13 +104,17 @@ impl Bench for MadeUp {
     }
 
     fn simpler(&self, than: &Point) -> Vec<Simpler<Point>> {
-        let changed = (0..LEVELS.len()).rev().filter(|&n| than[n] != 0);
-        let simpler = |n: usize| {
+        let changed = |n: &usize| than[*n] != 0;
+        let simpler = |settings: &[usize], price: f64| {
             let mut without = *than;
-            without[n] = 0;
-            Simpler { name: n.to_string(), without, price: if n == 3 { self.price } else { WORTH_IT } }
+            settings.iter().for_each(|&n| without[n] = 0);
+            Simpler { names: settings.iter().map(usize::to_string).collect(), without, price }
         };
-        changed.map(simpler).collect()
+        let share = self.shares_price && [0, 3].iter().all(changed);
+        let has_price = |n: usize| !share && (n == 3 || (n == 0 && self.shares_price));
+        let single = |n: usize| simpler(&[n], if has_price(n) { self.price } else { WORTH_IT });
+        let singles = (0..LEVELS.len()).rev().filter(changed).map(single);
+        share.then(|| simpler(&[3, 0], self.price)).into_iter().chain(singles).collect()
     }
 
     fn is_repeatable(&self, _stage: Stage) -> bool {
@@ -163,7 +171,7 @@ fn the_best_of_settings_that_interact_is_found_though_each_step_towards_it_looks
     assert!((gain.ratio / (1.0 / (0.7 * 0.5 * 0.9)) - 1.0).abs() < 0.05, "{gain:?}");
     assert!(outcome.confirmation.over_checklist[0].low > 1.0);
     assert!(!outcome.is_cut_short && bench.runs < 200, "{} runs", bench.runs);
-    let kept: Vec<_> = outcome.parts.iter().filter(|part| part.is_kept).map(|part| part.name.as_str()).collect();
+    let kept: Vec<_> = outcome.parts.iter().filter(|part| part.is_kept).map(|part| part.names[0].as_str()).collect();
     assert_eq!(kept, ["3", "2", "0"]);
     let technique = outcome.parts[0].gains[0].ratio;
     assert!((technique / 2.0 - 1.0).abs() < 0.1, "the technique alone halves the cost: {technique}");
@@ -190,6 +198,31 @@ fn a_change_that_does_not_bring_its_price_is_left_out() {
     let best = |price| search(&mut MadeUp { price, ..MadeUp::new(cost) }, start(), 1).unwrap().confirmation.best;
     assert_eq!(best(1.01), [0, 0, 1, 1]);
     assert_eq!(best(1.1), [0, 0, 1, 0], "5 % is not worth a conversion at 10 %");
+}
+
+#[test]
+fn changes_that_share_a_price_have_to_bring_it_together() {
+    let best = |cost: fn(Point) -> Costs, shares_price| {
+        let mut bench = MadeUp { price: 1.05, shares_price, ..MadeUp::new(cost) };
+        let found = search(&mut bench, start(), 1).unwrap();
+        let declined = found.parts.iter().filter(|part| !part.is_kept);
+        let declined = declined.map(|part| (part.names.join(" "), part.price)).collect::<Vec<_>>();
+        (found.confirmation.best, declined)
+    };
+    let both = |[page, cache, _, technique]: Point| {
+        same(100.0 * [1.0, 0.97, 1.0, 1.0, 1.0][page] * [1.0, 0.8][cache] * [1.0, 1.0 / 1.04, 1.0][technique])
+    };
+    assert_eq!(best(both, true), ([1, 1, 0, 1], Vec::new()), "7 % by both");
+    assert_eq!(best(both, false), ([1, 1, 0, 0], vec![("3".to_owned(), 1.05)]));
+    let little = |[page, cache, _, technique]: Point| {
+        same(100.0 * [1.0, 0.98, 1.0, 1.0, 1.0][page] * [1.0, 0.8][cache] * [1.0, 0.98, 1.0][technique])
+    };
+    let each = vec![("3".to_owned(), 1.05), ("0".to_owned(), 1.05)];
+    assert_eq!(best(little, true), ([0, 1, 0, 0], each), "4 % by both");
+    let one = |[page, cache, _, technique]: Point| {
+        same(100.0 * [1.0, 0.999, 1.0, 1.0, 1.0][page] * [1.0, 0.8][cache] * [1.0, 0.9, 1.0][technique])
+    };
+    assert_eq!(best(one, true), ([0, 1, 0, 1], vec![("0".to_owned(), WORTH_IT)]), "one of them brings it alone");
 }
 
 /// A journal that halves the costs, and a technique that gains 12 %.
@@ -261,7 +294,7 @@ fn where_no_change_brings_its_price_the_winner_is_measured_and_not_recommended()
     assert_eq!((confirmation.candidate, winner[3]), (winner, 1));
     let gain = confirmation.over_stock[0];
     assert!(gain.low > 1.06 && gain.high < 1.09, "fresh runs show what was declined: {gain:?}");
-    assert!(parts.iter().all(|part| !part.is_kept) && parts.iter().any(|part| part.name == "3"), "{parts:?}");
+    assert!(parts.iter().all(|part| !part.is_kept) && parts.iter().any(|part| part.is_of("3")), "{parts:?}");
 }
 
 #[test]

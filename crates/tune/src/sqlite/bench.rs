@@ -11,7 +11,7 @@ use std::time::Duration;
 use flashwise_block::{BlockError, ByteSize, Progress, interrupt};
 
 use super::budget::{Budget, Measure, Stopwatch};
-use super::knobs::{Change, Space, label, price};
+use super::knobs::{Change, Space, label, prices};
 use super::loaded::Loaded;
 use super::objective::Objective;
 use super::run::{Run, RunConfig, Workload, run};
@@ -259,11 +259,19 @@ impl Bench for SqliteBench<'_> {
     fn simpler(&self, than: &Settings) -> Vec<Simpler<Settings>> {
         let mut changes = self.space.changes(than);
         changes.sort_by_key(|change| std::cmp::Reverse(change.kind));
-        let simpler = |change: &Change| {
-            let without = self.space.without(than, change.knob);
-            Simpler { name: change.knob.name().to_owned(), without, price: price(change.kind) }
-        };
-        changes.iter().map(simpler).collect()
+        let mut simpler = Vec::new();
+        for same_kind in changes.chunk_by(|a, b| a.kind == b.kind) {
+            let (together, each) = prices(same_kind[0].kind, same_kind.len(), &changes);
+            let singles = same_kind.iter().map(std::slice::from_ref);
+            let of = |changes: &[Change], price: f64| Simpler {
+                names: changes.iter().map(|change| change.knob.name().to_owned()).collect(),
+                without: changes.iter().fold(*than, |without, change| self.space.without(&without, change.knob)),
+                price,
+            };
+            simpler.extend(together.map(|price| of(same_kind, price)));
+            simpler.extend(singles.map(|change| of(change, each)));
+        }
+        simpler
     }
 
     fn is_repeatable(&self, stage: Stage) -> bool {

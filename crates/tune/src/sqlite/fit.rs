@@ -581,7 +581,7 @@ fn resolution(space: &Space, confirmation: &Confirmation<Settings>) -> Option<f6
 }
 
 fn part<'a>(outcome: &'a Outcome<Settings>, name: &str) -> Option<&'a Part> {
-    outcome.parts.iter().find(|part| part.name == name && part.is_measured())
+    outcome.parts.iter().find(|part| part.is_of(name) && part.is_measured())
 }
 
 /// What a change brings, in the objective that the recommendation gains in, or in the other one if it pays only there.

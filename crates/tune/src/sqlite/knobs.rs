@@ -41,6 +41,18 @@ pub(crate) fn price(kind: ChangeKind) -> f64 {
     }
 }
 
+/// What several changes of a kind have to bring together, where they share a price, and each of them beside the others.
+/// A library is loaded and a file converted once, and whoever converts a file loads the library as well: on a Samsung
+/// 960 EVO a shop gained 4.7 and 2.9 % by two techniques of the VFS, 7.7 % by both, and neither was worth 5 % alone.
+pub(crate) fn prices(kind: ChangeKind, count: usize, beside: &[Change]) -> (Option<f64>, f64) {
+    let is_paid = kind == ChangeKind::Vfs && beside.iter().any(|change| change.kind == ChangeKind::Conversion);
+    match price(kind) {
+        price if is_paid || price <= WORTH_IT => (None, WORTH_IT),
+        price if count == 1 => (None, price),
+        price => (Some(price), WORTH_IT),
+    }
+}
+
 /// Something that can be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Knob {
