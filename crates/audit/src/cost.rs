@@ -103,7 +103,7 @@ pub(crate) fn simulate(
                 let then = drive.play(steps, map).map_err(failed)?;
                 Cost { is_in_steady_state: true, ..difference(now, &then) }
             }
-            _ => difference(&now, &play(steps, map)?),
+            _ => Cost { is_of_calls: caller.is_some(), ..difference(&now, &play(steps, map)?) },
         };
         costs.insert(of.rule, cost);
     }
@@ -129,9 +129,7 @@ fn difference(now: &Played, then: &Played) -> Cost {
     Cost {
         time_ns: less(now.time_ns, then.time_ns),
         flash_bytes: less(now.flash_bytes, then.flash_bytes),
-        is_in_steady_state: false,
-        is_of_budget: false,
-        is_of_merges: false,
+        ..Cost::default()
     }
 }
 

@@ -26,6 +26,9 @@ pub struct Cost {
     /// Whether the time is that of a memory card's merges: it is computed from the card's units, without a drive.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_of_merges: bool,
+    /// Whether the time is what the program waits for its calls, and not the drive's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_of_calls: bool,
 }
 
 impl Cost {

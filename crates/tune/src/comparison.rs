@@ -1,6 +1,6 @@
 //! SQLite with its defaults, with what everybody recommends, and with what was found, on the same work.
 
-use flashwise_audit::Finding;
+use flashwise_audit::{Finding, UncheckedRule};
 use flashwise_block::Percentiles;
 use flashwise_profile::DeviceProfile;
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,9 @@ pub struct Comparison {
     pub profile: DeviceProfile,
     /// The audit of the workload with the settings `default`.
     pub findings: Vec<Finding>,
+    /// The rules that this audit did not check.
+    #[serde(default)]
+    pub unjudged: Vec<UncheckedRule>,
     /// The audit of the run `best`.
     pub findings_after: Vec<Finding>,
     /// `proposals` without what they cost and bring, for programs that read earlier documents.

@@ -138,6 +138,12 @@ impl Target {
         matches!(self, Self::Simulated { .. } | Self::Volume { .. })
     }
 
+    /// Whether requests that are recorded on it are a program's calls, above the page cache: of a real file system
+    /// nothing else is seen.
+    pub fn records_calls(&self) -> bool {
+        matches!(self, Self::Directory(_))
+    }
+
     /// Whether the same run takes as long again: a simulated drive whose program's time is not that of this machine.
     pub(crate) fn is_repeatable(&self) -> bool {
         match self {

@@ -7,7 +7,7 @@ use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
 
 use flashwise_audit::provision::{self, Product};
-use flashwise_audit::{Audit, AuditOptions, DatabaseSystem, Finding, Judgement, PartitionAudit, Rule, audit_trace};
+use flashwise_audit::{Audit, AuditOptions, Finding, Judgement, PartitionAudit, Rule, audit_trace};
 use flashwise_block::input::check_regular;
 use flashwise_block::temporary::TemporaryFolder;
 use flashwise_block::{Alignment, ByteSize, Nanos, file_extents, partition_table};
@@ -145,7 +145,7 @@ fn through_vfs(
     if let Some(path) = &options.save_trace {
         flashwise_tune::sqlite::save_trace(path, &trace)?;
     }
-    let sqlite = AuditOptions { system: Some(DatabaseSystem::Sqlite), ..audit_options(options, false) };
+    let sqlite = AuditOptions { window_requests: options.window, ..flashwise_tune::sqlite::audit_options(&target) };
     let audit = flashwise_audit::audit(&trace, profile, &sqlite);
     let remarks = remark.into_iter().collect();
     Ok(Audited { name: format!("{} on {}", sql.display(), database.display()), remarks, audit })

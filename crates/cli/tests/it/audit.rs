@@ -315,6 +315,21 @@ fn sql_is_audited_through_the_vfs_while_it_runs_on_a_copy() {
 }
 
 #[test]
+fn sql_in_a_directory_is_audited_as_calls_above_the_page_cache() {
+    let place = Place::with_profile();
+    place.database("a.db");
+    place.write("q.sql", "UPDATE t SET v = v || 'x' WHERE k % 10 = 0;\nSELECT count(*) FROM t;\n");
+    let arguments = ["--db", "a.db", "--sql", "q.sql", "--target", ".", "-o", "json"];
+    let document = audit(&place, &arguments).document();
+    let open = document["unjudged"].as_array().unwrap();
+    let why = |rule: &str| open.iter().find(|open| open["rule"] == rule).map(|open| open["reason"].to_string());
+    for rule in ["read-in-parallel", "write-back-in-parallel"] {
+        assert!(why(rule).is_some_and(|why| why.contains("above the page cache")), "{rule}: {document}");
+    }
+    assert_eq!(document["simulated"]["machine"]["file_system"], "ext4");
+}
+
+#[test]
 fn a_time_of_a_flush_that_the_profile_lacks_is_measured_on_its_drive() {
     let place = Place::new();
     place.run(&["learn", "sim:samsung-960-evo", "--quick", "--max-write", "3g", "--profile", "p.toml"]);

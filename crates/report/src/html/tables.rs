@@ -92,7 +92,7 @@ pub(super) fn audit(c: &Comparison) -> Markup {
             h2 { (headings::AUDIT_FOUND) }
             (finding_list(&c.findings, after, None))
             @if let Some(kept) = findings::kept_by_both(&c.findings, after.unwrap_or(&c.findings)) { p.small { (kept) } }
-            @if let Some(open) = findings::unjudged_sentence(&flashwise_audit::unchecked_rules(&c.profile)) { p.small { (open) } }
+            @if let Some(open) = findings::unjudged_sentence(&c.unjudged) { p.small { (open) } }
         }
     }
 }

@@ -190,7 +190,7 @@ fn audit(screen: &mut Screen, c: &Comparison, detail: Detail) {
         Detail::Full => {
             finding_list(screen, &c.findings, after, None);
             let kept = findings::kept_by_both(&c.findings, after.unwrap_or(&c.findings));
-            let unjudged = findings::unjudged_sentence(&flashwise_audit::unchecked_rules(&c.profile));
+            let unjudged = findings::unjudged_sentence(&c.unjudged);
             for end in [kept, unjudged].into_iter().flatten() {
                 screen.gap();
                 screen.paragraph(&end);

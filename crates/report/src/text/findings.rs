@@ -121,8 +121,9 @@ fn whose_time(cost: &Cost, simulated: Option<&Simulated>) -> &'static str {
     if cost.is_of_merges {
         return "merges on the card";
     }
+    // Earlier documents say so only of the whole audit.
     let is_of_calls = simulated.is_some_and(|simulated| simulated.machine.is_some()) && !cost.is_in_steady_state;
-    if is_of_calls { "waiting time" } else { "drive time" }
+    if cost.is_of_calls || is_of_calls { "waiting time" } else { "drive time" }
 }
 
 /// The cost of a rule's violations, or that it was not simulated.

@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flashwise_audit::{AuditOptions, DatabaseSystem, audit};
+use flashwise_audit::{Audit, audit};
 use flashwise_block::output::{Published, directory_of};
 use flashwise_block::{ByteSize, Clock, Operation, Progress};
 use flashwise_profile::DeviceProfile;
 use flashwise_trace::FileRole;
 
 use super::apply::apply;
+use super::audited::audit_options;
 use super::bench::{Place, Relay, SqliteBench, config};
 use super::budget::{Budget, Elapsed, Measure, Stopwatch};
 use super::knobs::{Change, Facts, Space, check_names, label, price};
@@ -433,10 +434,9 @@ impl Found {
         default.measurement.label = DEFAULT.to_owned();
         checklist.measurement.label = label(&space.stock, &space.checklist());
         best.measurement.label = label(&space.stock, &settings);
-        let audited = AuditOptions { system: Some(DatabaseSystem::Sqlite), ..AuditOptions::default() };
-        let of = |run: &Run| audit(&run.trace, &profile, &audited).findings;
-        let findings = of(stock_run);
-        let findings_after = if confirmation.gains_in.is_some() { of(&best) } else { findings.clone() };
+        let of = |run: &Run| audit(&run.trace, &profile, &audit_options(&options.target));
+        let Audit { findings, unjudged, .. } = of(stock_run);
+        let findings_after = if confirmation.gains_in.is_some() { of(&best).findings } else { findings.clone() };
         let [default, checklist, best] = [default.measurement, checklist.measurement, best.measurement];
         let objectives = options.objectives.clone();
         let mut comparison = Comparison {
@@ -448,6 +448,7 @@ impl Found {
             file,
             workload: bench.full.workload.describe(options.seed),
             findings,
+            unjudged,
             findings_after,
             applied: changes.iter().map(applied).collect(),
             default_page_size: default.clone(),

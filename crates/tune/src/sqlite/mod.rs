@@ -6,6 +6,7 @@
 //! - [`tpcc`]: table traffic of TPC-C.
 
 mod apply;
+mod audited;
 mod bench;
 mod budget;
 mod fit;
@@ -28,6 +29,7 @@ mod uri;
 mod user;
 mod workload;
 
+pub use audited::audit_options;
 pub use fit::{FitOptions, PAGE_CACHE_LIMIT, TimeBudget, fit};
 pub use hot_locations::{HotLocationRuns, hot_locations};
 pub use objective::Objective;

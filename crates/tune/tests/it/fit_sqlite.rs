@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use flashwise_audit::Rule;
 use flashwise_block::{BlockError, Progress, Silent};
 use flashwise_profile::Verdict;
 use flashwise_ssd::Preset;
@@ -200,6 +201,15 @@ fn in_a_directory_it_runs_in_real_time_and_leaves_nothing_behind() {
         assert_eq!(run.integrity_check, "ok");
     }
     assert!(c.search.screened_on.starts_with("a model of "), "{}", c.search.screened_on);
+    // What SQLite calls says nothing of the drive's queue.
+    let of_queues = [Rule::ReadInParallel, Rule::WriteBackInParallel];
+    assert!(c.findings.iter().chain(&c.findings_after).all(|found| !of_queues.contains(&found.rule)));
+    let is_hidden = |rule: Rule| {
+        c.unjudged.iter().any(|unjudged| unjudged.rule == rule && unjudged.reason.contains("above the page cache"))
+    };
+    assert!(of_queues.into_iter().all(is_hidden), "{:?}", c.unjudged);
+    let costs = c.findings.iter().map(|found| found.cost).filter(|cost| cost.time_ns.is_some());
+    assert!(costs.into_iter().all(|cost| cost.is_of_calls || cost.is_in_steady_state));
     assert!(is_empty(directory.path()));
 }
 
