@@ -51,7 +51,8 @@ pub use error::BlockError;
 pub use extents::{Alignment, Extent, ExtentMap, PlacementUnknown};
 pub use faulty::{Fault, FaultyDevice};
 pub use file::{
-    DirectFile, FileDevice, FileTitle, RegisteredFile, ScratchFile, file_extents, is_on_ext_or_xfs, start_write_back,
+    DirectFile, FileDevice, FileTitle, Placement, RegisteredFile, ScratchFile, file_extents, is_on_ext_or_xfs,
+    start_write_back,
 };
 pub use governor::{Budget, Cost, Governor, RateLimits, TokenBuckets};
 pub use latency::{LatencySummary, Percentiles};

@@ -3,8 +3,8 @@
 //! Only file systems that overwrite in place on a single block device are supported, so that the result stays valid as
 //! long as the file exists: ext2 to ext4, XFS, and the like. Not supported are file systems that write elsewhere
 //! (btrfs, f2fs, nilfs2, bcachefs, ZFS), have addresses of their own (btrfs), or have no device (tmpfs, overlayfs,
-//! network file systems). A file system on a mapped device (device mapper, LVM, RAID, loop) is on a device whose layout
-//! the kernel does not report this way.
+//! network file systems). What lies between the file system and the drive (partition, LVM, LUKS, md) is found by
+//! `raw/drive.rs`.
 //!
 //! Source: Linux, `Documentation/filesystems/fiemap.rst`, `include/uapi/linux/fiemap.h`.
 

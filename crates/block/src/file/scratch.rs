@@ -202,7 +202,7 @@ fn capped_size(directory: &Path, wanted: ByteSize, free: ByteSize) -> Result<Byt
 }
 
 /// A new file in `directory` without a name.
-fn open_nameless(directory: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
+pub(super) fn open_nameless(directory: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
     // O_EXCL with O_TMPFILE: the file can never get a name.
     let flags = OFlags::TMPFILE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
     match rustix::fs::openat(directory, c".", flags, Mode::RUSR | Mode::WUSR) {

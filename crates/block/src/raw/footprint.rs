@@ -41,7 +41,7 @@ struct Piece {
 pub(crate) struct Footprint(Vec<Piece>);
 
 /// Devices on devices on devices: no machine has more.
-const DEEPEST: usize = 32;
+pub(super) const DEEPEST: usize = 32;
 const SECTOR: u64 = 512;
 
 /// One line of a table of the device mapper.

@@ -75,10 +75,12 @@ const DM_BUFFER: usize = 1 << 18;
 /// Size of `struct dm_target_spec`.
 const DM_TARGET: usize = 40;
 
-/// The table of a mapped device. Takes root. That of an encrypted one holds its key and is not requested.
+/// The table of a mapped device. Takes root. That of an encrypted one has its key, which is erased at once.
 pub(super) fn table(node: &Node) -> io::Result<Vec<Target>> {
     let kinds = targets(node, 0)?;
-    if kinds.iter().any(|target| !matches!(&*target.kind, "linear" | "striped" | "thin" | "error" | "zero")) {
+    let is_known =
+        |target: &Target| matches!(&*target.kind, "linear" | "striped" | "thin" | "error" | "zero" | "crypt");
+    if !kinds.iter().all(is_known) {
         return Ok(kinds);
     }
     targets(node, DM_STATUS_TABLE)
@@ -103,8 +105,23 @@ fn targets(node: &Node, flags: u32) -> io::Result<Vec<Target>> {
     if done < 0 {
         return Err(io::Error::last_os_error());
     }
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    parse(&bytes).ok_or_else(|| io::Error::other(format!("the table of {} cannot be read", node.name)))
+    let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let targets = parse(&bytes);
+    // They may have held the key of an encrypted device.
+    words.fill(0);
+    bytes.fill(0);
+    std::hint::black_box((&words, &bytes));
+    targets.ok_or_else(|| io::Error::other(format!("the table of {} cannot be read", node.name)))
+}
+
+/// The parameters of a target, as the kernel writes them, without the key of an encrypted device.
+fn parameters(kind: &str, bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    let words = bytes[..end].split(|&byte| byte == b' ').filter(|word| !word.is_empty());
+    // Cipher, key, and the rest: the key itself is never copied.
+    let is_key = |index: usize| kind == "crypt" && index == 1;
+    let shown = words.enumerate().map(|(index, word)| if is_key(index) { b"-" } else { word });
+    shown.map(String::from_utf8_lossy).collect::<Vec<_>>().join(" ")
 }
 
 /// The targets in the kernel's reply.
@@ -122,13 +139,9 @@ fn parse(bytes: &[u8]) -> Option<Vec<Target>> {
     let mut at = data;
     let mut targets = Vec::new();
     for _ in 0..count {
-        let target = Target {
-            start: long(at)?,
-            length: long(at + 8)?,
-            kind: text(bytes.get(at + 24..at + DM_TARGET)?),
-            parameters: text(bytes.get(at + DM_TARGET..)?).trim().to_owned(),
-        };
-        targets.push(target);
+        let kind = text(bytes.get(at + 24..at + DM_TARGET)?);
+        let parameters = parameters(&kind, bytes.get(at + DM_TARGET..)?);
+        targets.push(Target { start: long(at)?, length: long(at + 8)?, kind, parameters });
         at = data + word(at + 20)? as usize;
     }
     Some(targets)
@@ -172,5 +185,12 @@ mod tests {
         assert_eq!(parse(&bytes[..380]), None);
         bytes[28..32].copy_from_slice(&DM_BUFFER_FULL.to_ne_bytes());
         assert_eq!(parse(&bytes), None);
+    }
+
+    #[test]
+    fn the_key_of_an_encrypted_device_is_not_kept() {
+        let table = b"aes-xts-plain64 0123456789abcdef 0 8:1 32768 1 allow_discards\0more";
+        assert_eq!(parameters("crypt", table), "aes-xts-plain64 - 0 8:1 32768 1 allow_discards");
+        assert_eq!(parameters("linear", b"8:1 2048\0"), "8:1 2048");
     }
 }

@@ -10,6 +10,7 @@
 //! | `system.rs` | block devices as sysfs lists them, by number |
 //! | `kernel.rs` | facts available only by ioctl: loop devices, tables of the device mapper |
 //! | `footprint.rs` | which bytes of which drives and files back a device |
+//! | `drive.rs` | where a file system or device starts on its drive, through partitions, LVM, LUKS, md |
 //! | `relatives.rs` | devices above and below a device |
 //! | `in_use.rs` | mounts, swap, other writers |
 //! | `signature/` | known formats on a device |
@@ -24,6 +25,7 @@
 //! - The region and the budget are checked here for every request.
 //! - An objection because of a mount, swap, a holder or another writer cannot be overridden.
 
+mod drive;
 mod footprint;
 mod identity;
 mod in_use;
@@ -41,9 +43,10 @@ use std::sync::Arc;
 
 use rustix::fs::{FileType, Mode, OFlags};
 
+pub(crate) use self::drive::Drive;
 pub use self::plan::{RawPlan, Refusal, WriteConsent};
 pub use self::signature::{Signature, SignatureKind};
-use self::system::{DeviceNumber, Named, Node, System};
+use self::system::{DeviceNumber, Node, System};
 use crate::{BlockError, ByteSize, ExtentMap, Operation, PlacementUnknown, Request};
 
 /// An open raw device, and the limits of writing to it.
@@ -209,51 +212,6 @@ fn make_plan(
         .map_err(|error| BlockError::os(format!("{}: reading its signatures", path.display()), &error))
 }
 
-/// The drive below a file system or partition, which starts at `start`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Drive {
-    /// The kernel's name of the whole drive.
-    pub(crate) name: String,
-    /// First byte of the partition on it, 0 without partitions.
-    pub(crate) start: ByteSize,
-}
-
-impl Drive {
-    /// The drive below the file system that `file` is on.
-    pub(crate) fn below(file: &impl AsFd) -> Result<Self, PlacementUnknown> {
-        let status =
-            rustix::fs::fstat(file).map_err(|error| PlacementUnknown(format!("examining the file: {error}")))?;
-        let number = DeviceNumber::from_raw(status.st_dev);
-        if number.major == 0 {
-            return Err(PlacementUnknown("its file system is not on a block device of its own".into()));
-        }
-        let system = System::real();
-        let node =
-            system.node(number).map_err(|error| PlacementUnknown(format!("sysfs does not know {number}: {error}")))?;
-        Self::of(&system, &node)
-    }
-
-    /// The drive that a block device is, or is a partition of.
-    fn of(system: &System, node: &Node) -> Result<Self, PlacementUnknown> {
-        let disk = node.disk();
-        let start = match &disk {
-            // sysfs counts sectors of 512 bytes on every drive.
-            Some(_) => node.number("start").and_then(|sectors| sectors.checked_mul(512)),
-            None => Some(0),
-        };
-        let whole = disk.unwrap_or_else(|| node.clone());
-        let is_mapped = whole.slaves().is_ok_and(|slaves| !slaves.is_empty()) || whole.attribute("dm/name").is_some();
-        // A loop device over another block device starts at an offset that only root can read.
-        let backing = whole.loop_backing().and_then(|path| (system.named)(Path::new(&path)));
-        if is_mapped || matches!(backing, Some(Named::Device(_))) {
-            return Err(PlacementUnknown(format!("{} is itself made of other devices", whole.name)));
-        }
-        let start =
-            start.ok_or_else(|| PlacementUnknown(format!("the kernel does not report where {} starts", node.name)))?;
-        Ok(Self { name: whole.name, start: ByteSize(start) })
-    }
-}
-
 /// Opens a block device and finds it in sysfs.
 fn open(system: &System, path: &Path, flags: OFlags) -> Result<(File, Node), BlockError> {
     let failed = |what: &str, error: &io::Error| BlockError::os(format!("{}: {what}", path.display()), error);
@@ -300,43 +258,4 @@ pub(crate) fn number_of(file: &impl AsFd) -> io::Result<DeviceNumber> {
 /// How large an open block device is now.
 pub(crate) fn size(file: &impl AsFd) -> io::Result<ByteSize> {
     Ok(ByteSize(rustix::fs::seek(file, rustix::fs::SeekFrom::End(0))?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::system::fake::Machine;
-    use super::*;
-
-    fn drive(machine: &Machine, number: &str) -> Result<Drive, PlacementUnknown> {
-        Drive::of(&machine.system(), &machine.node(number))
-    }
-
-    #[test]
-    fn a_partition_begins_where_sysfs_says_in_sectors_of_512_bytes() {
-        let machine = Machine::new();
-        machine.disk("nvme0n1", "259:0");
-        machine.partition("nvme0n1", 1, "nvme0n1p1", "259:1");
-        machine.partition("nvme0n1", 2, "nvme0n1p2", "259:2");
-        machine.write("sys/devices/nvme0n1/nvme0n1p1/start", "2048\n");
-        std::fs::remove_file(machine.path("sys/devices/nvme0n1/nvme0n1p2/start")).unwrap();
-        let expected = |start| Ok(Drive { name: "nvme0n1".into(), start: ByteSize(start) });
-        assert_eq!(drive(&machine, "259:0"), expected(0));
-        assert_eq!(drive(&machine, "259:1"), expected(1 << 20));
-        assert!(drive(&machine, "259:2").unwrap_err().to_string().contains("where nvme0n1p2 starts"));
-    }
-
-    #[test]
-    fn on_a_mapped_device_nothing_is_known_of_the_drive() {
-        let machine = Machine::new();
-        machine.disk("sda", "8:0");
-        machine.disk("dm-0", "252:0");
-        machine.holds("dm-0", "sda");
-        machine.loop_over("loop0", "7:0", &machine.path("dev/sda"));
-        for number in ["252:0", "7:0"] {
-            assert!(drive(&machine, number).unwrap_err().to_string().contains("made of other devices"));
-        }
-        machine.write("image", "no number");
-        machine.loop_over("loop1", "7:1", &machine.path("image"));
-        assert_eq!(drive(&machine, "7:1").unwrap().name, "loop1");
-    }
 }

@@ -252,18 +252,22 @@ pub(super) mod fake {
         Ok(LoopStatus { backing, offset: 0, limit: 0 })
     }
 
-    /// The table recorded by `mapped`.
+    /// The table recorded by `mapped`, its lines separated by semicolons.
     fn table(node: &Node) -> io::Result<Vec<Target>> {
         let text = node.attribute("table_of_test").ok_or_else(|| io::Error::other("it needs root"))?;
+        text.split(';').map(line).collect()
+    }
+
+    fn line(text: &str) -> io::Result<Target> {
         let words: Vec<&str> = text.splitn(4, ' ').collect();
         let &[start, length, kind, parameters] = &*words else { return Err(io::Error::other(text)) };
         let number = |word: &str| word.parse().map_err(io::Error::other);
-        Ok(vec![Target {
+        Ok(Target {
             start: number(start)?,
             length: number(length)?,
             kind: kind.to_owned(),
             parameters: parameters.to_owned(),
-        }])
+        })
     }
 
     impl Machine {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use flashwise_block::{
     BlockDevice, BlockError, ByteSize, FileDevice, IoBuffer, RawPlan, Refusal, Request, WriteConsent, execute,
 };
-use support::{LoopDevice, Mounted, run};
+use support::{LoopDevice, MappedVolume, Mounted, run};
 
 const MIB: ByteSize = ByteSize::mib(1);
 
@@ -605,6 +605,8 @@ fn on_a_partition_the_extents_are_those_of_the_whole_drive() {
     execute(&mut device, Request::write(block * 100, block).with_buffer(stamp(100)).with_fua()).unwrap();
     let there = device.extents().unwrap().to_drive(block * 100).unwrap();
     assert!(there > start);
+    let placement = flashwise_block::Placement::of(&place).unwrap();
+    assert_eq!((placement.start, placement.layers.len()), (start, 1), "{placement}");
     let mut bytes = vec![0; 4096];
     File::open(drive.path()).unwrap().read_exact_at(&mut bytes, there.0).unwrap();
     assert!(bytes == *stamp(100));
@@ -617,6 +619,28 @@ fn on_a_partition_the_extents_are_those_of_the_whole_drive() {
 }
 
 #[test]
+fn through_a_mapped_volume_the_extents_are_those_of_the_drive_below() {
+    let directory = directory();
+    let (image, place) = (directory.path().join("image"), directory.path().join("mnt"));
+    let Some(drive) = LoopDevice::new(&image, 1000) else { return };
+    let (start, block) = (ByteSize(4104 * 512), ByteSize::kib(4));
+    let table = format!("0 {} linear {} 4104", 980 * 2048, drive.path().display());
+    let Some(volume) = MappedVolume::new(&table) else { return };
+    let Some((mut device, mounted)) = scratch_on("mkfs.ext4", &volume.path(), &place) else { return };
+    execute(&mut device, Request::write(block * 100, block).with_buffer(stamp(100)).with_fua()).unwrap();
+    let map = device.extents().unwrap();
+    assert_eq!(Some(map.drive()), drive.path().file_name().unwrap().to_str());
+    let there = map.to_drive(block * 100).unwrap();
+    assert!(there > start);
+    let mut bytes = vec![0; 4096];
+    File::open(drive.path()).unwrap().read_exact_at(&mut bytes, there.0).unwrap();
+    assert!(bytes == *stamp(100));
+    let placement = flashwise_block::Placement::of(&place).unwrap();
+    assert_eq!((placement.start, placement.layers.len()), (start, 1), "{placement}");
+    drop((device, mounted));
+}
+
+#[test]
 fn a_file_system_that_moves_data_or_has_no_drive_says_that_it_does_not_know() {
     let directory = directory();
     let (image, place) = (directory.path().join("image"), directory.path().join("mnt"));
@@ -625,6 +649,7 @@ fn a_file_system_that_moves_data_or_has_no_drive_says_that_it_does_not_know() {
         let why = device.extents().unwrap_err().to_string();
         assert!(why.contains("btrfs does not keep a file at a fixed place"), "{why}");
         assert!(matches!(device.alignment(MIB), flashwise_block::Alignment::Unknown(_)));
+        assert_eq!(flashwise_block::Placement::of(&place).unwrap_err().to_string(), why);
         drop(device);
         drop(mounted);
     }

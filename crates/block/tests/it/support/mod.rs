@@ -96,6 +96,35 @@ impl Drop for LoopDevice {
     }
 }
 
+/// A device of the device mapper, removed at the end.
+pub struct MappedVolume(String);
+
+impl MappedVolume {
+    /// One with this table, or `None`, said aloud.
+    pub fn new(table: &str) -> Option<Self> {
+        let name = format!("flashwise-test-{}", std::process::id());
+        match run("dmsetup", &[&"create", &name, &"--table", &table]) {
+            Ok(_) => Some(Self(name)),
+            Err(why) => {
+                eprintln!("SKIPPED, no device mapper here (it needs root, dmsetup and the kernel's dm module): {why}");
+                None
+            }
+        }
+    }
+
+    pub fn path(&self) -> PathBuf {
+        Path::new("/dev/mapper").join(&self.0)
+    }
+}
+
+impl Drop for MappedVolume {
+    fn drop(&mut self) {
+        if let Err(why) = run("dmsetup", &[&"remove", &"--retry", &self.0]) {
+            eprintln!("{} stays: {why}", self.0);
+        }
+    }
+}
+
 /// A mounted device, unmounted at the end.
 pub struct Mounted(PathBuf);
 
