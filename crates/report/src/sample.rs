@@ -414,6 +414,8 @@ pub fn samsung() -> Comparison {
                 name: "synchronous=normal".to_owned(),
                 with: best_label.to_owned(),
                 ratio: 1.4,
+                low: Some(1.38),
+                high: Some(1.42),
                 loses: "the last commits before a power cut".to_owned(),
             }],
         },

@@ -5,6 +5,7 @@ use flashwise_block::Percentiles;
 use flashwise_profile::DeviceProfile;
 use serde::{Deserialize, Serialize};
 
+use crate::search::{HARDLY_ANY_LEFT, is_usable};
 use crate::sqlite::Objective;
 use crate::{AppliedTuning, Declined, Proposal};
 
@@ -175,6 +176,12 @@ pub struct WeakerGuarantee {
     pub with: String,
     /// How much better the first objective was, over `with`.
     pub ratio: f64,
+    /// The lower end of its interval at 80 %; `None` if it is not known.
+    #[serde(default)]
+    pub low: Option<f64>,
+    /// The upper end.
+    #[serde(default)]
+    pub high: Option<f64>,
     /// What may be lost.
     pub loses: String,
 }
@@ -317,4 +324,16 @@ pub struct Gain {
     pub low: f64,
     /// Upper end of its interval.
     pub high: f64,
+}
+
+impl Gain {
+    /// Whether its interval is narrow enough to plan with; a gain that is not is never recommended.
+    pub fn is_usable(&self) -> bool {
+        is_usable(self.low, self.high)
+    }
+
+    /// Whether less than 0.1 % of the cost is left.
+    pub fn leaves_hardly_any(&self) -> bool {
+        self.low >= HARDLY_ANY_LEFT
+    }
 }

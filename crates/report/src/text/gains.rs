@@ -8,10 +8,6 @@ use super::numbers::{bytes, change_interval, grouped, more_or, percentage, signi
 
 /// A difference that nobody acts on: settings this close to the best need no change.
 const CLOSE: f64 = 1.05;
-/// From this ratio on the drive is no longer what a statement waits for: of 5 ms, 5 µs are left, about what SQLite
-/// itself takes for a point SELECT. Drive time is all that the ratio knows, so that beyond it counts what nobody would
-/// see.
-const DRIVE_HARDLY_USED: f64 = 1000.0;
 
 /// Label of a configuration that changes nothing.
 const UNCHANGED: &str = "unmodified";
@@ -104,6 +100,10 @@ fn nothing(c: &Comparison) -> String {
         interval(c, gain)
     );
     match of(to).find(|other| other.high < 1.0) {
+        _ if !gain.is_usable() => format!(
+            "{seen}: runs of one configuration differ too much to promise that. A larger --time-budget, or an idle \
+             machine, shows how much it is."
+        ),
         Some(lost) => format!("{seen}, but loses in {}: ×{}.", lost.metric, significant(lost.ratio)),
         None => format!("{seen}, which is not worth what its changes cost."),
     }
@@ -115,9 +115,7 @@ pub(crate) fn amount(gain: &Gain) -> String {
     match gain.metric.as_str() {
         "p99_latency" => fewer("less latency at the 99th percentile"),
         "flash_bytes" => fewer("fewer flash bytes"),
-        _ if gain.low >= DRIVE_HARDLY_USED => {
-            "Hardly any waiting for the drive: less than 0.1 % of it is left".to_owned()
-        }
+        _ if gain.leaves_hardly_any() => "Hardly any waiting for the drive: less than 0.1 % of it is left".to_owned(),
         _ => {
             let many = if gain.ratio < 2.995 { "" } else { " many" };
             format!("{}{many} statements a second", more_or(gain.ratio, "fewer"))
@@ -204,10 +202,13 @@ pub(crate) fn guarantee_sentences(c: &Comparison) -> Vec<String> {
 /// What weaker guarantees would bring.
 pub(crate) fn weaker_sentences(c: &Comparison) -> impl Iterator<Item = String> + '_ {
     c.guarantees.weaker.iter().map(|weaker| {
+        let interval = weaker.low.zip(weaker.high);
+        let interval = interval.map(|(low, high)| format!(" ({}…{})", significant(low), significant(high)));
         format!(
-            "{} would bring ×{} more, and may lose {}: measured for information, never applied.",
+            "{} would bring ×{}{} more, and may lose {}: measured for information, never applied.",
             weaker.name,
             significant(weaker.ratio),
+            interval.unwrap_or_default(),
             weaker.loses
         )
     })
@@ -377,6 +378,8 @@ mod tests {
         );
         c.gains.push(Gain { metric: "flash_bytes".into(), ratio: 0.7, low: 0.69, high: 0.71, ..c.gains[0].clone() });
         assert!(headline(&c)[0].ends_with(", but loses in flash_bytes: ×0.700."), "{:?}", headline(&c));
+        (c.gains[0].ratio, c.gains[0].low, c.gains[0].high) = (27.0, 4.93, 153.0);
+        assert!(headline(&c)[0].contains("): runs of one configuration differ too much"), "{:?}", headline(&c));
     }
 
     #[test]

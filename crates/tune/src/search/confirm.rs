@@ -14,6 +14,12 @@ const RUNS_MAX: usize = 8;
 /// At most as many where a run repeated differs. On a virtual disk runs scatter by a tenth: with 8 of them no gain
 /// below 17 % is certain, with so many one of 8 %.
 const RUNS_MAX_NOISY: usize = 32;
+/// The most that the upper end of an announced interval may be above the lower one. ×1.5 to ×3 can be planned with;
+/// ×4.9 to ×153, which three runs on a busy disk once gave, cannot.
+const USABLE: f64 = 2.0;
+/// From this gain on its size makes no difference: the drive is no longer what a statement waits for. Of 5 ms, 5 µs are
+/// left, about what SQLite itself takes for a point SELECT.
+pub(crate) const HARDLY_ANY_LEFT: f64 = 1_000.0;
 /// Configurations that are confirmed.
 const ARMS: usize = 3;
 
@@ -36,11 +42,24 @@ pub(crate) struct Confirmation<C> {
     pub(crate) runs: usize,
 }
 
-/// The first objective in which a gain over the stock configuration is certain; `None` where a loss in another one is
-/// likely. A loss that was not announced costs more than a gain that was missed, so that 90 % suffice for it.
+impl<C: PartialEq> Confirmation<C> {
+    /// Whether the checklist is recommended, and not the candidate.
+    pub(crate) fn is_of_checklist(&self) -> bool {
+        self.gains_in.is_some() && self.best != self.candidate
+    }
+}
+
+/// Whether a reader can plan with a gain of which the interval is known.
+pub(crate) fn is_usable(low: f64, high: f64) -> bool {
+    high <= USABLE * low || low >= HARDLY_ANY_LEFT
+}
+
+/// The first objective in which a gain over the stock configuration is certain and known well enough; `None` where a
+/// loss in another one is likely. A loss that was not announced costs more than a gain that was missed, so that 90 %
+/// suffice for it.
 fn gains_in(over_stock: &[Interval; 2], likely: &[Interval; 2]) -> Option<usize> {
     let loses = likely.iter().any(|gain| gain.ratio < 1.0 / WORTH_IT && gain.high < 1.0);
-    over_stock.iter().position(|gain| gain.low > WORTH_IT).filter(|_| !loses)
+    over_stock.iter().position(|gain| gain.low > WORTH_IT && is_usable(gain.low, gain.high)).filter(|_| !loses)
 }
 
 impl<B: Bench> Search<'_, B> {
@@ -67,16 +86,17 @@ impl<B: Bench> Search<'_, B> {
         let is_offered = pruned != self.start.stock;
         let candidate = if is_offered { pruned } else { winner.clone() };
         let arms = [candidate.clone(), self.start.checklist.clone()];
-        let runs = self.confirmation_runs();
+        let objectives = self.bench.objectives();
+        let planned = self.confirmation_runs();
         let mut gains: [Vec<Costs>; 2] = [Vec::new(), Vec::new()];
-        for n in 0..runs as u64 {
-            let seed = self.seed.wrapping_add(CONFIRM_SEEDS).wrapping_add(n);
+        while gains[0].len() < planned || self.needs_more(&gains) {
+            let seed = self.seed.wrapping_add(CONFIRM_SEEDS).wrapping_add(gains[0].len() as u64);
             self.bench.report(Stage::Confirm, None);
             let [a, b] = self.paired_once(&arms, seed)?;
             gains[0].push(a);
             gains[1].push(b);
         }
-        let objectives = self.bench.objectives();
+        let runs = gains[0].len();
         let column = |logs: &[Costs], n: usize| logs.iter().map(|log| log[n]).collect::<Vec<_>>();
         let of = |logs: &[Costs]| std::array::from_fn(|n| confident(&column(logs, n), objectives));
         let gains_in = |logs: &[Costs]| gains_in(&of(logs), &std::array::from_fn(|n| likely(&column(logs, n))));
@@ -97,6 +117,19 @@ impl<B: Bench> Search<'_, B> {
             (_, None) => (self.start.stock.clone(), None),
         };
         Ok(Confirmation { best, gains_in, candidate, over_stock, checklist, over_checklist, runs })
+    }
+
+    /// Whether an interval is too wide to be used, and time is left for one more run. How wide it is says nothing of
+    /// where it is (C. Stein, A Two-Sample Test for a Linear Hypothesis Whose Power Is Independent of the Variance,
+    /// 1945), so that a gain becomes no more likely to be announced where there is none.
+    fn needs_more(&self, gains: &[Vec<Costs>; 2]) -> bool {
+        let objectives = self.bench.objectives();
+        let is_wide = |logs: &Vec<Costs>| {
+            let of = |n: usize| confident(&logs.iter().map(|log| log[n]).collect::<Vec<_>>(), objectives);
+            (0..objectives).map(of).any(|gain| !is_usable(gain.low, gain.high))
+        };
+        let has_time = self.bench.spent() + self.bench.share_of(Stage::Confirm, ARMS) <= 1.0;
+        has_time && gains[0].len() < RUNS_MAX_NOISY && gains.iter().any(is_wide)
     }
 
     /// The arms beside the stock configuration; the same configuration is run once.

@@ -9,7 +9,8 @@
 //!   race      the best of those, in full runs with fresh seeds: each round has more runs and drops the worse half
 //!   prune     the winner without each of its changes: a change that does not bring its price is left out; changes that
 //!             cost their user something once, whichever of them he makes, have to bring that together
-//!   confirm   the winner, the checklist and the stock configuration, in fresh runs
+//!   confirm   the winner, the checklist and the stock configuration, in fresh runs; where the checklist is better,
+//!             what each of its changes brings, as far as time is left
 //! ```
 //!
 //! *Screening* is a beam search that starts from a factorial design (R. A. Fisher, The Design of Experiments, 1935),
@@ -42,9 +43,9 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::TuneError;
 
-pub(crate) use confirm::Confirmation;
+pub(crate) use confirm::{Confirmation, HARDLY_ANY_LEFT, is_usable};
 pub(crate) use race::Part;
-pub(crate) use statistics::{Interval, confidence, confident, likely};
+pub(crate) use statistics::{Interval, confidence, confident, likely, log_gain};
 
 /// A difference below this is not worth a change, be it a gain or a loss: 1 %.
 pub(crate) const WORTH_IT: f64 = 1.01;
@@ -160,6 +161,8 @@ pub(crate) struct Outcome<C> {
     /// Configurations of the race that none beats in both objectives, as far as it measured them.
     pub(crate) front: Vec<Tried<C>>,
     pub(crate) confirmation: Confirmation<C>,
+    /// What the checklist's changes bring, where it is recommended in place of the winner.
+    pub(crate) checklist_parts: Vec<Part>,
     /// Whether the budget ended screening or race early.
     pub(crate) is_cut_short: bool,
 }
@@ -203,8 +206,12 @@ pub(crate) fn search<B: Bench>(
         false => (search.start.stock.clone(), Vec::new()),
     };
     let confirmation = search.confirm(pruned, &winner)?;
+    let checklist_parts = match confirmation.is_of_checklist() {
+        true => search.parts_of(&confirmation.best)?,
+        false => Vec::new(),
+    };
     let Search { tried, is_cut_short, .. } = search;
-    Ok(Outcome { tried, parts, winner, front, confirmation, is_cut_short })
+    Ok(Outcome { tried, parts, winner, front, confirmation, checklist_parts, is_cut_short })
 }
 
 impl<B: Bench> Search<'_, B> {
@@ -217,7 +224,12 @@ impl<B: Bench> Search<'_, B> {
 
     /// How many runs end before a share of the budget is used, and leave enough for the confirmation.
     fn runs_left(&self, until: f64, stage: Stage) -> usize {
-        let left = until.min(1.0 - self.confirmation_needs()) - self.bench.spent();
+        self.runs_before(until.min(1.0 - self.confirmation_needs()), stage)
+    }
+
+    /// How many runs end before a share of the budget is used.
+    fn runs_before(&self, until: f64, stage: Stage) -> usize {
+        let left = until - self.bench.spent();
         if left > 0.0 { self.bench.runs_within(left, stage) } else { 0 }
     }
 

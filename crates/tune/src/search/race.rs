@@ -2,7 +2,7 @@
 
 use super::{
     Bench, Costs, Interval, PRUNE_SEEDS, PRUNE_UNTIL, RACE_SEEDS, RACE_UNTIL, Search, Simpler, Stage, Tried, WORTH_IT,
-    likely, loses_nowhere, ranked, statistics::log_gain,
+    likely, log_gain, loses_nowhere, ranked,
 };
 use crate::TuneError;
 
@@ -219,6 +219,22 @@ impl<B: Bench> Search<'_, B> {
                 }
             }
         }
+    }
+
+    /// What each change of a configuration brings that is recommended as it is, as far as time is left.
+    pub(super) fn parts_of(&mut self, best: &B::Configuration) -> Result<Vec<Part>, TuneError> {
+        let changes: Vec<_> = self.bench.simpler(best).into_iter().filter(|change| change.names.len() == 1).collect();
+        let mut all: Vec<_> = changes.iter().map(|change| change.without.clone()).collect();
+        all.push(best.clone());
+        let mut measured = Measured { of: Vec::new() };
+        for n in 0..PRUNE_RUNS as u64 {
+            if all.len() > self.runs_before(1.0, Stage::Prune) {
+                break;
+            }
+            let costs = self.shuffled(&all, Stage::Prune, self.seed.wrapping_add(PRUNE_SEEDS).wrapping_add(n))?;
+            all.iter().zip(costs).for_each(|(own, cost)| measured.add(own.clone(), cost));
+        }
+        Ok(changes.iter().map(|change| Part { is_kept: true, ..measured.part(change, best) }).collect())
     }
 
     /// Runs the best again beside itself without each change of which it is open whether it brings its price. All of

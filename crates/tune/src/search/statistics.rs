@@ -36,7 +36,7 @@ const T_80: [f64; 20] = [
 ];
 
 /// The logarithm of the ratio of costs, positive where the second are lower.
-pub(super) fn log_gain(stock: Costs, own: Costs) -> Costs {
+pub(crate) fn log_gain(stock: Costs, own: Costs) -> Costs {
     // A cost of nothing is that of one unit: flash bytes of work that writes nothing.
     std::array::from_fn(|n| stock[n].max(1.0).ln() - own[n].max(1.0).ln())
 }

@@ -393,6 +393,40 @@ fn the_checklist_is_taken_where_nothing_is_better() {
 }
 
 #[test]
+fn of_a_checklist_that_is_recommended_in_place_of_the_winner_each_change_is_measured() {
+    // The cache brings less than it is worth, so that the winner is pruned of it, and the checklist is better by that.
+    let cost = |[_, cache, journal, _]: Point| same(100.0 * [1.0, 0.995][cache] * [1.0, 0.5][journal]);
+    let found = search(&mut MadeUp::new(cost), start(), 1).unwrap();
+    assert_eq!((found.confirmation.best, found.confirmation.candidate), (CHECKLIST, [0, 0, 1, 0]));
+    let of = |part: &Part| (part.names.join(" "), part.gains[0].ratio, part.is_kept);
+    let parts: Vec<_> = found.checklist_parts.iter().map(of).collect();
+    let [(journal, twice, true), (cache, little, true)] = &parts[..] else { panic!("{parts:?}") };
+    assert_eq!((journal.as_str(), cache.as_str()), ("2", "1"));
+    assert!((twice - 2.0).abs() < 1e-9 && (little - 1.0 / 0.995).abs() < 1e-9, "{parts:?}");
+}
+
+#[test]
+fn a_gain_known_too_badly_to_plan_with_takes_more_runs_or_is_not_announced() {
+    let cost = |[_, _, journal, _]: Point| same(100.0 * [1.0, 0.1][journal]);
+    let found = |noise: f64, budget: usize, seed: u64| {
+        let random = Pcg64Mcg::seed_from_u64(seed);
+        let mut bench = MadeUp { noise, budget, random, ..MadeUp::new(cost) };
+        search(&mut bench, start(), seed).unwrap().confirmation
+    };
+    let (mut announced, mut silent) = (0, 0);
+    for seed in 0..40 {
+        let short = found(0.4, 40, seed);
+        let gain = short.over_stock[0];
+        let is_wide = gain.high > 2.0 * gain.low;
+        assert!(!is_wide || short.gains_in.is_none() || short.best == CHECKLIST, "{gain:?}");
+        silent += usize::from(short.gains_in.is_none());
+        let long = found(0.4, 2_000, seed);
+        announced += usize::from(long.gains_in.is_some() && long.over_stock[0].high <= 2.0 * long.over_stock[0].low);
+    }
+    assert!(silent >= 10 && announced >= 36, "{silent} silent in short searches, {announced} announced in long ones");
+}
+
+#[test]
 fn a_budget_cuts_screening_and_race_but_never_the_confirmation() {
     for budget in [15, 30, 60] {
         let mut bench = MadeUp { budget, ..MadeUp::new(interacting) };

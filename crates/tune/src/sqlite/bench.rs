@@ -17,6 +17,7 @@ use super::objective::Objective;
 use super::run::{Run, RunConfig, Workload, run};
 use super::settings::Settings;
 use super::user::memory_of_run;
+use super::weaker::weaker_runs;
 use crate::search::{Bench, Costs, Job, Simpler, Stage};
 use crate::{Target, TuneError};
 
@@ -53,6 +54,8 @@ pub(super) struct SqliteBench<'a> {
     pub(super) full: Place,
     pub(super) objectives: [Objective; 2],
     pub(super) budget: Budget,
+    /// Full runs after the search, for which it leaves the time.
+    pub(super) runs_afterwards: usize,
     pub(super) progress: &'a mut dyn Progress,
     /// Of the configurations that are confirmed, the first run.
     pub(super) confirmed: Vec<(Settings, Run)>,
@@ -73,7 +76,8 @@ impl<'a> SqliteBench<'a> {
     ) -> Self {
         let (confirmed, runs) = (Vec::new(), [0; 4]);
         let [stage, best] = [String::new(), String::new()];
-        Self { space, short, full, objectives, budget, progress, confirmed, runs, stage, best }
+        let runs_afterwards = if space.facts.writes { weaker_runs(&full.target) } else { 0 };
+        Self { space, short, full, objectives, budget, runs_afterwards, progress, confirmed, runs, stage, best }
     }
 
     fn place(&self, stage: Stage) -> &Place {
@@ -278,8 +282,10 @@ impl Bench for SqliteBench<'_> {
         self.place(stage).target.is_repeatable()
     }
 
+    /// With what is left for the runs after the search; a number of runs is for the search alone.
     fn spent(&self) -> f64 {
-        self.budget.spent()
+        let is_time = self.budget.measure().is_some();
+        self.budget.spent() + if is_time { self.share_of(Stage::Prune, self.runs_afterwards) } else { 0.0 }
     }
 
     fn share_of(&self, stage: Stage, runs: usize) -> f64 {

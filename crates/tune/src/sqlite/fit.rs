@@ -22,10 +22,9 @@ use super::run::{Run, RunConfig, Workload, run};
 use super::seen;
 use super::settings::{Journal, Settings, Synchronous};
 use super::uri::uri;
+use super::weaker::weaker_guarantee;
 use super::{check_new, check_new_database, learn_target, save_trace};
-use crate::search::{
-    Bench, Confirmation, Interval, Outcome, Part, SCREEN_UNTIL, Stage, Start, confidence, likely, search,
-};
+use crate::search::{Confirmation, Interval, Outcome, Part, SCREEN_UNTIL, Start, confidence, likely, search};
 use crate::{
     Applied, AttachDrive, COMPARISON_SCHEMA, COMPARISON_SCHEMA_VERSION, Candidate, ChangeKind, Comparison, Declined,
     Gain, Guarantees, Host, Proposal, Recommendation, SearchSummary, Seen, Target, TuneError, WeakerGuarantee,
@@ -364,7 +363,7 @@ impl Found {
         let best = outcome.confirmation.best;
         let (stock, checklist) = (bench.space.stock, bench.space.checklist());
         let [default, checklist, best_run] = [stock, checklist, best].map(|settings| confirmed(&settings, bench));
-        let weaker = weaker_guarantee(options, bench, &best)?;
+        let weaker = weaker_guarantee(bench, &best, options.seed)?;
         let attach = options.attach.as_deref().filter(|_| outcome.confirmation.gains_in.is_some());
         let arms = [(stock, &default), (bench.space.checklist(), &checklist), (best, &best_run)];
         let see = |attach| seen::see(attach, &bench.full, arms, options.seed, &mut *bench.progress);
@@ -509,30 +508,6 @@ fn statements(workload: &Workload, run: &Run) -> u64 {
     }
 }
 
-/// What commits that do not wait for the drive would bring.
-fn weaker_guarantee(
-    options: &FitOptions,
-    bench: &mut SqliteBench<'_>,
-    best: &Settings,
-) -> Result<Vec<WeakerGuarantee>, TuneError> {
-    let is_seen = bench.space.facts.writes && best.journal == Journal::Log;
-    // A number of runs is for those that choose and confirm: two more do not count.
-    let has_time = bench.budget.measure().is_none() || bench.spent() + bench.share_of(Stage::Prune, 2) <= 1.0;
-    if !is_seen || !has_time {
-        return Ok(Vec::new());
-    }
-    let normal = Settings { synchronous: Synchronous::Normal, ..*best };
-    let jobs = [(*best, options.seed), (normal, options.seed)];
-    let runs = bench.run_all(Stage::Prune, &jobs)?;
-    let [costs, weaker] = [0, 1].map(|n| bench.objectives[0].cost(&runs[n]).max(1.0));
-    Ok(vec![WeakerGuarantee {
-        name: "synchronous=normal".to_owned(),
-        with: label(&bench.space.stock, best),
-        ratio: costs / weaker,
-        loses: "the last commits before a power cut".to_owned(),
-    }])
-}
-
 fn applied(change: &Change) -> Applied {
     Applied {
         name: change.knob.name().to_owned(),
@@ -581,8 +556,8 @@ fn resolution(space: &Space, confirmation: &Confirmation<Settings>) -> Option<f6
     gains.reduce(f64::max)
 }
 
-fn part<'a>(outcome: &'a Outcome<Settings>, name: &str) -> Option<&'a Part> {
-    outcome.parts.iter().find(|part| part.is_of(name) && part.is_measured())
+fn part<'a>(parts: &'a [Part], name: &str) -> Option<&'a Part> {
+    parts.iter().find(|part| part.is_of(name) && part.is_measured())
 }
 
 /// What a change brings, in the objective that the recommendation gains in, or in the other one if it pays only there.
@@ -595,9 +570,8 @@ fn gain_of(part: &Part, outcome: &Outcome<Settings>, objectives: &[Objective]) -
 }
 
 fn proposal(change: &Change, outcome: &Outcome<Settings>, objectives: &[Objective]) -> Proposal {
-    // Measured for the candidate only.
-    let is_candidate = outcome.confirmation.best == outcome.confirmation.candidate;
-    let part = part(outcome, change.knob.name()).filter(|part| is_candidate && part.is_kept);
+    let parts = if outcome.confirmation.is_of_checklist() { &outcome.checklist_parts } else { &outcome.parts };
+    let part = part(parts, change.knob.name()).filter(|part| part.is_kept);
     Proposal {
         name: change.knob.name().to_owned(),
         old_value: change.old_value.clone(),
@@ -616,8 +590,9 @@ fn declined(space: &Space, outcome: &Outcome<Settings>, objectives: &[Objective]
     // The checklist may be recommended though its changes were pruned one by one.
     let recommended = space.changes(&outcome.confirmation.best);
     let is_recommended = |change: &Change| recommended.iter().any(|other| other.knob == change.knob);
-    let dropped =
-        |change: &Change| part(outcome, change.knob.name()).filter(|part| !part.is_kept && !is_recommended(change));
+    let dropped = |change: &Change| {
+        part(&outcome.parts, change.knob.name()).filter(|part| !part.is_kept && !is_recommended(change))
+    };
     let declined = space.changes(&outcome.winner).into_iter().filter_map(|change| {
         let part = dropped(&change)?;
         Some(Declined {

@@ -27,6 +27,7 @@ mod settings;
 mod tpcc;
 mod uri;
 mod user;
+mod weaker;
 mod workload;
 
 pub use audited::audit_options;

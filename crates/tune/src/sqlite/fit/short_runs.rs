@@ -3,6 +3,7 @@
 use flashwise_block::Silent;
 
 use super::*;
+use crate::search::Stage;
 use crate::sqlite::KeyValueWorkload;
 use crate::{DEFAULT_TARGET, ProgramTime};
 
