@@ -8,7 +8,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use flashwise_block::{BlockDevice, ByteSize, FileDevice, Nanos, RawPlan, ScratchFile, SignatureKind, WriteConsent};
-use flashwise_kernel::{Kernel, KernelFile, PAGE};
+use flashwise_kernel::{Kernel, KernelConfig, KernelFile, PAGE};
 use flashwise_sim::Machine;
 use flashwise_ssd::{DeviceConfig, SimulatedSsd, SsdError};
 use flashwise_volume::{SimulatedVolume, Volume};
@@ -33,6 +33,8 @@ pub enum Target {
         name: String,
         /// What it is made of.
         volume: Box<Volume>,
+        /// Where a database's files on it are.
+        host: Host,
     },
     /// A directory; new scratch files in it stand for the drive below.
     Directory(PathBuf),
@@ -88,11 +90,20 @@ impl Target {
         }
     }
 
-    /// The same drive, with a database's files elsewhere on it. Only a simulated drive has a choice.
+    /// The same drive, with a database's files elsewhere on it. Only what is simulated has a choice.
     pub fn with_host(self, host: Host) -> Self {
         match self {
             Self::Simulated { name, config, .. } => Self::Simulated { name, config, host },
+            Self::Volume { name, volume, .. } => Self::Volume { name, volume, host },
             other => other,
+        }
+    }
+
+    /// Where a database's files on a simulated drive or volume are.
+    pub(crate) fn host(&self) -> Option<&Host> {
+        match self {
+            Self::Simulated { host, .. } | Self::Volume { host, .. } => Some(host),
+            _ => None,
         }
     }
 
@@ -128,7 +139,7 @@ impl Target {
         let name = name.to_owned();
         Ok(match machine {
             Machine::Drive(config) => Self::Simulated { name, config, host: Host::default() },
-            Machine::Volume(volume) => Self::Volume { name, volume },
+            Machine::Volume(volume) => Self::Volume { name, volume, host: Host::default() },
             Machine::Array(_) => return Err(SsdError::IsArray { path: drive.to_owned() }.into()),
         })
     }
@@ -146,11 +157,7 @@ impl Target {
 
     /// Whether the same run takes as long again: a simulated drive whose program's time is not that of this machine.
     pub(crate) fn is_repeatable(&self) -> bool {
-        match self {
-            Self::Simulated { host, .. } => !host.measures_program(),
-            Self::Volume { .. } => true,
-            _ => false,
-        }
+        self.host().is_some_and(|host| !host.measures_program())
     }
 
     fn directory(path: &Path) -> Result<Self, TuneError> {
@@ -224,19 +231,30 @@ impl Target {
     pub fn open_as_file(&self, seed: u64, wanted: ByteSize) -> Result<Box<dyn BlockDevice + Send>, TuneError> {
         match self {
             Self::Simulated { config, host: Host::Linux { kernel, .. }, .. } => {
-                let failed = |error: flashwise_kernel::KernelError| TuneError::Target(format!("{self}: {error}"));
-                let kernel =
-                    Kernel::new(SimulatedSsd::new(*config.clone(), seed)?, (**kernel).clone()).map_err(failed)?;
-                let half = ByteSize(config.capacity_bytes / 2 / PAGE * PAGE);
-                Ok(Box::new(KernelFile::create(kernel, wanted.min(half)).map_err(failed)?))
+                self.file_on(SimulatedSsd::new(*config.clone(), seed)?, kernel, wanted)
+            }
+            Self::Volume { volume, host: Host::Linux { kernel, .. }, .. } => {
+                self.file_on(SimulatedVolume::new(*volume.clone(), seed)?, kernel, wanted)
             }
             _ => self.open(seed, wanted),
         }
     }
 
+    fn file_on<D: BlockDevice + Send + 'static>(
+        &self,
+        device: D,
+        kernel: &KernelConfig,
+        wanted: ByteSize,
+    ) -> Result<Box<dyn BlockDevice + Send>, TuneError> {
+        let failed = |error: flashwise_kernel::KernelError| TuneError::Target(format!("{self}: {error}"));
+        let half = ByteSize(device.info().capacity.bytes() / 2 / PAGE * PAGE);
+        let kernel = Kernel::new(device, kernel.clone()).map_err(failed)?;
+        Ok(Box::new(KernelFile::create(kernel, wanted.min(half)).map_err(failed)?))
+    }
+
     /// Whether it is a file: in a directory, or in the file system of a simulated drive.
     pub fn is_file(&self) -> bool {
-        matches!(self, Self::Directory(_) | Self::Simulated { host: Host::Linux { .. }, .. })
+        matches!(self, Self::Directory(_)) || matches!(self.host(), Some(Host::Linux { .. }))
     }
 
     /// Opens the drive: a new simulated one, a new scratch file of at most `wanted` bytes that is deleted when the
@@ -304,6 +322,7 @@ impl fmt::Display for Target {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ProgramTime;
 
     #[test]
     fn presets_files_and_directories_are_targets() {
@@ -313,6 +332,9 @@ mod tests {
         assert!(matches!(volume, Target::Volume { .. }) && volume.is_simulated() && !volume.is_file());
         let opened = volume.open(1, ByteSize::mib(1)).unwrap();
         assert_eq!((opened.info().capacity, volume.to_string().as_str()), (ByteSize::gib(100), "sim:gp3"));
+        let mounted = volume.with_host(Host::named("ext4", ByteSize::gib(1), ProgramTime::Modelled).unwrap());
+        let file = mounted.open_as_file(1, ByteSize::mib(1)).unwrap();
+        assert!(mounted.is_file() && file.info().capacity == ByteSize::mib(1), "{:?}", file.info());
     }
 
     #[test]

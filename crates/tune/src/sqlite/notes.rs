@@ -99,23 +99,23 @@ fn sessions(user: &UserWorkload) -> Option<String> {
 
 /// What the times are of.
 pub(super) fn clock(target: &Target) -> String {
-    match target {
-        Target::Simulated { host: Host::Bare, .. } | Target::Volume { .. } => {
-            "Times are on the simulated drive's clock, without SQLite's CPU \
+    match target.host() {
+        Some(Host::Bare) => "Times are on the simulated drive's clock, without SQLite's CPU \
                                                        time. The log is written back at the end, and that time is \
                                                        included."
-                .to_owned()
-        }
-        Target::Simulated { host, .. } => format!(
+            .to_owned(),
+        Some(host) => format!(
             "The database is in a simulated machine: on {}, which is empty at first. Times are on its clock, with {}. \
              The log is written back at the end, and that time is included.",
             host.describe(),
             host.describe_program()
         ),
-        _ => "Times are wall-clock time on this machine. Each run starts with nothing of the database in the system's \
+        None => {
+            "Times are wall-clock time on this machine. Each run starts with nothing of the database in the system's \
               page cache, and then reads what that holds from it. The log is written back at the end, and that time is \
               included."
-            .to_owned(),
+                .to_owned()
+        }
     }
 }
 

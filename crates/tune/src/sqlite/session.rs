@@ -42,8 +42,9 @@ impl Session {
     /// Opens the target again, as new.
     pub(crate) fn start(target: &Target, options: VfsOptions, seed: u64, label: &str) -> Result<Self, TuneError> {
         let (backend, directory) = match target {
-            Target::Simulated { host, .. } => (host.backend(target.open(seed, NO_SCRATCH)?), None),
-            Target::Volume { .. } => (Host::Bare.backend(target.open(seed, NO_SCRATCH)?), None),
+            Target::Simulated { host, .. } | Target::Volume { host, .. } => {
+                (host.backend(target.open(seed, NO_SCRATCH)?), None)
+            }
             Target::Directory(path) => {
                 let scratch = TemporaryFolder::create_in(path, "flashwise-");
                 (Backend::Directory, Some(scratch.map_err(|e| TuneError::file(path, &e))?))
@@ -55,7 +56,7 @@ impl Session {
         };
         let vfs = Vfs::register(&vfs_name(), backend, options)?;
         let name = directory.as_ref().map_or_else(|| PathBuf::from(DATABASE), |d| d.path().join(DATABASE));
-        let is_modelled = matches!(target, Target::Simulated { host, .. } if host.models_program());
+        let is_modelled = target.host().is_some_and(Host::models_program);
         let program = is_modelled.then(|| Program::new(vfs.program_clock()));
         Ok(Self { vfs, name, kept_open: None, directory, label: label.to_owned(), program })
     }

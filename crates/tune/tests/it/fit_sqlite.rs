@@ -7,13 +7,13 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use flashwise_audit::Rule;
-use flashwise_block::{BlockError, Progress, Silent};
+use flashwise_block::{BlockError, ByteSize, Progress, Silent};
 use flashwise_profile::Verdict;
 use flashwise_ssd::Preset;
 use flashwise_tune::sqlite::{
     FitOptions, KeyValueWorkload, Objective, TimeBudget, Workload, fit, hot_locations, learn_target,
 };
-use flashwise_tune::{Comparison, DEFAULT_TARGET, TuneError};
+use flashwise_tune::{Comparison, DEFAULT_TARGET, Host, ProgramTime, TuneError};
 use support::{SMALL, TINY, is_empty, options, run, samsung, target};
 
 fn small() -> FitOptions {
@@ -59,6 +59,17 @@ fn the_published_experiment_gains_by_the_published_margin_on_a_drive_with_hot_lo
     let mut uncertain = samsung();
     uncertain.parameters.hot_location.verdict = Verdict::Inconclusive;
     assert_eq!(hot_locations(&target, &workload, &uncertain, 1, &mut Silent).unwrap(), None);
+}
+
+#[test]
+fn a_volume_has_the_file_system_and_the_page_cache_of_its_machine_in_front() {
+    let rates = ["none", "ext4"].map(|file_system| {
+        let host = Host::named(file_system, ByteSize::gib(1), ProgramTime::Modelled).unwrap();
+        let c = run(&FitOptions { target: target("sim:gp3").with_host(host), ..tiny() });
+        assert_eq!(c.search.times.contains("ext4"), file_system == "ext4", "{}", c.search.times);
+        c.default.select_per_s
+    });
+    assert!(rates[1] > 2.0 * rates[0], "what is read again comes from the page cache: {rates:?}");
 }
 
 #[test]
