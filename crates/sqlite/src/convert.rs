@@ -203,8 +203,8 @@ fn read_head(file: &File, path: &Path) -> Result<Vec<u8>, SqliteError> {
     Ok(head)
 }
 
-/// Opens a plain SQLite file for an import.
-pub(crate) fn open_plain(path: &Path) -> Result<PlainFile<'_>, SqliteError> {
+/// Opens a plain SQLite file for an import with these options.
+pub(crate) fn open_plain<'a>(path: &'a Path, options: &VfsOptions) -> Result<PlainFile<'a>, SqliteError> {
     let file = open_read(path)?;
     let head = read_head(&file, path)?;
     match detect(&head) {
@@ -214,6 +214,7 @@ pub(crate) fn open_plain(path: &Path) -> Result<PlainFile<'_>, SqliteError> {
     let Some(page_bytes) = page_size_of(&head) else {
         return Err(not_a_database(path, "it does not start with SQLite's header"));
     };
+    options.check_pages(&display(path), page_bytes)?;
     let quiet = Quiet::begin(&file, path)?;
     Ok(PlainFile { file, page_bytes, quiet })
 }
@@ -457,11 +458,11 @@ fn header_error(path: &Path, error: &HeaderError) -> SqliteError {
 ///
 /// # Errors
 /// When the file is not a plain SQLite database, has a hot journal or a WAL, or another process writes to it; when
-/// `stored` exists, or a journal or a log of its name; when the layout is impossible or I/O fails. Then nothing is
-/// left.
+/// `stored` exists, or a journal or a log of its name; when the layout is impossible, or is for hot locations and pages
+/// are not as long as a chunk; when I/O fails. Then nothing is left.
 pub fn import(plain: &Path, stored: &Path, options: &VfsOptions) -> Result<ImportSummary, SqliteError> {
     options.check()?;
-    let from = open_plain(plain)?;
+    let from = open_plain(plain, options)?;
     let summary = create_new(stored, access_of(plain)?, |mut store| {
         if let Some(header) = options.header(from.page_bytes) {
             let length = from.file.metadata().map_err(|error| SqliteError::os("examining it", plain, &error))?.len();

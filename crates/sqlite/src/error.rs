@@ -3,8 +3,22 @@
 use std::ffi::c_int;
 use std::path::{Path, PathBuf};
 
-use flashwise_block::{BlockError, Operation};
+use flashwise_block::{BlockError, ByteSize, Operation};
 use libsqlite3_sys as sqlite;
+
+use crate::bytes::is_page_size;
+
+/// What to do where pages and chunk differ.
+fn remedy(chunk: ByteSize) -> String {
+    let without = "leave the layout out with use-hot-locations=off";
+    match is_page_size(chunk.0) {
+        true => format!(
+            "first set the page size of the plain file to the drive's chunk: PRAGMA page_size = {}; VACUUM, or {without}",
+            chunk.0
+        ),
+        false => format!("SQLite has no pages of the drive's chunk, {chunk}: {without}"),
+    }
+}
 
 /// Why the VFS, an import or an export could not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -12,6 +26,16 @@ pub enum SqliteError {
     /// A layout that no drive can have.
     #[error("layout: {0}")]
     Layout(String),
+    /// Pages that are not as long as a chunk of the drive are not at hot locations.
+    #[error("{path}: pages of {page} would not be at hot locations; {}", remedy(*chunk))]
+    Pages {
+        /// The plain file.
+        path: String,
+        /// Its page size.
+        page: ByteSize,
+        /// The chunk of the drive.
+        chunk: ByteSize,
+    },
     /// A technique or its value, or the profile for it.
     #[error("{0}")]
     Options(String),

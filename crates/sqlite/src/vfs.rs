@@ -476,7 +476,7 @@ impl Vfs {
         match &self.shared.place {
             Place::Directory(_) => convert::import(host, Path::new(name), &self.shared.options),
             Place::Drive(drive) => {
-                let plain = convert::open_plain(host)?;
+                let plain = convert::open_plain(host, &self.shared.options)?;
                 if lock(drive)?.exists(name) {
                     return Err(SqliteError::Exists(name.to_owned()));
                 }

@@ -60,25 +60,15 @@ fn imported(file: &Path, summary: &ImportSummary) -> String {
         log => format!(", with a log in the layout '{}'", log.name()),
     };
     let log = if summary.atomic_batches { format!("{log}, with transactions as atomic batches") } else { log };
-    let (page, chunk) = match summary.layout {
-        Layout::HotLocations { .. } if summary.pages_are_hot => {
-            let pages = match summary.hot_pages {
-                Some(hot) if hot == summary.pages => "every page at a hot location".to_owned(),
-                Some(hot) => format!("{hot} of {} pages at hot locations: the file is fragmented", summary.pages),
-                None => "every page at a hot location if the file starts at a chunk of the drive, which its file \
-                         system does not report"
-                    .to_owned(),
-            };
-            return format!("{file}: laid out for the drive, {pages}{log}\n");
-        }
-        Layout::HotLocations { chunk, .. } => (summary.page_size, chunk),
-        Layout::Headed | Layout::Plain => return format!("{file}: pages unchanged{log}\n"),
+    let Layout::HotLocations { .. } = summary.layout else { return format!("{file}: pages unchanged{log}\n") };
+    let pages = match summary.hot_pages {
+        Some(hot) if hot == summary.pages => "every page at a hot location".to_owned(),
+        Some(hot) => format!("{hot} of {} pages at hot locations: the file is fragmented", summary.pages),
+        None => "every page at a hot location if the file starts at a chunk of the drive, which its file system does \
+                 not report"
+            .to_owned(),
     };
-    format!(
-        "{file}: laid out for the drive{log}, but pages of {page} are not at hot locations; before the import, set the \
-         page size of the plain file to the drive's chunk: PRAGMA page_size = {}; VACUUM\n",
-        chunk.bytes()
-    )
+    format!("{file}: laid out for the drive, {pages}{log}\n")
 }
 
 /// The options from a profile and `--techniques`; an import must change something.

@@ -211,13 +211,19 @@ fn a_database_goes_to_hot_locations_and_back_to_the_byte() {
 }
 
 #[test]
-fn pages_that_an_import_cannot_make_hot_are_told_with_what_would() {
+fn an_import_whose_pages_would_not_be_hot_is_refused_with_the_page_size_to_use() {
     let place = Place::with_profile();
     rusqlite::Connection::open(place.path("small.db")).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
-    let import = place.run(&["sqlite", "import", "small.db", "hot.db", "--profile", "p.toml"]).expect(0);
-    assert!(import.stdout.contains("PRAGMA page_size = 65536; VACUUM"), "{}", import.stdout);
-    let document = place.run(&["sqlite", "import", "small.db", "2.db", "--profile", "p.toml", "-o", "json"]).expect(0);
-    assert_eq!(document.document()["pages_are_hot"], false);
+    let line = place.fails(1, &["sqlite", "import", "small.db", "hot.db", "--profile", "p.toml"]);
+    assert!(line.contains("small.db: pages of 4 KiB would not be at hot locations"), "{line}");
+    assert!(line.contains("PRAGMA page_size = 65536; VACUUM"), "{line}");
+    assert_eq!(place.names(), ["p.toml", "small.db"]);
+    rusqlite::Connection::open(place.path("small.db"))
+        .unwrap()
+        .execute_batch("PRAGMA page_size = 65536; VACUUM")
+        .unwrap();
+    let import = ["sqlite", "import", "small.db", "hot.db", "--profile", "p.toml", "-o", "json"];
+    assert_eq!(place.run(&import).expect(0).document()["pages_are_hot"], true);
 }
 
 #[test]

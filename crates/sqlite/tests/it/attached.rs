@@ -29,11 +29,11 @@ struct Pair {
 }
 
 const PAIRS: [Pair; 9] = [
-    Pair { main: Some(""), other: Some("use-hot-locations=64k+32k"), setup: "" },
+    Pair { main: Some(""), other: Some("use-hot-locations=4k+2k"), setup: "" },
     Pair { main: None, other: Some(STRIPES), setup: "" },
     Pair { main: Some(STRIPES), other: Some(""), setup: "" },
     Pair { main: Some(STRIPES), other: None, setup: "" },
-    Pair { main: Some(STRIPES), other: Some("use-hot-locations=64k+32k"), setup: "" },
+    Pair { main: Some(STRIPES), other: Some("use-hot-locations=4k+2k"), setup: "" },
     Pair { main: Some(""), other: Some("atomic-batch=on"), setup: "" },
     // Pages are in the databases before the commit begins.
     Pair { main: Some(""), other: Some(STRIPES), setup: "PRAGMA main.cache_size = 1; PRAGMA x.cache_size = 1" },

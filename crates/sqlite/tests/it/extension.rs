@@ -42,10 +42,10 @@ fn techniques_are_named_in_the_uri_and_the_file_says_which_it_has() {
     let dir = tempfile::tempdir().unwrap();
     for (name, techniques, layout, log) in [
         ("plain.db", "", "plain", "plain"),
-        ("hot.db", "&use-hot-locations=64k+32k", "hot-locations", "plain"),
+        ("hot.db", "&use-hot-locations=4k+2k", "hot-locations", "plain"),
         ("stripes.db", "&write-aligned-stripes=64k&concurrent-write-back=8", "headed", "aligned"),
         ("sparse.db", "&sparse-log=4k&discard=on", "headed", "sparse"),
-        ("both.db", "&use-hot-locations=64k+32k&contain-write-in-flash-page=16k", "hot-locations", "contained"),
+        ("both.db", "&use-hot-locations=4k+2k&contain-write-in-flash-page=16k", "hot-locations", "contained"),
     ] {
         let uri = format!("file:{name}?vfs=flashwise{techniques}");
         let Some(output) = shell(dir.path(), &uri, None, FILL) else { return };

@@ -7,6 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 use support::{SharedControl, TestDrive, integrity, open, try_dump, unique};
 
 const HOT: &str = "use-hot-locations=64k+32k";
+const HOT_4K: &str = "use-hot-locations=4k+2k";
 const ALIGNED: &str = "write-aligned-stripes=64k";
 const CONTAINED: &str = "contain-write-in-flash-page=16k";
 const SPARSE: &str = "sparse-log=4k";
@@ -62,7 +63,7 @@ type Case = (&'static str, &'static str, u32);
 const CASES: [Case; 11] = [
     ("", "wal", 4096),
     (HOT, "delete", 65536),
-    (HOT, "wal", 4096),
+    (HOT_4K, "wal", 4096),
     (ALIGNED, "wal", 4096),
     (CONTAINED, "wal", 1024),
     (SPARSE, "wal", 4096),
@@ -75,9 +76,9 @@ const CASES: [Case; 11] = [
 
 const MORE_CASES: [Case; 21] = [
     ("", "delete", 4096),
-    (HOT, "delete", 4096),
+    (HOT_4K, "delete", 4096),
     (HOT, "persist", 65536),
-    (HOT, "truncate", 1024),
+    (HOT_4K, "truncate", 4096),
     (HOT, "wal", 65536),
     (ALIGNED, "delete", 4096),
     (ALIGNED, "wal", 512),
@@ -188,7 +189,7 @@ fn after_an_error_at_any_request_of_its_creation_a_database_can_be_created() {
 
 #[test]
 fn a_connection_whose_sync_failed_writes_no_more_until_it_is_reopened() {
-    for techniques in ["", HOT] {
+    for techniques in ["", HOT_4K] {
         let (vfs, control) = drive(techniques);
         let db = open("a.db", vfs.name());
         db.execute_batch(BEFORE).unwrap();

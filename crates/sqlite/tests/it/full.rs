@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use configurations::{CONFIGURATIONS, Configuration};
+use configurations::{CONFIGURATIONS, Configuration, page_for};
 use flashwise_sqlite::{Backend, Vfs, VfsOptions};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use support::{TestDrive, integrity, open, unique};
@@ -82,10 +82,6 @@ fn goes_on(db: &Connection, told: &str) {
     assert_eq!((integrity(db), count(db)), ("ok".to_owned(), left + 1), "{told}");
 }
 
-fn page_for(configuration: &Configuration) -> u32 {
-    if configuration.techniques.contains("hot") { 65536 } else { 4096 }
-}
-
 #[test]
 fn a_drive_without_a_free_extent_rolls_back_and_goes_on_when_there_is_one() {
     let (mut early, mut late) = (0, 0);
@@ -107,7 +103,7 @@ fn a_drive_without_a_free_extent_rolls_back_and_goes_on_when_there_is_one() {
                          INSERT INTO b VALUES (zeroblob(600000))",
                     )
                     .unwrap();
-                let filled = connect("a.db", &vfs, journal, page_for(configuration))
+                let filled = connect("a.db", &vfs, journal, page_for(configuration.techniques, 4096))
                     .and_then(|db| fill(&db, &told).map(|error| (db, error)));
                 match filled {
                     Err(error) => {
@@ -149,7 +145,7 @@ fn a_drive_that_has_less_than_it_says_loses_nothing() {
                 let told = format!("{}, {journal}, full at write {n}", configuration.name);
                 let (drive, control) = TestDrive::new(8, 4096);
                 let vfs = Vfs::register(&unique("full"), Backend::Drive(drive), options(configuration)).unwrap();
-                let db = connect("a.db", &vfs, journal, page_for(configuration)).unwrap();
+                let db = connect("a.db", &vfs, journal, page_for(configuration.techniques, 4096)).unwrap();
                 db.execute_batch(FEW_ROWS).unwrap();
                 let before = content(&db);
                 control.lock().unwrap().full_at = n;
@@ -225,7 +221,7 @@ fn a_full_file_system_rolls_back_and_goes_on_when_there_is_space() {
                 };
                 let (ballast, path) = (mount.0.join("ballast"), mount.0.join("a.db"));
                 fs::write(&ballast, vec![1; size as usize / 2]).unwrap();
-                let filled = connect(path.to_str().unwrap(), &vfs, journal, page_for(configuration))
+                let filled = connect(path.to_str().unwrap(), &vfs, journal, page_for(configuration.techniques, 4096))
                     .and_then(|db| fill(&db, &told).map(|error| (db, error)));
                 match filled {
                     Err(error) => {

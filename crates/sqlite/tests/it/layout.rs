@@ -237,6 +237,20 @@ fn a_header_wins_over_the_option_and_a_plain_database_stays_plain() {
     assert_eq!((info(&hot).unwrap().layout, info(&plain).unwrap().layout), ("hot-locations".into(), "plain".into()));
 }
 
+#[test]
+fn an_import_whose_pages_would_not_be_hot_names_the_page_size_and_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, hot) = (dir.path().join("a.db"), dir.path().join("hot.db"));
+    plain_database(&path, 4096, 20);
+    let refused = |layout| import(&path, &hot, &VfsOptions { layout, ..VfsOptions::PLAIN }).unwrap_err().to_string();
+    let why = refused(HOT);
+    assert!(why.contains("pages of 4 KiB would not be at hot locations"), "{why}");
+    assert!(why.contains("PRAGMA page_size = 65536; VACUUM"), "{why}");
+    let why = refused(Layout::HotLocations { chunk: ByteSize::kib(128), offset: ByteSize::kib(64) });
+    assert!(why.contains("SQLite has no pages of the drive's chunk, 128 KiB"), "{why}");
+    assert!(!hot.exists());
+}
+
 /// A crash in the middle of a commit leaves a hot journal. Plain SQLite, opening the database all the same, would play
 /// the journal back to where the pages are in a plain file; under another name it does not find it.
 #[test]
@@ -353,7 +367,7 @@ fn an_import_that_does_not_fit_leaves_nothing_behind() {
     .unwrap();
     assert!(vfs.import_file(&plain, "a.db").is_err());
     assert!(matches!(vfs.export_file("a.db", &dir.path().join("x")), Err(SqliteError::NotFound(_))));
-    plain_database(&dir.path().join("small.db"), 4096, 5);
+    plain_database(&dir.path().join("small.db"), CHUNK, 5);
     vfs.import_file(&dir.path().join("small.db"), "a.db").unwrap();
 }
 
@@ -361,15 +375,24 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
     fn import_and_export_are_each_others_inverse(
-        page in 9u32..=16, rows in 0i64..3000, chunk in 12u32..=20, eighth in 1u64..8
+        page in 9u32..=16, rows in 0i64..3000, other in 12u32..=20, eighth in 1u64..8
     ) {
         let dir = tempfile::tempdir().unwrap();
         let file = |name: &str| dir.path().join(name);
         plain_database(&file("plain.db"), 1 << page, rows);
-        let chunk = 1u64 << chunk;
-        let layout = Layout::HotLocations { chunk: ByteSize(chunk), offset: ByteSize(chunk / 8 * eighth) };
-        let summary = import(&file("plain.db"), &file("stored.db"), &VfsOptions { layout, ..VfsOptions::PLAIN }).unwrap();
-        prop_assert_eq!(summary.pages_are_hot, chunk == 1 << page);
+        let hot = |chunk: u32| {
+            let chunk = 1u64 << chunk;
+            Layout::HotLocations { chunk: ByteSize(chunk), offset: ByteSize(chunk / 8 * eighth) }
+        };
+        let stored = |layout| import(&file("plain.db"), &file("stored.db"), &VfsOptions { layout, ..VfsOptions::PLAIN });
+        if other != page {
+            let refused = stored(hot(other)).unwrap_err();
+            prop_assert!(matches!(refused, SqliteError::Pages { .. }) && !file("stored.db").exists(), "{}", refused);
+        }
+        // No chunk is shorter than 4 KiB.
+        let layout = if page < 12 { Layout::Headed } else { hot(page) };
+        let summary = stored(layout).unwrap();
+        prop_assert_eq!((summary.pages_are_hot, summary.layout), (page >= 12, layout));
         export(&file("stored.db"), &file("back.db")).unwrap();
         prop_assert_eq!(std::fs::read(file("plain.db")).unwrap(), std::fs::read(file("back.db")).unwrap());
         let vfs = Vfs::register(&unique("p"), Backend::Directory, VfsOptions::default()).unwrap();

@@ -58,7 +58,7 @@ const LAYOUTS: [Layout; 7] = [
         places: Places::Split { stripe: 16 << 10, headers_in_block: 170 },
     },
     Layout {
-        techniques: "use-hot-locations=64k+32k&write-aligned-stripes=64k&concurrent-write-back=8&discard=on",
+        techniques: "use-hot-locations=4k+2k&write-aligned-stripes=64k&concurrent-write-back=8&discard=on",
         page: 4096,
         places: Places::Split { stripe: 64 << 10, headers_in_block: 170 },
     },

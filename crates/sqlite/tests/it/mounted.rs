@@ -2,11 +2,11 @@
 
 use flashwise_block::{ByteSize, Nanos, Operation};
 use flashwise_kernel::{FileSystemKind, KernelConfig, QueueLimits};
-use flashwise_sqlite::{Backend, FileSystem, Layout, SqliteError, Vfs, VfsOptions};
+use flashwise_sqlite::{Backend, FileSystem, SqliteError, Vfs, VfsOptions};
 use flashwise_trace::FileRole;
 use rusqlite::Connection;
 
-use crate::sql::{CASES, HOT, check};
+use crate::sql::{CASES, HOT, HOT_4K, check, layouts};
 use crate::support::{SharedControl, TestDrive, integrity, open, unique};
 
 const BOTH: [FileSystemKind; 2] = [FileSystemKind::Ext4, FileSystemKind::Xfs];
@@ -27,8 +27,8 @@ fn seen(control: &SharedControl, operation: Operation) -> usize {
 
 #[test]
 fn sql_gives_the_same_as_in_memory() {
-    for layout in [Layout::Plain, HOT] {
-        for (n, (page, journal)) in CASES.into_iter().enumerate() {
+    for (n, (page, journal)) in CASES.into_iter().enumerate() {
+        for layout in layouts(page) {
             // A page cache of 16 pages has to write back and evict all the time.
             let memory = if n % 3 == 0 { ByteSize::kib(64) } else { ByteSize::mib(64) };
             let options = VfsOptions { layout, record: true, ..VfsOptions::PLAIN };
@@ -227,7 +227,7 @@ fn an_import_that_fails_anywhere_leaves_no_file() {
         .unwrap()
         .execute_batch("CREATE TABLE t (v); INSERT INTO t VALUES (randomblob(9000))")
         .unwrap();
-    let options = VfsOptions { layout: HOT, ..VfsOptions::PLAIN };
+    let options = VfsOptions { layout: HOT_4K, ..VfsOptions::PLAIN };
     for file_system in BOTH {
         let mut failures = 0;
         for nth in 1..200 {

@@ -24,7 +24,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use configurations::CONFIGURATIONS;
+use configurations::{CONFIGURATIONS, page_for};
 use cut_fs::{CutFs, Image};
 use flashwise_sqlite::{Vfs, VfsOptions};
 use rusqlite::{Connection, params};
@@ -81,7 +81,7 @@ fn connect(path: &Path, techniques: &str, pragmas: &str) -> rusqlite::Result<(Vf
 }
 
 fn create(path: &Path, techniques: &str, journal: &Journal) {
-    let page = if techniques.contains("hot") { 65536 } else { 4096 };
+    let page = page_for(techniques, 4096);
     let (_vfs, db) = connect(path, techniques, &format!("PRAGMA page_size = {page}")).unwrap();
     db.query_row(&format!("PRAGMA journal_mode = {}", journal.mode), [], |_| Ok(())).unwrap();
     db.execute_batch(

@@ -13,7 +13,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use configurations::CONFIGURATIONS;
+use configurations::{CONFIGURATIONS, page_for};
 use flashwise_sqlite::{Vfs, VfsOptions};
 use rusqlite::{Connection, params};
 use support::{Random, integrity, open, unique};
@@ -144,7 +144,7 @@ fn what_killed_processes_told_of_as_committed_is_there_and_nothing_by_half() {
             // In memory where there is such a directory: it is processes that end here, not the machine.
             let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
             let path = dir.path().join("a.db").to_str().unwrap().to_owned();
-            let page = if configuration.techniques.contains("hot") { 65536 } else { 4096 };
+            let page = page_for(configuration.techniques, 4096);
             {
                 let (_vfs, db) = connect(&path, configuration.techniques, &format!("PRAGMA page_size = {page}"));
                 db.query_row(&format!("PRAGMA journal_mode = {journal}"), [], |_| Ok(())).unwrap();

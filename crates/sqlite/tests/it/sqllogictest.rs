@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use configurations::{CONFIGURATIONS, Configuration};
+use configurations::{CONFIGURATIONS, Configuration, page_for};
 use flashwise_sqlite::{Vfs, VfsOptions};
 use md5::{Digest, Md5};
 use rusqlite::Connection;
@@ -181,7 +181,7 @@ fn run_file(path: &Path, configuration: &Configuration, journal: &str) -> Result
     let vfs = Vfs::install(&unique("logic"), VfsOptions::from_text(configuration.techniques).unwrap(), false).unwrap();
     let database = directory.path().join("logic.db");
     let db = open(database.to_str().unwrap(), vfs.name());
-    let page = if configuration.techniques.contains("hot") { 65536 } else { 1024 };
+    let page = page_for(configuration.techniques, 1024);
     db.execute_batch(&format!(
         "PRAGMA page_size = {page}; PRAGMA journal_mode = {journal}; PRAGMA synchronous = normal; PRAGMA cache_size = 12"
     ))
