@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use flashwise_block::Progress;
 use flashwise_block::output::{Access, OutputPath};
-use flashwise_sqlite::{Backend, Vfs, VfsOptions, check_target, import};
+use flashwise_sqlite::{Backend, ImportSummary, Layout, Vfs, VfsOptions, check_target, import};
 use rusqlite::{Connection, OpenFlags};
 
 use super::knobs::set_page_size;
@@ -16,6 +16,14 @@ use super::session::vfs_name;
 use super::settings::{Journal, Settings, journal_pragma};
 use super::user::{copy_with_pages, interruptible, open_plain, plain_error};
 use crate::{AppliedTuning, TuneError};
+
+/// What became of a change.
+#[derive(Debug)]
+pub(super) enum Application {
+    Done(AppliedTuning),
+    /// Nothing was changed, and why.
+    Declined(String),
+}
 
 /// Changes a database from one set of settings to another, as far as they are kept in its file.
 ///
@@ -26,13 +34,15 @@ pub(super) fn apply(
     now: &Settings,
     wanted: &Settings,
     progress: &mut dyn Progress,
-) -> Result<AppliedTuning, TuneError> {
+) -> Result<Application, TuneError> {
     progress.advance(&format!("changing {}", database.display()), 0.0)?;
     if !wanted.vfs.is_converting() {
-        return in_place(database, now, wanted);
+        return in_place(database, now, wanted).map(Application::Done);
     }
     let beside = beside(database);
-    lay_out(database, wanted, &beside)?;
+    if let Some(why) = lay_out(database, wanted, &beside)? {
+        return Ok(Application::Declined(why));
+    }
     let mut steps = vec![format!("flashwise sqlite import: {}", wanted.techniques().join(", "))];
     if wanted.page != now.page {
         steps.insert(0, format!("a copy with pages of {}", wanted.page));
@@ -40,7 +50,7 @@ pub(super) fn apply(
     if wanted.journal == Journal::Log {
         steps.push(journal_pragma(Journal::Log));
     }
-    Ok(AppliedTuning { file: beside.display().to_string(), in_place: false, steps })
+    Ok(Application::Done(AppliedTuning { file: beside.display().to_string(), in_place: false, steps }))
 }
 
 fn in_place(database: &Path, now: &Settings, wanted: &Settings) -> Result<AppliedTuning, TuneError> {
@@ -87,7 +97,8 @@ fn beside(database: &Path) -> PathBuf {
     database.with_file_name(name)
 }
 
-fn lay_out(database: &Path, wanted: &Settings, new: &Path) -> Result<(), TuneError> {
+/// Creates the new file; or none, with the reason, where the layout would not do what it is for.
+fn lay_out(database: &Path, wanted: &Settings, new: &Path) -> Result<Option<String>, TuneError> {
     if new.symlink_metadata().is_ok() {
         return Err(TuneError::Refused(format!("{}: exists; existing files are never written to", new.display())));
     }
@@ -100,9 +111,25 @@ fn lay_out(database: &Path, wanted: &Settings, new: &Path) -> Result<(), TuneErr
     let made = OutputPath::create(new, access).map_err(failed)?;
     let (plain, laid_out) = (made.directory().join("plain.db"), made.path());
     copy_with_pages(database, wanted.page, &plain)?;
-    import(&plain, &laid_out, &wanted.vfs)?;
+    let summary = import(&plain, &laid_out, &wanted.vfs)?;
+    if let Some(why) = is_in_vain(new, &summary) {
+        return Ok(Some(why));
+    }
     finish(&laid_out, wanted)?;
-    made.publish().map(drop).map_err(failed)
+    made.publish().map_err(failed)?;
+    Ok(None)
+}
+
+/// Why a layout for hot locations would bring nothing: no page is at one, by the extents of the file.
+fn is_in_vain(new: &Path, summary: &ImportSummary) -> Option<String> {
+    let is_for_places = matches!(summary.layout, Layout::HotLocations { .. });
+    (is_for_places && summary.hot_pages == Some(0) && summary.pages > 0).then(|| {
+        format!(
+            "{} was not made: by the extents of the file, none of its {} pages would be at a hot location of the drive.",
+            new.display(),
+            summary.pages
+        )
+    })
 }
 
 /// Opens the new file as it will be opened, gives it its journal mode and checks it.
@@ -121,4 +148,31 @@ fn check_integrity(db: &Connection, path: &Path) -> Result<(), TuneError> {
     let answer: String =
         db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).map_err(|e| plain_error(path, &e))?;
     if answer == "ok" { Ok(()) } else { Err(TuneError::Integrity { label: path.display().to_string(), answer }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flashwise_block::ByteSize;
+    use flashwise_sqlite::LogLayout;
+
+    #[test]
+    fn a_layout_for_hot_locations_is_in_vain_where_no_page_is_at_one() {
+        let layout = Layout::HotLocations { chunk: ByteSize::kib(64), offset: ByteSize::kib(32) };
+        let summary = |layout, hot_pages| ImportSummary {
+            layout,
+            log: LogLayout::Plain,
+            atomic_batches: false,
+            bytes: ByteSize::mib(1),
+            page_size: ByteSize::kib(64),
+            pages: 16,
+            pages_are_hot: true,
+            hot_pages,
+        };
+        let why = is_in_vain(Path::new("app-fitted.db"), &summary(layout, Some(0))).unwrap();
+        assert!(why.starts_with("app-fitted.db was not made") && why.contains("none of its 16 pages"), "{why}");
+        assert_eq!(is_in_vain(Path::new("a"), &summary(layout, Some(3))), None);
+        assert_eq!(is_in_vain(Path::new("a"), &summary(layout, None)), None, "not known is not none");
+        assert_eq!(is_in_vain(Path::new("a"), &summary(Layout::Headed, Some(0))), None);
+    }
 }

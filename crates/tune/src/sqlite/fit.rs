@@ -10,7 +10,7 @@ use flashwise_block::{ByteSize, Clock, Operation, Progress};
 use flashwise_profile::DeviceProfile;
 use flashwise_trace::FileRole;
 
-use super::apply::apply;
+use super::apply::{Application, apply};
 use super::audited::audit_options;
 use super::bench::{Place, Relay, SqliteBench, config};
 use super::budget::{Budget, Elapsed, Measure, Stopwatch};
@@ -18,6 +18,7 @@ use super::knobs::{Change, Facts, Space, check_names, label, price};
 use super::loaded::Loaded;
 use super::notes::{clock, notes};
 use super::objective::Objective;
+use super::places::Places;
 use super::run::{Run, RunConfig, Workload, run};
 use super::seen;
 use super::settings::{Journal, Settings, Synchronous};
@@ -251,6 +252,7 @@ impl Captured {
             log_pages,
             log_pages_short: log_pages,
             skip: options.skip.clone(),
+            places: Places::of(&options.target),
         };
         let full = Place { target: options.target.clone(), workload, loaded, expected, full_runs: 1.0 };
         budget.charge(&full, 1, first.elapsed.processor, 1);
@@ -424,9 +426,12 @@ impl Found {
             Workload::User(user) => Some(user.database.display().to_string()),
             Workload::KeyValue(_) => None,
         };
-        let changed = match (&options.workload, options.apply && holds) {
-            (Workload::User(user), true) => Some(apply(&user.database, &space.stock, &settings, bench.progress)?),
-            _ => None,
+        let (changed, not_applied) = match (&options.workload, options.apply && holds) {
+            (Workload::User(user), true) => match apply(&user.database, &space.stock, &settings, bench.progress)? {
+                Application::Done(tuning) => (Some(tuning), None),
+                Application::Declined(why) => (None, Some(why)),
+            },
+            _ => (None, None),
         };
         let opened = changed.as_ref().map(|done| done.file.clone()).or_else(|| file.clone());
         let [mut default, mut checklist, mut best] = [default, checklist, best];
@@ -492,6 +497,8 @@ impl Found {
         };
         comparison.recommendation = recommendation(&comparison);
         comparison.notes = notes(&comparison, &options.workload, &settings.vfs);
+        comparison.notes.extend(bench.space.facts.places.note());
+        comparison.notes.extend(not_applied);
         Ok(comparison)
     }
 }

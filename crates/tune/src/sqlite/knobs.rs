@@ -14,6 +14,7 @@ use flashwise_block::{ByteSize, Nanos};
 use flashwise_profile::DeviceProfile;
 use flashwise_sqlite::{Layout, LogLayout, LogSyncs, TECHNIQUES, VfsOptions};
 
+use super::places::Places;
 use super::settings::{Journal, Settings, cache_pragma, checkpoint_pragma, journal_pragma};
 use crate::search::WORTH_IT;
 use crate::{ChangeKind, TuneError};
@@ -106,6 +107,8 @@ pub(crate) struct Facts {
     pub(crate) log_pages_short: u64,
     /// Settings that must stay.
     pub(crate) skip: Vec<String>,
+    /// Whether places in the database's file are places on the drive.
+    pub(crate) places: Places,
 }
 
 /// The change of a setting, with everything that its user needs.
@@ -133,7 +136,7 @@ pub(crate) struct Space {
 
 impl Space {
     fn may_change(&self, knob: Knob) -> bool {
-        !self.facts.skip.iter().any(|name| name == knob.name())
+        !self.facts.skip.iter().any(|name| name == knob.name()) && self.facts.places.allow(knob.name())
     }
 
     /// What everybody's checklist says: a write-ahead log and a cache of 64 MiB, or of what memory may be had, with the
@@ -544,6 +547,7 @@ mod tests {
             log_pages: 100_000,
             log_pages_short: 100_000,
             skip: Vec::new(),
+            places: Places::Simulated,
         };
         change(&mut facts);
         Space { stock: Settings::plain(DEFAULT_PAGE, DEFAULT_PAGE_CACHE), facts }
@@ -551,6 +555,26 @@ mod tests {
 
     fn logged(space: &Space) -> Settings {
         Settings { journal: Journal::Log, ..space.stock }
+    }
+
+    #[test]
+    fn where_places_are_unknown_no_candidate_rests_on_one() {
+        let protected = |facts: &mut Facts| {
+            let drive = &mut facts.profile.parameters;
+            drive.stripe_bytes = flashwise_profile::Figure::certain(65536, 65536, 65536);
+            drive.write_unit_bytes = flashwise_profile::Figure::certain(16384, 16384, 16384);
+            drive.power_loss_protected = flashwise_profile::Figure::certain(true, true, true);
+        };
+        let all = |space: &Space| [space.first(), space.neighbours(&logged(space))].concat();
+        let rests = |settings: &Settings| settings.vfs.layout != Layout::Plain || settings.vfs.log != LogLayout::Plain;
+        let known = all(&space(protected));
+        assert!(known.iter().any(|settings| settings.vfs.layout != Layout::Plain));
+        assert!(known.iter().any(|settings| settings.vfs.log != LogLayout::Plain));
+        let unknown = space(|facts| {
+            protected(facts);
+            facts.places = Places::Unknown("striped".into());
+        });
+        assert!(!all(&unknown).iter().any(rests));
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod loaded;
 mod made;
 mod notes;
 mod objective;
+mod places;
 mod play;
 mod program;
 mod record;
