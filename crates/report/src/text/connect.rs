@@ -1,7 +1,11 @@
 //! How a program opens a database with the recommended settings, by language.
 //!
 //! Python: the module `sqlite3`. Node: `node:sqlite`, or `better-sqlite3` with `db.pragma`; a URI needs `sqlite3` from
-//! npm. Go: `mattn/go-sqlite3`, where a hook reaches every connection of the pool. JDBC: Xerial's driver.
+//! npm, whose calls return before they are done. Go: `mattn/go-sqlite3`, where a hook reaches every connection of the
+//! pool. JDBC: Xerial's driver.
+//!
+//! A connection that names our VFS finds it only if the library was loaded before: by a connection in memory, as
+//! `crates/sqlite/tests/hosts` and `crates/sqlite/tests/it/extension.rs` do it. The library stays loaded.
 
 use flashwise_tune::Comparison;
 
@@ -16,62 +20,88 @@ pub(crate) fn snippets(c: &Comparison) -> Vec<(&'static str, String)> {
         return Vec::new();
     }
     let file = c.changed.as_ref().map(|changed| changed.file.as_str()).or(c.file.as_deref()).unwrap_or(FILE);
-    let name = quoted(c.uri.as_deref().unwrap_or(file));
-    let (has_vfs, pragmas) = (c.uri.is_some(), c.at_open.join("; "));
-    let calls = |call: &str| {
-        let call = |pragma: &String| format!("; {}", call.replace("SQL", &quoted(pragma)));
-        c.at_open.iter().map(call).collect::<String>()
-    };
-    let library = quoted(LIBRARY);
-    vec![
-        (
-            "Python",
-            match has_vfs {
-                false => format!("db = sqlite3.connect({name}){}", calls("db.execute(SQL)")),
-                true => format!(
-                    "db = sqlite3.connect(\":memory:\"); db.enable_load_extension(True); db.load_extension({library}); db = \
-                 sqlite3.connect({name}, uri=True){}",
-                    calls("db.execute(SQL)")
-                ),
-            },
-        ),
-        (
-            "Node",
-            match has_vfs {
-                false => format!("const db = new DatabaseSync({name}){}", calls("db.exec(SQL)")),
-                true => format!(
-                    "const loader = new sqlite3.Database(\":memory:\"); loader.loadExtension({library}); const db = new \
-                 sqlite3.Database({name}, sqlite3.OPEN_READWRITE | sqlite3.OPEN_URI){}",
-                    calls("db.exec(SQL)")
-                ),
-            },
-        ),
-        ("Go", {
-            let extensions = if has_vfs { format!("Extensions: []string{{{library}}}, ") } else { String::new() };
-            let hook = match pragmas.is_empty() {
-                true => String::new(),
-                false => format!(
-                    "ConnectHook: func(c *sqlite3.SQLiteConn) error {{ _, err := c.Exec({}, nil); return err }}",
-                    quoted(&pragmas)
-                ),
-            };
-            format!(
-                "sql.Register(\"fitted\", &sqlite3.SQLiteDriver{{{extensions}{hook}}}); db, err := \
-                 sql.Open(\"fitted\", {name})"
-            )
-        }),
-        ("JDBC", {
-            let url = quoted(&format!("jdbc:sqlite:{}", c.uri.as_deref().unwrap_or(file)));
-            let load = match has_vfs {
-                false => String::new(),
-                true => format!(
-                    "config.enableLoadExtension(true); config.createConnection(\"jdbc:sqlite:\").createStatement()\
-                     .execute(\"SELECT load_extension('{LIBRARY}')\"); "
-                ),
-            };
-            format!("{load}db = DriverManager.getConnection({url}){}", calls("db.createStatement().execute(SQL)"))
-        }),
-    ]
+    let opening = Opening { name: c.uri.as_deref().unwrap_or(file), has_vfs: c.uri.is_some(), pragmas: &c.at_open };
+    vec![("Python", opening.python()), ("Node", opening.node()), ("Go", opening.go()), ("JDBC", opening.jdbc())]
+}
+
+/// What every language has to say.
+struct Opening<'a> {
+    /// The file, or its URI.
+    name: &'a str,
+    /// Whether the library is needed.
+    has_vfs: bool,
+    pragmas: &'a [String],
+}
+
+impl Opening<'_> {
+    fn python(&self) -> String {
+        let name = quoted(self.name);
+        let open = match self.has_vfs {
+            false => format!("db = sqlite3.connect({name})"),
+            true => format!(
+                "db = sqlite3.connect(\":memory:\"); db.enable_load_extension(True); db.load_extension({}); db = \
+                 sqlite3.connect({name}, uri=True)",
+                quoted(LIBRARY)
+            ),
+        };
+        open + &self.calls("db.execute(SQL)")
+    }
+
+    fn node(&self) -> String {
+        let name = quoted(self.name);
+        let open = match self.has_vfs {
+            false => format!("const db = new DatabaseSync({name})"),
+            true => format!(
+                "const loader = new sqlite3.Database(\":memory:\"); await new Promise((done, failed) => \
+                 loader.loadExtension({}, (error) => error ? failed(error) : done())); const db = new \
+                 sqlite3.Database({name}, sqlite3.OPEN_READWRITE | sqlite3.OPEN_URI)",
+                quoted(LIBRARY)
+            ),
+        };
+        open + &self.calls("db.exec(SQL)")
+    }
+
+    fn go(&self) -> String {
+        let load = match self.has_vfs {
+            false => String::new(),
+            true => format!(
+                "sql.Register(\"loader\", &sqlite3.SQLiteDriver{{Extensions: []string{{{}}}}}); loader, err := \
+                 sql.Open(\"loader\", \":memory:\"); err = loader.Ping(); ",
+                quoted(LIBRARY)
+            ),
+        };
+        let (register, driver) = match self.pragmas {
+            [] => (String::new(), "sqlite3"),
+            pragmas => {
+                let hook = format!(
+                    "sql.Register(\"fitted\", &sqlite3.SQLiteDriver{{ConnectHook: func(c *sqlite3.SQLiteConn) error {{ _, \
+                     err := c.Exec({}, nil); return err }}}}); ",
+                    quoted(&pragmas.join("; "))
+                );
+                (hook, "fitted")
+            }
+        };
+        format!("{load}{register}db, err := sql.Open({}, {})", quoted(driver), quoted(self.name))
+    }
+
+    fn jdbc(&self) -> String {
+        let load = match self.has_vfs {
+            false => String::new(),
+            true => format!(
+                "SQLiteConfig config = new SQLiteConfig(); config.enableLoadExtension(true); \
+                 config.createConnection(\"jdbc:sqlite::memory:\").createStatement().execute(\"SELECT \
+                 load_extension('{LIBRARY}')\"); "
+            ),
+        };
+        let open =
+            format!("Connection db = DriverManager.getConnection({})", quoted(&format!("jdbc:sqlite:{}", self.name)));
+        format!("{load}{open}{}", self.calls("db.createStatement().execute(SQL)"))
+    }
+
+    /// A call for each statement.
+    fn calls(&self, call: &str) -> String {
+        self.pragmas.iter().map(|pragma| format!("; {}", call.replace("SQL", &quoted(pragma)))).collect()
+    }
 }
 
 /// A string in double quotes, as all four languages write it.
@@ -94,10 +124,86 @@ mod tests {
         assert!(super::snippets(&c).is_empty(), "what is in the file needs no word in a program");
     }
 
-    #[test]
-    fn a_layout_is_opened_through_the_library() {
+    fn through_the_library() -> Vec<(&'static str, String)> {
         let mut c = crate::sample::samsung();
         c.uri = Some("file:app-fitted.db?vfs=flashwise".into());
-        assert!(super::snippets(&c).iter().all(|(_, text)| text.contains(LIBRARY) && text.contains("vfs=flashwise")));
+        snippets(&c)
+    }
+
+    #[test]
+    fn a_layout_is_opened_through_the_library() {
+        assert!(through_the_library().iter().all(|(_, text)| text.contains(LIBRARY) && text.contains("vfs=flashwise")));
+    }
+
+    /// Words of a text, each behind the one before.
+    fn assert_in_order(text: &str, words: &[&str]) {
+        let mut rest = text;
+        for word in words {
+            let Some((_, behind)) = rest.split_once(word) else { panic!("{word} is not where it belongs in: {text}") };
+            rest = behind;
+        }
+    }
+
+    #[test]
+    fn the_library_is_loaded_before_the_uri_is_opened_the_way_that_the_host_programs_do_it() {
+        let snippets = through_the_library();
+        let of = |language: &str| &snippets.iter().find(|(name, _)| *name == language).unwrap().1;
+        let go = ["Extensions: []string{", "loader, err := sql.Open(", "\":memory:\")", "loader.Ping()"];
+        let host = include_str!("../../../sqlite/tests/hosts/host.go");
+        assert_in_order(host, &[&go[..], &["sql.Open(\"sqlite3\", uri"]].concat());
+        assert_in_order(of("Go"), &[&go[..], &["ConnectHook", "sql.Open(\"fitted\", \"file:"]].concat());
+        let host = include_str!("../../../sqlite/tests/hosts/host.js");
+        assert_in_order(host, &["await on(loader, 'loadExtension'", "await open('file:host.db?vfs=flashwise"]);
+        let node = ["await new Promise", "loader.loadExtension", "sqlite3.Database(\"file:", "sqlite3.OPEN_URI"];
+        assert_in_order(of("Node"), &node);
+        let java =
+            ["SQLiteConfig config =", "enableLoadExtension(true)", "load_extension(", "Connection db =", ":file:"];
+        assert_in_order(of("JDBC"), &java);
+    }
+
+    #[test]
+    fn in_go_a_hook_is_registered_only_for_statements() {
+        let mut c = crate::sample::samsung();
+        c.at_open.clear();
+        let go = &snippets(&c)[2].1;
+        assert!(
+            !go.contains("ConnectHook") && go.ends_with("sql.Open(\"sqlite3\", \"file:app.db?vfs=flashwise\")"),
+            "{go}"
+        );
+    }
+
+    /// A Python that loads extensions of SQLite: some builds cannot, the system's own can.
+    fn python() -> Option<&'static str> {
+        let can_load = |python: &&str| {
+            let asked = "import sqlite3; sqlite3.connect(':memory:').enable_load_extension(True)";
+            std::process::Command::new(python).args(["-c", asked]).output().is_ok_and(|output| output.status.success())
+        };
+        let found = ["python3", "/usr/bin/python3"].into_iter().find(can_load);
+        if found.is_none() {
+            println!("skipped: this machine has no Python that loads extensions of SQLite");
+        }
+        found
+    }
+
+    #[test]
+    fn what_python_is_given_opens_the_database_and_sets_the_connection() {
+        let Some(python) = python() else { return };
+        let place = tempfile::tempdir().unwrap();
+        let libraries = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+        let mut c = crate::sample::samsung();
+        (c.file, c.at_open) = (Some("app.db".into()), vec!["PRAGMA cache_size = -8192".into()]);
+        for uri in [None, Some("file:app.db?vfs=flashwise&concurrent-write-back=8".to_owned())] {
+            c.uri = uri;
+            let open = &snippets(&c)[0].1;
+            let program = format!(
+                "import sqlite3\nsqlite3.connect('app.db').executescript('CREATE TABLE IF NOT EXISTS t (x)')\n{open}\n\
+                 print(db.execute('PRAGMA cache_size').fetchone()[0], db.execute('SELECT count(*) FROM t').fetchone()[0])"
+            );
+            let mut command = std::process::Command::new(python);
+            command.current_dir(place.path()).env("LD_LIBRARY_PATH", &libraries).args(["-c", &program]);
+            let output = command.output().unwrap();
+            let said = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+            assert_eq!(said, ["-8192 0\n", ""], "{program}");
+        }
     }
 }
