@@ -39,7 +39,7 @@ pub(super) fn apply(
     if !wanted.vfs.is_converting() {
         return in_place(database, now, wanted).map(Application::Done);
     }
-    let beside = beside(database);
+let beside = beside(database, FITTED);
     if let Some(why) = lay_out(database, wanted, &beside)? {
         return Ok(Application::Declined(why));
     }
@@ -52,6 +52,9 @@ pub(super) fn apply(
     }
     Ok(Application::Done(AppliedTuning { file: beside.display().to_string(), in_place: false, steps }))
 }
+
+/// What the name of a file in a new layout ends in.
+pub(super) const FITTED: &str = "fitted";
 
 fn in_place(database: &Path, now: &Settings, wanted: &Settings) -> Result<AppliedTuning, TuneError> {
     let failed = |e| plain_error(database, &e);
@@ -87,9 +90,9 @@ fn in_place(database: &Path, now: &Settings, wanted: &Settings) -> Result<Applie
 }
 
 /// `app.db` becomes `app-fitted.db`.
-fn beside(database: &Path) -> PathBuf {
+pub(super) fn beside(database: &Path, what: &str) -> PathBuf {
     let mut name = database.file_stem().unwrap_or_default().to_owned();
-    name.push("-fitted");
+    name.push(format!("-{what}"));
     if let Some(extension) = database.extension() {
         name.push(".");
         name.push(extension);

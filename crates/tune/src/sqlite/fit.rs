@@ -14,6 +14,7 @@ use super::apply::{Application, apply};
 use super::audited::audit_options;
 use super::bench::{Place, Relay, SqliteBench, config};
 use super::budget::{Budget, Elapsed, Measure, Stopwatch};
+use super::by_hand::ByHand;
 use super::knobs::{Change, Facts, Space, check_names, label, price};
 use super::loaded::Loaded;
 use super::notes::{clock, notes};
@@ -421,7 +422,6 @@ impl Found {
         let Self { outcome, default, checklist, best, weaker, seen } = self;
         let (space, confirmation) = (&bench.space, &outcome.confirmation);
         let settings = confirmation.best;
-        let changes = space.changes(&settings);
         let file = match &options.workload {
             Workload::User(user) => Some(user.database.display().to_string()),
             Workload::KeyValue(_) => None,
@@ -433,7 +433,8 @@ impl Found {
             },
             _ => (None, None),
         };
-        let opened = changed.as_ref().map(|done| done.file.clone()).or_else(|| file.clone());
+        let by_hand = ByHand::of(file.as_deref(), &space.stock, &settings);
+        let changes = by_hand.named(space.changes(&settings));
         let [mut default, mut checklist, mut best] = [default, checklist, best];
         default.measurement.label = DEFAULT.to_owned();
         checklist.measurement.label = label(&space.stock, &space.checklist());
@@ -449,7 +450,7 @@ impl Found {
             flashwise_version: env!("CARGO_PKG_VERSION").to_owned(),
             target: options.target.to_string(),
             database: format!("SQLite {}", flashwise_sqlite::sqlite_version()),
-            file,
+            file: file.clone(),
             workload: bench.full.workload.describe(options.seed),
             findings,
             unjudged,
@@ -488,7 +489,7 @@ impl Found {
                 conversion_threshold: price(ChangeKind::Conversion),
                 times: clock(&options.target),
             },
-            uri: opened.as_deref().map_or_else(|| uri("FILE", &settings), |file| uri(file, &settings)),
+            uri: uri(&by_hand.opened(), &settings),
             at_open: settings.at_open(),
             changed,
             notes: Vec::new(),

@@ -121,7 +121,7 @@ pub(crate) struct Change {
     pub(crate) old_value: String,
     pub(crate) new_value: String,
     pub(crate) reason: String,
-    /// How to do it by hand.
+    /// How to do it, without the names of files, which `by_hand.rs` adds.
     pub(crate) apply: String,
     /// How to take it back.
     pub(crate) undo: String,
@@ -450,13 +450,8 @@ fn technique(value: &str) -> Option<Change> {
     let technique = TECHNIQUES.iter().find(|technique| technique.name == name)?;
     let options = VfsOptions::from_text(value).ok()?;
     let is_layout = options.is_converting();
-    let (apply, undo) = match is_layout {
-        true => (
-            format!("flashwise sqlite import PLAIN FILE --techniques '{value}'"),
-            "flashwise sqlite export FILE PLAIN".to_owned(),
-        ),
-        false => (format!("in the URI: &{value}"), format!("in the URI: &{name}=off")),
-    };
+    // Where it is a layout, `by_hand.rs` has the commands, which need the names of files.
+    let [apply, undo] = [value.to_owned(), format!("{name}=off")].map(|parameter| format!("in the URI: &{parameter}"));
     Some(Change {
         knob: Knob::Technique(technique.name),
         kind: if is_layout { ChangeKind::Conversion } else { ChangeKind::Vfs },

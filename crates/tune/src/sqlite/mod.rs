@@ -9,6 +9,7 @@ mod apply;
 mod audited;
 mod bench;
 mod budget;
+mod by_hand;
 mod fit;
 mod hot_locations;
 mod knobs;

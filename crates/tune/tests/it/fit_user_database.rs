@@ -117,6 +117,12 @@ fn the_time_of_the_copy_is_not_that_of_the_statements() {
     assert!(c.search.statements > 1, "{:?}", c.search);
 }
 
+/// The statement in a command for SQLite's shell, which is for the database of the place.
+fn statement<'a>(place: &Place, command: &'a str) -> &'a str {
+    let program = format!("sqlite3 {} '", place.path("app.db").display());
+    command.strip_prefix(&program).unwrap_or_else(|| panic!("{command}")).trim_end_matches('\'')
+}
+
 #[test]
 fn what_is_applied_in_place_is_what_was_proposed_and_can_be_taken_back() {
     let place = Place::with_updates();
@@ -128,7 +134,7 @@ fn what_is_applied_in_place_is_what_was_proposed_and_can_be_taken_back() {
     assert_eq!(ask(&db, "PRAGMA journal_mode"), "Text(\"wal\")");
     assert_eq!(ask(&db, "SELECT count(*) || max(k) FROM t"), "Text(\"30003000\")");
     let journal = c.proposals.iter().find(|proposal| proposal.name == "journal_mode").unwrap();
-    db.execute_batch(&journal.undo).unwrap();
+    db.execute_batch(statement(&place, &journal.undo)).unwrap();
     assert_eq!(ask(&db, "PRAGMA journal_mode"), "Text(\"delete\")");
 }
 
@@ -147,7 +153,7 @@ fn pages_of_another_size_are_given_and_taken_back_whatever_the_journal() {
         let db = Connection::open(place.path("app.db")).unwrap();
         let sizes = |db: &Connection| (ask(db, "PRAGMA page_size"), ask(db, "PRAGMA journal_mode"));
         assert_eq!(sizes(&db), (format!("Integer({})", tuning.after.page_bytes), format!("Text({journal:?})")));
-        db.execute_batch(&page.undo).unwrap();
+        db.execute_batch(statement(&place, &page.undo)).unwrap();
         assert_eq!(sizes(&db), ("Integer(4096)".to_owned(), format!("Text({journal:?})")));
         assert_eq!(ask(&db, "SELECT count(*) FROM t"), "Integer(40)");
     }
@@ -172,6 +178,8 @@ fn a_layout_makes_a_new_file_and_leaves_the_database_unchanged() {
     assert_eq!(ask(&db, "SELECT count(*) || sum(length(v)) FROM t"), "Text(\"402000000\")");
     assert_eq!(ask(&db, "PRAGMA integrity_check"), "Text(\"ok\")");
     assert_eq!(tuning.uri.unwrap(), format!("file:{}?vfs=flashwise", applied.file));
+    let layout = tuning.proposals.iter().find(|proposal| proposal.name == "use-hot-locations").unwrap();
+    assert!(layout.apply.contains(&format!(" {} --techniques", applied.file)), "{}", layout.apply);
 
     drop(db);
     let again = fit(&FitOptions { apply: true, ..place.without(&kept) }, &mut Silent).unwrap_err();
