@@ -212,6 +212,10 @@ pub struct SearchSummary {
     pub is_cut_short: bool,
     /// The least ratio that a conversion has to bring.
     pub conversion_threshold: f64,
+    /// The file system and the page cache in front of a simulated drive, such as `ext4 under a page cache of 4 GiB`;
+    /// `None` for a bare drive and for a real one.
+    #[serde(default)]
+    pub machine: Option<String>,
     /// What the times are of, in sentences.
     pub times: String,
 }

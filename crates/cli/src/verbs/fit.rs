@@ -17,6 +17,7 @@ use flashwise_tune::{
 
 use super::fit_attached::OnThisMachine;
 use super::fit_record::recorded;
+use super::learn::conditions;
 use super::{fit_mariadb, fit_postgres, read_profile};
 use crate::arguments::{FitDatabase, FitSqlite, ServerDrive, WorkloadSize};
 use crate::failure::Failure;
@@ -38,10 +39,10 @@ pub fn run(database: FitDatabase, output: &Output) -> Result<ExitCode, Failure> 
     }
 }
 
-/// The drive of a server's data, and what shows the progress: learning may take minutes.
+/// The drive of a server's data, and what shows the progress: learning and measuring may take minutes.
 pub fn drive_of_server(drive: &ServerDrive) -> Result<(DataDrive, Bar), Failure> {
     match &drive.profile {
-        Some(file) => Ok((read_profile(file)?.into(), Bar::new())),
+        Some(file) => Ok((read_profile(file)?.into(), Bar::spoken())),
         // One of the two is required.
         None => Ok((DataDrive::Unlearned(Target::parse(drive.on.as_deref().unwrap_or_default())?), Bar::spoken())),
     }
@@ -105,6 +106,9 @@ fn fit_sqlite(options: FitSqlite, output: &Output) -> Result<ExitCode, Failure> 
         model_host: host.clone(),
         ..FitOptions::new(target.with_host(host), workload)
     };
+    if let Some(conditions) = conditions(&fit_options.target).filter(|_| fit_options.profile.is_none()) {
+        note(&conditions);
+    }
     let comparison = fit(&fit_options, &mut Bar::spoken())?;
     let files = write(&report, &comparison, &fit_options)?;
     output.print(&comparison, |style| {

@@ -101,7 +101,7 @@ pub fn run(options: &LearnArguments, output: &Output) -> Result<ExitCode, Failur
 }
 
 /// What blurs the latencies of a real drive, in a line.
-fn conditions(target: &Target) -> Option<String> {
+pub fn conditions(target: &Target) -> Option<String> {
     let path = match target {
         Target::Simulated { .. } | Target::Volume { .. } => return None,
         Target::Directory(path) => path.as_path(),

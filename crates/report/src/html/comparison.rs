@@ -14,28 +14,28 @@ const RUN_CLASSES: [&str; 3] = ["run-default", "run-before", "run-after"];
 
 /// The page of one `fit`: the result first, then how it came about.
 pub fn comparison_page(c: &Comparison) -> String {
-    let title = format!("{} on {}", c.database, c.profile.device.name);
+    let title = gains::title(c);
     let body = html! {
         header {
-            p.kicker { "flashwise fit · " (c.target) }
+            p.kicker { "flashwise fit · " (c.database) " · " (c.target) }
             h1 { (title) }
-            @for (i, sentence) in gains::headline(c).iter().enumerate() {
+            @for (i, sentence) in gains::headline(c, usize::MAX, true).iter().enumerate() {
                 p class=(if i == 0 { "headline" } else { "lead" }) { (kept_together(sentence)) }
             }
         }
         (tiles(c))
+        (tables::changes(c))
         section {
             h2 { (headings::THREE_RUNS) }
-            p { (kept_together(&gains::work_sentences(c))) }
+            p { (kept_together(&format!("{} {}", gains::work_sentences(c), gains::place_sentence(c)))) }
             (charts(c))
             (tables::three_runs(c))
-            ul { @for sentence in gains::guarantee_sentences(c) { li { (kept_together(&sentence)) } } }
+            p { (kept_together(&gains::guarantee_sentence(c))) }
         }
-        (tables::changes(c))
-        (how_to_open(c))
-        (was_done(c))
         (tables::candidates(c))
         (tables::audit(c))
+        (how_to_open(c))
+        (was_done(c))
         (tables::parameters(&c.profile))
         (exhibits::section(&c.profile))
         (notes(c))
@@ -150,7 +150,10 @@ fn notes(c: &Comparison) -> Markup {
     html! {
         section {
             h2 { (headings::NOTES) }
-            ul { @for note in c.notes.iter().chain([&c.search.times]) { li { (kept_together(note)) } } }
+            ul {
+                @for note in c.notes.iter().chain([&c.search.times]) { li { (kept_together(note)) } }
+                li { (gains::WHERE_IT_PAYS) }
+            }
         }
     }
 }

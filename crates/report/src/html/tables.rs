@@ -2,7 +2,7 @@
 
 use flashwise_audit::{Finding, Judgement, Simulated};
 use flashwise_profile::{DeviceProfile, Verdict};
-use flashwise_tune::{Candidate, Comparison};
+use flashwise_tune::{Candidate, ChangeKind, Comparison, Proposal};
 use maud::{Markup, html};
 
 use crate::text::groups::Group;
@@ -29,6 +29,7 @@ pub(super) fn parameters(profile: &DeviceProfile) -> Markup {
                     }
                 }
             }
+            p.small { (kept_together(parameters::LEGEND)) }
             (open_figures(&groups))
             @if let Some(sentence) = parameters::promise_sentence(profile) { p { (kept_together(&sentence)) } }
             p.small { (kept_together(&parameters::recipe_sentence(profile))) }
@@ -149,7 +150,7 @@ fn count_class(finding: &Finding) -> &'static str {
 /// What is to be changed, why, what it costs and brings, and how to do and undo it.
 pub(super) fn changes(c: &Comparison) -> Markup {
     html! {
-        @if !c.proposals.is_empty() || !c.declined.is_empty() {
+        @if !c.proposals.is_empty() || !c.declined.is_empty() || !c.guarantees.weaker.is_empty() {
             section {
                 h2 { (headings::CHANGES) }
                 (proposals(c))
@@ -161,30 +162,54 @@ pub(super) fn changes(c: &Comparison) -> Markup {
     }
 }
 
+/// Columns of the changes.
+const CHANGE_COLUMNS: [&str; 7] = ["change", "from", "to", "brings", "because", "apply", "undo"];
+
+/// The changes in groups of what they cost, the cheapest first; last what would change a guarantee.
 fn proposals(c: &Comparison) -> Markup {
+    let of = |kind: ChangeKind| c.proposals.iter().filter(move |change| change.kind == kind);
     html! {
-        @if !c.proposals.is_empty() {
+        @if !c.proposals.is_empty() || !c.guarantees.weaker.is_empty() {
             div.scroll {
                 table {
-                    thead { tr {
-                        @for name in ["change", "from", "to", "where", "brings", "because", "apply", "undo"] { th { (name) } }
-                    } }
-                    tbody {
-                        @for change in &c.proposals {
-                            tr {
-                                th scope="row" { (change.name) }
-                                td { (change.old_value) }
-                                td { (change.new_value) }
-                                td.words { (gains::group(change.kind)) }
-                                td { (gains::part(c, change)) }
-                                td.words { (kept_together(&change.reason)) }
-                                td.words { code { (change.apply) } }
-                                td.words { code { (change.undo) } }
+                    thead { tr { @for name in CHANGE_COLUMNS { th { (name) } } } }
+                    @for kind in gains::GROUPS {
+                        @if of(kind).next().is_some() {
+                            tbody {
+                                (group_row(kind))
+                                @for change in of(kind) { (proposal(c, change)) }
+                            }
+                        }
+                    }
+                    @if !c.guarantees.weaker.is_empty() {
+                        tbody {
+                            (group_row(ChangeKind::Guarantee))
+                            @for sentence in gains::weaker_sentences(c) {
+                                tr { td.words colspan=(CHANGE_COLUMNS.len()) { (kept_together(&sentence)) } }
                             }
                         }
                     }
                 }
             }
+        }
+    }
+}
+
+fn group_row(kind: ChangeKind) -> Markup {
+    let title = findings::sentence(gains::group(kind));
+    html! { tr.group { th colspan=(CHANGE_COLUMNS.len()) scope="rowgroup" { (title.trim_end_matches('.')) } } }
+}
+
+fn proposal(c: &Comparison, change: &Proposal) -> Markup {
+    html! {
+        tr {
+            th scope="row" { (change.name) }
+            td { (change.old_value) }
+            td { (change.new_value) }
+            td.words { (kept_together(&gains::part(c, change))) }
+            td.words { (kept_together(&change.reason)) }
+            td.words { code { (change.apply) } }
+            td.words { code { (change.undo) } }
         }
     }
 }
@@ -206,6 +231,7 @@ pub(super) fn candidates(c: &Comparison) -> Markup {
                             th { "configuration" } th { "stage" }
                             @for objective in &c.objectives { th { (objective.name()) } }
                             th { "interval" }
+                            @if c.objectives.len() > 1 { th {} }
                         } }
                         tbody {
                             @for candidate in &c.candidates {
@@ -214,6 +240,7 @@ pub(super) fn candidates(c: &Comparison) -> Markup {
                                     td { (candidate.stage) }
                                     @for ratio in &candidate.ratios { td { "×" (significant(*ratio)) } }
                                     td { (interval(candidate)) }
+                                    @if c.objectives.len() > 1 { td { (gains::front_mark(candidate)) } }
                                 }
                             }
                         }

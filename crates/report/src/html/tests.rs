@@ -54,6 +54,19 @@ fn the_page_of_a_fit_says_the_result_first() {
 }
 
 #[test]
+fn the_page_of_a_fit_groups_the_changes_by_cost_marks_the_front_and_explains_the_parameters() {
+    let page = words(&comparison_page(&sample::longest()));
+    let groups =
+        ["In each connection", "In the file", "Needs flashwise's VFS", "Needs a conversion", "Changes a guarantee"];
+    let places: Vec<Option<usize>> = groups.iter().map(|group| page.find(&format!("\n{group}"))).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}: {page}");
+    assert_eq!(page.matches("\nfront").count(), 4, "{page}");
+    assert!(page.contains("α: reads a second ÷ writes a second"), "{page}");
+    assert!(page.contains("/srv/shop/data/orders.db on Samsung 960 EVO"), "{page}");
+    assert!(!page.contains("interval +"), "an interval has the unit of its value: {page}");
+}
+
+#[test]
 fn the_page_of_a_simulation_has_its_figures_and_all_its_plots() {
     let page = simulation_page(&simulation());
     insta::assert_snapshot!(words(&page));

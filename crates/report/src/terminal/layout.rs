@@ -150,9 +150,9 @@ impl Screen {
         self.columns(&[3], vec![vec![Text::new(mark, Ink::Strong), Text::line(text, Ink::Strong)]]);
     }
 
-    /// A plain text below an item.
-    pub(super) fn below_item(&mut self, text: &str) {
-        self.columns(&[3], vec![vec![Text::plain(""), Text::line(text, Ink::Plain)]]);
+    /// A text behind a mark that is not to be seen first.
+    pub(super) fn plain_item(&mut self, mark: &str, text: &str) {
+        self.columns(&[3], vec![vec![Text::new(mark, Ink::Plain), Text::line(text, Ink::Plain)]]);
     }
 
     /// A plain text behind a point.

@@ -8,6 +8,7 @@ use flashwise_ssd::EndOfLife;
 use flashwise_ssd::SpaceUse;
 use flashwise_tune::{AppliedTuning, Comparison};
 
+use super::comparison::SHORT_LINES;
 use super::*;
 use crate::sample;
 use crate::sample_audit::audit;
@@ -33,9 +34,6 @@ fn a_drive_with_something_to_gain_is_told_at_80_columns() {
     insta::assert_snapshot!(render_comparison(&sample::samsung(), Detail::Full, plain(80)));
 }
 
-/// Lines of two windows of 80 columns, but for the two that name the report's files.
-const SHORT_LINES: usize = 58;
-
 #[test]
 fn a_short_report_fits_two_screens() {
     let mut c = sample::samsung();
@@ -49,10 +47,54 @@ fn a_short_report_fits_two_screens() {
 }
 
 #[test]
+fn the_longest_short_report_fits_two_screens_and_names_where_the_rest_is() {
+    let text = render_comparison(&sample::longest(), Detail::Short, plain(80));
+    assert!(text.lines().count() <= SHORT_LINES, "{} lines: {text}", text.lines().count());
+    assert!(text.contains("--verbose shows all"), "{text}");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_short_report_has_its_sections_in_the_order_in_which_they_are_needed() {
+    let text = render_comparison(&sample::samsung(), Detail::Short, plain(80)).to_string();
+    let sections = [
+        "What to change",
+        "best / default",
+        "configuration",
+        "Audit findings",
+        "How to apply and undo",
+        "Drive:",
+        "Notes",
+    ];
+    let places: Vec<Option<usize>> = sections.iter().map(|section| text.find(section)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}");
+    for words in [
+        "On sim:samsung-960-evo, ext4 under a page cache of 4 GiB.",
+        "worth it from ×1.10",
+        "Changes a guarantee: synchronous=normal",
+    ] {
+        assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(words), "{words}: {text}");
+    }
+    assert!(text.contains("1  read-chunks-at-hot-locations: ") && text.contains("4.73 s of drive time"), "{text}");
+}
+
+#[test]
+fn with_two_objectives_the_front_is_shown_before_what_is_better_in_the_first_alone() {
+    let mut c = sample::longest();
+    c.proposals.truncate(1);
+    (c.notes, c.declined, c.guarantees.weaker, c.seen) = (Vec::new(), Vec::new(), Vec::new(), None);
+    c.candidates[4].ratios[0] = 3.15;
+    c.candidates.sort_by(|a, b| b.ratios[0].total_cmp(&a.ratios[0]));
+    let text = render_comparison(&c, Detail::Short, plain(80)).to_string();
+    let front = c.candidates.iter().filter(|candidate| candidate.is_on_front);
+    assert!(front.clone().count() > 2 && text.matches(" front\n").count() == front.count(), "{text}");
+}
+
+#[test]
 fn only_violations_are_counted_as_such() {
     let mut c = sample::samsung();
     let shown = |c: &Comparison| render_comparison(c, Detail::Short, plain(80)).to_string();
-    assert!(shown(&c).contains("Writes should start at a multiple of 64 KiB."));
+    assert!(shown(&c).contains("1  read-chunks-at-hot-locations: 100 % of 48,221 requests"), "{}", shown(&c));
     use flashwise_audit::Judgement::{Kept, LeaveIt, Observation};
     for (finding, judgement) in c.findings.iter_mut().zip([Observation, LeaveIt, LeaveIt, Kept]) {
         finding.judgement = judgement;

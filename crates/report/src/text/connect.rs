@@ -167,7 +167,7 @@ mod tests {
         c.at_open.clear();
         let go = &snippets(&c)[2].1;
         assert!(
-            !go.contains("ConnectHook") && go.ends_with("sql.Open(\"sqlite3\", \"file:app.db?vfs=flashwise\")"),
+            !go.contains("ConnectHook") && go.ends_with("sql.Open(\"sqlite3\", \"file:app-fitted.db?vfs=flashwise\")"),
             "{go}"
         );
     }

@@ -184,6 +184,14 @@ pub(crate) fn left_line(finding: &Finding, simulated: Option<&Simulated>) -> Str
     format!("{}: {}; {effect}", finding.rule.name(), frequency(finding))
 }
 
+/// A violation in a line: its rule, how often, and its cost.
+pub(crate) fn short_line(finding: &Finding) -> String {
+    let Finding { violations, requests, .. } = finding;
+    let (name, share) = (finding.rule.name(), share(*violations, *requests));
+    let cost = cost(&finding.cost, None).replace("; no flash bytes", "");
+    format!("{name}: {share} of {} requests; {cost}", grouped(*requests))
+}
+
 /// What a remedy that does not pay would cost and save: `fixed, they take 9.1 µs of drive time more and 4 KiB of flash
 /// bytes less`.
 fn effect_of_remedy(cost: &Cost, whose: &str) -> String {

@@ -1,10 +1,10 @@
 //! The result of a fit in sentences.
 
 use flashwise_tune::sqlite::Objective;
-use flashwise_tune::{AppliedTuning, ChangeKind, Comparison, Declined, Gain, Proposal};
+use flashwise_tune::{AppliedTuning, Candidate, ChangeKind, Comparison, Declined, Gain, Proposal};
 
 use super::findings::sentence;
-use super::numbers::{bytes, change_interval, grouped, more_or, percentage, significant};
+use super::numbers::{bytes, change_interval, grouped, more_or, percentage, ratio_interval, significant};
 
 /// A difference that nobody acts on: settings this close to the best need no change.
 const CLOSE: f64 = 1.05;
@@ -29,20 +29,37 @@ fn recommended(c: &Comparison) -> &'static str {
     if c.best.label == c.checklist.label { "checklist" } else { "best" }
 }
 
-/// The result: what is gained for which change at which cost, then what of it the checklist brings, and memory.
-pub(crate) fn headline(c: &Comparison) -> Vec<String> {
+/// Where to see what pays elsewhere.
+pub(crate) const WHERE_IT_PAYS: &str = "Where which change pays: flashwise study fit, five workloads on nine drives.";
+
+/// What was fitted to which drive.
+pub(crate) fn title(c: &Comparison) -> String {
+    format!("{} on {}", c.file.as_deref().unwrap_or(&c.database), c.profile.device.name)
+}
+
+/// Where the runs were, with what was in front of the drive.
+pub(crate) fn place_sentence(c: &Comparison) -> String {
+    match &c.search.machine {
+        Some(machine) => format!("On {}, {machine}.", c.target),
+        None => format!("On {}.", c.target),
+    }
+}
+
+/// The result: what is gained for which changes, so many of them by name, at which cost, then what of it the checklist
+/// brings, and memory if that is to be said.
+pub(crate) fn headline(c: &Comparison, named: usize, has_memory: bool) -> Vec<String> {
     let Some(gain) = &c.gain else { return vec![nothing(c)] };
     let mut sentences = vec![format!(
         "{} {}: {}. {}.",
         amount(gain),
         interval(c, gain),
-        assignments(&c.proposals),
+        assignments(&c.proposals, named),
         sentence(&costs(c)).trim_end_matches('.')
     )];
     sentences.extend(other_objective(c));
     sentences.extend(seen(c));
     sentences.extend(checklist(c));
-    sentences.extend(memory(c));
+    sentences.extend(memory(c).filter(|_| has_memory));
     sentences
 }
 
@@ -52,10 +69,10 @@ fn seen(c: &Comparison) -> Option<String> {
     let gain = seen.gains.iter().find(|gain| gain.from == "default" && gain.to == "best")?;
     let busy = if seen.was_late { "; the machine was too busy for the drive's times" } else { "" };
     let place = format!("on the attached drive ({}, {} times as slow{busy})", seen.file_system, seen.slower);
-    let (ratio, interval) = (significant(gain.ratio), interval(c, gain));
+    let times = times(c, gain, "");
     Some(match seen.confirms() {
-        true => format!("Seen {place}: ×{ratio} {interval}."),
-        false => format!("Not seen {place}: ×{ratio} {interval}. Do not apply it."),
+        true => format!("Seen {place}: {times}."),
+        false => format!("Not seen {place}: {times}. Do not apply it."),
     })
 }
 
@@ -63,7 +80,7 @@ fn seen(c: &Comparison) -> Option<String> {
 fn other_objective(c: &Comparison) -> Option<String> {
     let other = c.objectives.iter().find(|&&other| other != objective(c))?;
     let gain = find_gain(c, other.metric(), "default", recommended(c))?;
-    Some(format!("In {}, this is ×{} {}.", other.name(), significant(gain.ratio), interval(c, gain)))
+    Some(format!("In {}, this is {}.", other.name(), times(c, gain, "")))
 }
 
 /// Where nothing is to be changed.
@@ -123,9 +140,15 @@ pub(crate) fn amount(gain: &Gain) -> String {
     }
 }
 
-/// `(99 % interval +27.0…+31.2 %)`.
+/// `(99 % interval +27.0…+31.2 %)`, behind a value in percent.
 fn interval(c: &Comparison, gain: &Gain) -> String {
     format!("({} interval {})", confidence(c), change_interval(gain.low, gain.high))
+}
+
+/// `×1.39 (99 % interval ×1.37…×1.41)`.
+fn times(c: &Comparison, gain: &Gain, of: &str) -> String {
+    let Gain { ratio, low, high, .. } = gain;
+    format!("×{}{of} ({} interval {})", significant(*ratio), confidence(c), ratio_interval(*low, *high))
 }
 
 /// `99 %` or `99.5 %`.
@@ -134,12 +157,14 @@ pub(crate) fn confidence(c: &Comparison) -> String {
 }
 
 /// `journal_mode = wal, cache_size = 27 MiB and use-hot-locations`.
-fn assignments(proposals: &[Proposal]) -> String {
+fn assignments(proposals: &[Proposal], at_most: usize) -> String {
     let word = |proposal: &Proposal| match proposal.kind {
         ChangeKind::Vfs | ChangeKind::Conversion => proposal.name.clone(),
         _ => format!("{} = {}", proposal.name, proposal.new_value),
     };
-    let mut words: Vec<String> = proposals.iter().map(word).collect();
+    let mut words: Vec<String> = proposals.iter().take(at_most).map(word).collect();
+    let more = proposals.len() - words.len();
+    words.extend((more > 0).then(|| format!("{more} more")));
     match words.pop() {
         Some(last) if words.is_empty() => last,
         Some(last) => format!("{} and {last}", words.join(", ")),
@@ -173,7 +198,7 @@ fn checklist(c: &Comparison) -> Option<String> {
     let over = find_gain(c, metric, "checklist", "best")?;
     let alone = format!("the usual checklist ({}) alone brings ×{}", c.checklist.label, significant(checklist.ratio));
     let more = match over.low > 1.0 {
-        true => format!("this is ×{} of that {}", significant(over.ratio), interval(c, over)),
+        true => format!("this is {}", times(c, over, " of that")),
         false => format!("no difference to this could be seen {}", interval(c, over)),
     };
     Some(sentence(&format!("{alone}; {more}")))
@@ -192,25 +217,18 @@ fn memory(c: &Comparison) -> Option<String> {
     ))
 }
 
-/// What weaker guarantees would bring; never part of the recommendation.
-pub(crate) fn guarantee_sentences(c: &Comparison) -> Vec<String> {
-    let kept =
-        format!("All runs keep the guarantee of synchronous={}: {}.", c.guarantees.synchronous, c.guarantees.statement);
-    std::iter::once(kept).chain(weaker_sentences(c)).collect()
+/// What all runs keep.
+pub(crate) fn guarantee_sentence(c: &Comparison) -> String {
+    format!("All runs keep the guarantee of synchronous={}: {}.", c.guarantees.synchronous, c.guarantees.statement)
 }
 
-/// What weaker guarantees would bring.
+/// What weaker guarantees would bring; never part of the recommendation.
 pub(crate) fn weaker_sentences(c: &Comparison) -> impl Iterator<Item = String> + '_ {
     c.guarantees.weaker.iter().map(|weaker| {
         let interval = weaker.low.zip(weaker.high);
-        let interval = interval.map(|(low, high)| format!(" ({}…{})", significant(low), significant(high)));
-        format!(
-            "{} would bring ×{}{} more, and may lose {}: measured for information, never applied.",
-            weaker.name,
-            significant(weaker.ratio),
-            interval.unwrap_or_default(),
-            weaker.loses
-        )
+        let interval = interval.map(|(low, high)| format!(" ({})", ratio_interval(low, high))).unwrap_or_default();
+        let (name, ratio, loses) = (&weaker.name, significant(weaker.ratio), &weaker.loses);
+        format!("{name} would bring ×{ratio}{interval} more, may lose {loses}; never applied.")
     })
 }
 
@@ -231,7 +249,7 @@ pub(crate) fn search_line(c: &Comparison) -> String {
     let search = &c.search;
     let (screened, raced) = (grouped(search.screened as u64), grouped(search.raced as u64));
     format!(
-        "{screened} screened, {raced} compared in full runs; confirmed in {} fresh runs each.",
+        "{screened} screened, {raced} in full runs, {} to confirm. Other drives: flashwise study fit.",
         search.confirmation_runs
     )
 }
@@ -247,14 +265,22 @@ pub(crate) fn declined_sentence(declined: &Declined) -> String {
     )
 }
 
-/// The same for all of them, in a line; `None` if there are none.
-pub(crate) fn declined_line(c: &Comparison) -> Option<String> {
+/// The same for the first of them, in a line; `None` if there are none.
+pub(crate) fn declined_line(c: &Comparison, at_most: usize) -> Option<String> {
     let one = |declined: &Declined| {
         let (ratio, price) = (significant(declined.gain.ratio), significant(declined.price));
         format!("{} (×{ratio}, worth it from ×{price})", declined_change(declined))
     };
-    let all: Vec<String> = c.declined.iter().map(one).collect();
+    let mut all: Vec<String> = c.declined.iter().take(at_most).map(one).collect();
+    let more = c.declined.len().saturating_sub(at_most);
+    all.extend((more > 0).then(|| format!("{more} more")));
     (!all.is_empty()).then(|| format!("Left out: {}.", all.join(", ")))
+}
+
+/// The new value, where the name of the change is beside it: `8` of `concurrent-write-back=8`.
+pub(crate) fn new_value(proposal: &Proposal) -> &str {
+    let value = proposal.new_value.strip_prefix(&proposal.name).and_then(|value| value.strip_prefix('='));
+    value.unwrap_or(&proposal.new_value)
 }
 
 /// `cache_size 64 MiB`, `concurrent-write-back=8`.
@@ -286,8 +312,48 @@ pub(crate) fn group(kind: ChangeKind) -> &'static str {
     }
 }
 
-/// What a change brings, or that it was not measured alone.
+/// The changes, the cheapest for their user first.
+pub(crate) fn in_groups(c: &Comparison) -> impl Iterator<Item = &Proposal> {
+    GROUPS.into_iter().flat_map(|kind| c.proposals.iter().filter(move |proposal| proposal.kind == kind))
+}
+
+/// The kinds of changes that are proposed, the cheapest first.
+pub(crate) const GROUPS: [ChangeKind; 4] =
+    [ChangeKind::Connection, ChangeKind::File, ChangeKind::Vfs, ChangeKind::Conversion];
+
+/// Whether no other candidate is better in both objectives, in a word.
+pub(crate) fn front_mark(candidate: &Candidate) -> &'static str {
+    if candidate.is_on_front { "front" } else { "" }
+}
+
+/// At most so many candidates, and how many of the front are left out. With two objectives, what was confirmed and the
+/// front come before all others.
+pub(crate) fn shown_candidates(c: &Comparison, at_most: usize) -> (Vec<&Candidate>, usize) {
+    let matters = |candidate: &&Candidate| candidate.stage == "confirmed" || candidate.is_on_front;
+    if c.objectives.len() < 2 || at_most >= c.candidates.len() {
+        return (c.candidates.iter().take(at_most).collect(), 0);
+    }
+    let mut ranked: Vec<(bool, usize)> = c.candidates.iter().map(|one| !matters(&one)).zip(0..).collect();
+    ranked.sort();
+    ranked.truncate(at_most);
+    let mut places: Vec<usize> = ranked.into_iter().map(|(_, place)| place).collect();
+    places.sort_unstable();
+    let shown: Vec<&Candidate> = places.into_iter().map(|place| &c.candidates[place]).collect();
+    let of_front = |all: &mut dyn Iterator<Item = &Candidate>| all.filter(|one| one.is_on_front).count();
+    let left_out = of_front(&mut c.candidates.iter()) - of_front(&mut shown.iter().copied());
+    (shown, left_out)
+}
+
+/// What a change brings, or that it was not measured alone; of a conversion, also what it had to bring.
 pub(crate) fn part(c: &Comparison, proposal: &Proposal) -> String {
+    let brings = brings(c, proposal);
+    match proposal.kind {
+        ChangeKind::Conversion => format!("{brings}, worth it from ×{}", significant(c.search.conversion_threshold)),
+        _ => brings,
+    }
+}
+
+fn brings(c: &Comparison, proposal: &Proposal) -> String {
     let whose = if proposal.is_memory { ", by memory" } else { "" };
     match &proposal.gain {
         Some(gain) if gain.metric == objective(c).metric() => format!("×{}{whose}", significant(gain.ratio)),
@@ -344,26 +410,38 @@ mod tests {
     fn the_first_sentence_has_the_gain_the_changes_and_their_cost() {
         let c = sample::samsung();
         assert_eq!(
-            headline(&c)[0],
+            headline(&c, usize::MAX, true)[0],
             "3.21 times as many statements a second (99 % interval ×3.17…×3.25): page_size = 64 KiB, journal_mode = \
              wal, cache_size = 64 MiB and use-hot-locations. The cost: a converted file, which plain SQLite cannot open, \
              a setting in the file, a statement in each connection; commits stay as safe as now."
         );
-        assert_eq!(headline(&c).len(), 3, "the checklist, and what memory brings");
+        assert_eq!(headline(&c, usize::MAX, true).len(), 3, "the checklist, and what memory brings");
     }
 
     #[test]
     fn where_nothing_gains_the_sentence_says_how_close_the_present_settings_are() {
         let mut c = sample::optane();
         let close = "Nothing needs to be changed: SQLite's defaults are within 2.00 % of the best of 4 configurations.";
-        assert_eq!(headline(&c), [close]);
+        assert_eq!(headline(&c, usize::MAX, true), [close]);
         c.resolution = Some(1.24);
         c.gains.iter_mut().for_each(|gain| (gain.low, gain.high) = (0.8, 1.24));
-        assert!(headline(&c)[0].contains("no gain larger than 24.0 % over SQLite's defaults"), "{:?}", headline(&c));
+        assert!(
+            headline(&c, usize::MAX, true)[0].contains("no gain larger than 24.0 % over SQLite's defaults"),
+            "{:?}",
+            headline(&c, usize::MAX, true)
+        );
         c.resolution = Some(1.0);
-        assert!(headline(&c)[0].ends_with("SQLite's defaults are the best of 4 configurations."), "{:?}", headline(&c));
+        assert!(
+            headline(&c, usize::MAX, true)[0].ends_with("SQLite's defaults are the best of 4 configurations."),
+            "{:?}",
+            headline(&c, usize::MAX, true)
+        );
         c.resolution = None;
-        assert!(headline(&c)[0].contains("no other configuration could be tried"), "{:?}", headline(&c));
+        assert!(
+            headline(&c, usize::MAX, true)[0].contains("no other configuration could be tried"),
+            "{:?}",
+            headline(&c, usize::MAX, true)
+        );
     }
 
     #[test]
@@ -372,14 +450,16 @@ mod tests {
         c.resolution = Some(1.09);
         (c.gains[0].ratio, c.gains[0].low, c.gains[0].high) = (1.08, 1.07, 1.09);
         assert_eq!(
-            headline(&c),
+            headline(&c, usize::MAX, true),
             ["Nothing is recommended: the best of 4 configurations has 8.0 % more statements a second (99 % interval \
               +7.0…+9.0 %), which is not worth what its changes cost."]
         );
         c.gains.push(Gain { metric: "flash_bytes".into(), ratio: 0.7, low: 0.69, high: 0.71, ..c.gains[0].clone() });
-        assert!(headline(&c)[0].ends_with(", but loses in flash_bytes: ×0.700."), "{:?}", headline(&c));
+        let first = headline(&c, usize::MAX, true).remove(0);
+        assert!(first.ends_with(", but loses in flash_bytes: ×0.700."), "{first}");
         (c.gains[0].ratio, c.gains[0].low, c.gains[0].high) = (27.0, 4.93, 153.0);
-        assert!(headline(&c)[0].contains("): runs of one configuration differ too much"), "{:?}", headline(&c));
+        let first = headline(&c, usize::MAX, true).remove(0);
+        assert!(first.contains("): runs of one configuration differ too much"), "{first}");
     }
 
     #[test]
@@ -392,7 +472,7 @@ mod tests {
         };
         c.gains = vec![of("p99_latency", 1.0, "best"), of("flash_bytes", 2.0, "best")];
         c.gain = Some(of("flash_bytes", 2.0, "best"));
-        let headline = headline(&c);
+        let headline = headline(&c, usize::MAX, true);
         assert!(headline[0].starts_with("50.0 % fewer flash bytes (99.5 % interval"), "{headline:?}");
         assert!(headline[1].starts_with("In p99, this is ×1.00 (99.5 % interval"), "{headline:?}");
     }
@@ -405,13 +485,13 @@ mod tests {
         let seen = Seen { file_system: "ext4".into(), slower: 20, runs: 3, gains: vec![gain], was_late: false };
         c.seen = Some(seen.clone());
         let sentence = "Seen on the attached drive (ext4, 20 times as slow): ×3.00 (99 % interval ×2.90…×3.10).";
-        assert_eq!(headline(&c)[1], sentence);
+        assert_eq!(headline(&c, usize::MAX, true)[1], sentence);
         let mut lost = seen;
         (lost.gains[0].low, lost.was_late) = (0.99, true);
         c.seen = Some(lost);
         let sentence = "Not seen on the attached drive (ext4, 20 times as slow; the machine was too busy for the drive's \
                         times): ×3.00 (99 % interval ×0.990…×3.10). Do not apply it.";
-        assert_eq!(headline(&c)[1], sentence);
+        assert_eq!(headline(&c, usize::MAX, true)[1], sentence);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Headings and names of columns that the terminal and the page have in common.
 
+pub(crate) const APPLY_AND_UNDO: &str = "How to apply and undo";
 pub(crate) const ARRAY: &str = "The array";
 pub(crate) const AUDIT_FOUND: &str = "Audit findings";
 pub(crate) const BEFORE_AND_AFTER: &str = "Before and after";

@@ -61,6 +61,11 @@ pub(crate) fn change_interval(low: f64, high: f64) -> String {
     }
 }
 
+/// The two ends of an interval of ratios, behind a value that is one: `×1.37…×1.41`.
+pub(crate) fn ratio_interval(low: f64, high: f64) -> String {
+    format!("×{}…×{}", significant(low), significant(high))
+}
+
 /// Two decimals, as ratios of throughputs are written.
 pub(crate) fn two_decimals(value: f64) -> String {
     format!("{value:.2}")

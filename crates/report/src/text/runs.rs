@@ -4,7 +4,7 @@ use flashwise_tune::sqlite::Objective;
 use flashwise_tune::{Comparison, Rate, RunMeasurement};
 
 use super::gains::{find_gain, objective};
-use super::numbers::{bytes, change, change_interval, significant, time};
+use super::numbers::{bytes, change, ratio_interval, significant, time};
 
 /// One run's value with its interval, where it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,7 +182,7 @@ fn quotient(before: f64, after: f64) -> Option<f64> {
 /// The interval of a confirmed gain, for a tile of a page.
 pub(crate) fn confirmed_interval(c: &Comparison, from: &str, to: &str) -> Option<(String, String)> {
     let gain = find_gain(c, objective(c).metric(), from, to)?;
-    Some((format!("×{}", significant(gain.ratio)), change_interval(gain.low, gain.high)))
+    Some((format!("×{}", significant(gain.ratio)), ratio_interval(gain.low, gain.high)))
 }
 
 /// What a row can hold.

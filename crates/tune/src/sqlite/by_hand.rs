@@ -63,7 +63,7 @@ impl<'a> ByHand<'a> {
         }
         let at = format!("in one connection to {}: ", self.opened());
         let [apply, undo] = [self.wanted, self.stock].map(|of| format!("{at}{}", journal_pragma(of.journal.of_file())));
-        Change { apply, undo, ..change }
+        Change { apply: format!("after the import, {apply}"), undo, ..change }
     }
 
     /// One import makes every layout.
@@ -158,7 +158,7 @@ mod tests {
                 "rm data/app-copy.db",
             ],
             [
-                "in one connection to data/app-fitted.db: PRAGMA journal_mode = wal",
+                "after the import, in one connection to data/app-fitted.db: PRAGMA journal_mode = wal",
                 "in one connection to data/app-fitted.db: PRAGMA journal_mode = delete",
             ],
             [

@@ -17,7 +17,7 @@ use super::budget::{Budget, Elapsed, Measure, Stopwatch};
 use super::by_hand::ByHand;
 use super::knobs::{Change, Facts, Space, check_names, label, price};
 use super::loaded::Loaded;
-use super::notes::{clock, notes};
+use super::notes::{clock, machine, notes};
 use super::objective::Objective;
 use super::places::Places;
 use super::run::{Run, RunConfig, Workload, run};
@@ -487,6 +487,7 @@ impl Found {
                 workload_is_cut: is_cut,
                 is_cut_short: outcome.is_cut_short,
                 conversion_threshold: price(ChangeKind::Conversion),
+                machine: machine(&options.target),
                 times: clock(&options.target),
             },
             uri: uri(&by_hand.opened(), &settings),

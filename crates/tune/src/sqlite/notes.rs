@@ -97,6 +97,15 @@ fn sessions(user: &UserWorkload) -> Option<String> {
     ))
 }
 
+/// What is in front of a simulated drive.
+pub(super) fn machine(target: &Target) -> Option<String> {
+    match target {
+        Target::Simulated { host: Host::Bare, .. } => None,
+        Target::Simulated { host, .. } => Some(host.describe()),
+        _ => None,
+    }
+}
+
 /// What the times are of.
 pub(super) fn clock(target: &Target) -> String {
     match target.host() {

@@ -276,7 +276,12 @@ impl UserWorkload {
     /// The workload, in a clause.
     pub(crate) fn summary(&self) -> String {
         let shape = self.script().map(|script| script.shape()).unwrap_or_default();
-        format!("{} on a copy of {}{}{shape}", self.sql, self.database.display(), self.journal())
+        let sql = match &self.sql {
+            // A sentence that starts with a file name would capitalise it.
+            Statements::File(path) => format!("the statements of {}", path.display()),
+            other => other.to_string(),
+        };
+        format!("{sql} on a copy of {}{}{shape}", self.database.display(), self.journal())
     }
 
     pub(crate) fn describe(&self, seed: u64) -> WorkloadDescription {
