@@ -39,7 +39,7 @@ pub(super) fn apply(
     if !wanted.vfs.is_converting() {
         return in_place(database, now, wanted).map(Application::Done);
     }
-let beside = beside(database, FITTED);
+    let beside = beside(database, FITTED);
     if let Some(why) = lay_out(database, wanted, &beside)? {
         return Ok(Application::Declined(why));
     }

@@ -99,11 +99,7 @@ fn sessions(user: &UserWorkload) -> Option<String> {
 
 /// What is in front of a simulated drive.
 pub(super) fn machine(target: &Target) -> Option<String> {
-    match target {
-        Target::Simulated { host: Host::Bare, .. } => None,
-        Target::Simulated { host, .. } => Some(host.describe()),
-        _ => None,
-    }
+    target.host().filter(|host| !matches!(host, Host::Bare)).map(Host::describe)
 }
 
 /// What the times are of.
