@@ -15,7 +15,7 @@ use crate::finding::{Audit, Finding, Judgement, UncheckedRule};
 use crate::picture;
 use crate::request::{Facts, FileKind, InFlight, ObservedRequest};
 use crate::rules::{Check, REGISTRY};
-use crate::system::DatabaseSystem;
+use crate::system::{DatabaseSystem, Shown, SqliteSettings};
 use crate::tally::Tally;
 
 /// Files whose kind is remembered.
@@ -31,6 +31,8 @@ pub struct AuditOptions {
     pub is_above_page_cache: bool,
     /// The database system, if known; otherwise it is recognised by the requests, where they show it.
     pub system: Option<DatabaseSystem>,
+    /// Of SQLite: what is set already, as far as it is known.
+    pub sqlite: SqliteSettings,
 }
 
 impl AuditOptions {
@@ -41,7 +43,8 @@ impl AuditOptions {
 impl Default for AuditOptions {
     /// A window of [`AuditOptions::WINDOW`] requests, of a drive.
     fn default() -> Self {
-        Self { window_requests: Self::WINDOW, is_above_page_cache: false, system: None }
+        let (system, sqlite) = (None, SqliteSettings::default());
+        Self { window_requests: Self::WINDOW, is_above_page_cache: false, system, sqlite }
     }
 }
 
@@ -94,7 +97,8 @@ impl<'a> Auditor<'a> {
                 Err(reason) => unjudged.push(UncheckedRule { rule, reason }),
             }
         }
-        let facts = Facts { is_above_page_cache: options.is_above_page_cache, ..Facts::default() };
+        let shown = Shown { sqlite: options.sqlite, ..Shown::default() };
+        let facts = Facts { is_above_page_cache: options.is_above_page_cache, shown, ..Facts::default() };
         let (in_flight, kinds, window) = (InFlight::default(), Vec::new(), Vec::new());
         let starts = BTreeMap::new();
         Self { profile, options, judges, unjudged, facts, in_flight, kinds, starts, window }

@@ -54,7 +54,7 @@ pub use finding::{
     SteadyState, UncheckedRule,
 };
 pub use rules::Rule;
-pub use system::DatabaseSystem;
+pub use system::{DatabaseSystem, JournalMode, SqliteSettings, Technique};
 
 pub use partitions::{AlignmentFigure, Misalignment, PartitionAlignment, PartitionAudit};
 

@@ -5,7 +5,7 @@
 //! supported systems only SQLite has; the lengths of SQLite's write-ahead log. A trace with files of two systems shows
 //! none.
 
-use flashwise_block::Operation;
+use flashwise_block::{ByteSize, Operation};
 use flashwise_trace::FileRole;
 
 use crate::request::ObservedRequest;
@@ -74,10 +74,85 @@ impl DatabaseSystem {
     }
 }
 
-/// What the requests of a trace show of the system.
+/// How SQLite makes transactions atomic (`PRAGMA journal_mode`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JournalMode {
+    /// A rollback journal that is deleted at each commit.
+    Delete,
+    /// One that is cut to no length.
+    Truncate,
+    /// One whose header is overwritten.
+    Persist,
+    /// A write-ahead log.
+    Wal,
+}
+
+/// The techniques of flashwise's VFS that remedies name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Technique {
+    /// `use-hot-locations`.
+    UseHotLocations,
+    /// `write-aligned-stripes`.
+    WriteAlignedStripes,
+    /// `contain-write-in-flash-page`.
+    ContainWriteInFlashPage,
+    /// `concurrent-write-back`.
+    ConcurrentWriteBack,
+    /// `concurrent-read-ahead`.
+    ConcurrentReadAhead,
+}
+
+impl Technique {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::UseHotLocations,
+        Self::WriteAlignedStripes,
+        Self::ContainWriteInFlashPage,
+        Self::ConcurrentWriteBack,
+        Self::ConcurrentReadAhead,
+    ];
+
+    /// The name, as in a URI.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::UseHotLocations => "use-hot-locations",
+            Self::WriteAlignedStripes => "write-aligned-stripes",
+            Self::ContainWriteInFlashPage => "contain-write-in-flash-page",
+            Self::ConcurrentWriteBack => "concurrent-write-back",
+            Self::ConcurrentReadAhead => "concurrent-read-ahead",
+        }
+    }
+}
+
+/// What is set of a SQLite database already, as far as it is known beside its requests: no remedy names it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SqliteSettings {
+    /// The journal mode, if known.
+    pub journal: Option<JournalMode>,
+    /// The page size, if known.
+    pub page: Option<ByteSize>,
+    /// Which techniques are on, in the order of [`Technique::ALL`].
+    pub techniques: [bool; Technique::ALL.len()],
+}
+
+impl SqliteSettings {
+    /// The same with the technique of a name; other names change nothing.
+    #[must_use]
+    pub fn with_technique(mut self, name: &str) -> Self {
+        let found = Technique::ALL.into_iter().find(|technique| technique.name() == name);
+        found.into_iter().for_each(|technique| self.techniques[technique as usize] = true);
+        self
+    }
+}
+
+/// SQLite's longest page (sqlite.org/limits.html).
+const PAGE_MAX: u64 = 65_536;
+
+/// What the requests of a trace show of the system, and what is known beside them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shown {
-    shown: [bool; DatabaseSystem::ALL.len()],
+    pub(crate) sqlite: SqliteSettings,
+    pub(crate) shown: [bool; DatabaseSystem::ALL.len()],
     /// Whether writes to a write-ahead log are among them.
     pub(crate) has_log: bool,
 }
@@ -105,9 +180,30 @@ impl Shown {
         self.system().is_none_or(|system| system == DatabaseSystem::Sqlite)
     }
 
+    /// Whether a technique of flashwise's VFS can be switched on.
+    pub(crate) fn can_use(&self, technique: Technique) -> bool {
+        self.may_use_vfs() && !self.is_on(technique)
+    }
+
+    /// Whether a technique of flashwise's VFS is on.
+    pub(crate) fn is_on(&self, technique: Technique) -> bool {
+        self.sqlite.techniques[technique as usize]
+    }
+
+    /// Whether this is SQLite with pages of a size, or of the longest if that is shorter.
+    pub(crate) fn has_pages_of(&self, bytes: u64) -> bool {
+        self.sqlite.page.is_some_and(|page| page.0 == bytes.min(PAGE_MAX))
+    }
+
+    /// Whether this is SQLite with pages that cannot be longer.
+    pub(crate) fn has_longest_pages(&self) -> bool {
+        self.has_pages_of(PAGE_MAX)
+    }
+
     /// Whether this is SQLite in WAL mode.
     pub(crate) fn is_sqlite_in_wal_mode(&self) -> bool {
-        self.system() == Some(DatabaseSystem::Sqlite) && self.has_log
+        let has_log = self.has_log || self.sqlite.journal == Some(JournalMode::Wal);
+        self.system() == Some(DatabaseSystem::Sqlite) && has_log
     }
 
     /// The settings of the system that the trace shows, or of all, each behind the name of its system. An empty text

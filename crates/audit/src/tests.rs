@@ -213,6 +213,86 @@ fn a_database_in_wal_mode_is_not_advised_to_use_wal() {
     assert!(rollback.starts_with("SQLite: journal_mode=WAL") && !rollback.contains("PostgreSQL"), "{rollback}");
 }
 
+/// Profiles that each rule can be judged with: a drive with everything learned, one with hot locations of its own, a
+/// card, and a volume with limits.
+fn all_profiles() -> [DeviceProfile; 4] {
+    let mut whole = whole_toshiba();
+    whole.parameters.page_bytes = exactly(16 * KIB);
+    let mut volume = samsung();
+    let limits = &mut volume.limits;
+    (limits.burst_operations, limits.write_iops_limit) = (exactly(1_000), exactly(10));
+    (limits.read_iops_limit, limits.request_unit_bytes) = (exactly(10), exactly(64 * KIB));
+    (limits.shared_budget, limits.shared_iops_limit) = (exactly(true), exactly(100));
+    limits.shared_write_cost = exactly(2.0);
+    let mut card = card();
+    card.card.special_first_unit = exactly(true);
+    [whole, samsung(), card, volume]
+}
+
+#[test]
+fn no_remedy_names_what_is_set_already() {
+    let journal = |mode| SqliteSettings { journal: Some(mode), ..SqliteSettings::default() };
+    let pages = |kib| SqliteSettings { page: Some(ByteSize::kib(kib)), ..SqliteSettings::default() };
+    let mut set: Vec<(SqliteSettings, Vec<&str>)> = vec![
+        (journal(JournalMode::Wal), vec!["journal_mode=WAL"]),
+        (journal(JournalMode::Delete), vec!["journal_mode=DELETE"]),
+        (journal(JournalMode::Truncate), vec!["TRUNCATE"]),
+        (pages(64), vec!["set 64 KiB pages", "page size of 64 KiB", "larger page_size"]),
+        (pages(32), vec!["page size of 32 KiB"]),
+        (pages(4), vec!["set 4 KiB pages"]),
+    ];
+    set.extend(
+        Technique::ALL
+            .map(|technique| (SqliteSettings::default().with_technique(technique.name()), vec![technique.name()])),
+    );
+    let scan = [read(0, 4), read(4, 4), read(8, 4), write(0, 4), flush(), write(8, 4)];
+    let on_card: Vec<TraceRecord> = (0..4).map(|n| on_device(n << 22, 16 * KIB)).collect();
+    let (mut judged, mut named) = (Vec::new(), Vec::new());
+    for (profile, records) in all_profiles().iter().flat_map(|profile| [(profile, &scan[..]), (profile, &on_card)]) {
+        let remedies = |sqlite: SqliteSettings| {
+            let system = Some(DatabaseSystem::Sqlite);
+            let options = AuditOptions { window_requests: 0, system, sqlite, ..AuditOptions::default() };
+            let mut auditor = Auditor::new(profile, &options);
+            one_by_one(records).iter().for_each(|record| auditor.observe(record, &[]));
+            auditor.finish(&[]).findings.into_iter().map(|found| (found.rule, found.remedy))
+        };
+        for (settings, words) in &set {
+            for (rule, remedy) in remedies(*settings) {
+                assert!(!words.iter().any(|word| remedy.contains(word)), "{rule:?} with {settings:?}: {remedy}");
+                assert!(!remedy.contains("()"), "{rule:?} with {settings:?}: {remedy}");
+                judged.push(rule);
+            }
+            let of_nothing =
+                |word: &&str| remedies(SqliteSettings::default()).any(|(_, remedy)| remedy.contains(*word));
+            named.extend(words.iter().copied().filter(of_nothing));
+        }
+    }
+    assert!(Rule::ALL.iter().all(|rule| judged.contains(rule)), "{judged:?}");
+    // The table would prove nothing with words that no remedy has.
+    let never: Vec<&str> =
+        set.iter().flat_map(|(_, words)| words).copied().filter(|word| !named.contains(word)).collect();
+    assert_eq!(never, Vec::<&str>::new());
+}
+
+#[test]
+fn a_rule_whose_remedies_are_all_set_is_an_observation() {
+    let of = |sqlite: SqliteSettings, rule: Rule| {
+        let system = Some(DatabaseSystem::Sqlite);
+        let profile = toshiba();
+        let mut auditor =
+            Auditor::new(&profile, &AuditOptions { window_requests: 0, system, sqlite, ..Default::default() });
+        one_by_one(&[write(1, 4), write(40, 4), write(80, 4)]).iter().for_each(|record| auditor.observe(record, &[]));
+        auditor.finish(&[]).findings.into_iter().find(|found| found.rule == rule).unwrap().judgement
+    };
+    for (rule, technique) in [
+        (Rule::WriteBackInParallel, Technique::ConcurrentWriteBack),
+        (Rule::StartWritesOnStripes, Technique::WriteAlignedStripes),
+    ] {
+        assert_eq!(of(SqliteSettings::default(), rule), Judgement::Violation);
+        assert_eq!(of(SqliteSettings::default().with_technique(technique.name()), rule), Judgement::Observation);
+    }
+}
+
 #[test]
 fn a_remedy_names_the_settings_of_the_system_that_made_the_trace() {
     let scan = |file| {
@@ -286,7 +366,7 @@ fn rule_9_wants_k_r_reads_in_flight_and_tells_those_that_were_to_be_foreseen() {
 #[test]
 fn without_latencies_or_above_the_page_cache_nothing_is_said_of_queues() {
     assert_eq!(why_open(Rule::ReadInParallel, &toshiba(), &[read(0, 4)]), "the trace has no completion times");
-    let options = AuditOptions { window_requests: 0, is_above_page_cache: true, system: None };
+    let options = AuditOptions { window_requests: 0, is_above_page_cache: true, ..AuditOptions::default() };
     let profile = toshiba();
     let mut auditor = Auditor::new(&profile, &options);
     one_by_one(&[read(0, 4), read(8, 4)]).iter().for_each(|record| auditor.observe(record, &[]));

@@ -12,7 +12,7 @@ use flashwise_block::Operation;
 use flashwise_profile::DeviceProfile;
 use flashwise_trace::FileRole;
 
-use super::{Check, known_size};
+use super::{Check, SET_ALREADY, known_size};
 use crate::play::Step;
 use crate::request::{Facts, ObservedRequest, Space};
 use crate::system::{DatabaseSystem, Shown};
@@ -80,12 +80,19 @@ impl Check for CommitToOneFile {
     }
 
     fn remedy(&self, shown: &Shown) -> String {
+        if shown.is_sqlite_in_wal_mode() {
+            return SET_ALREADY.to_owned();
+        }
         let settings = shown.settings([
             (DatabaseSystem::Sqlite, "journal_mode=WAL"),
             (DatabaseSystem::Postgres, "wal_recycle=on"),
             (DatabaseSystem::MariaDb, "sync_binlog with a large max_binlog_size"),
         ]);
         format!("keep one log file and write it in place ({settings})")
+    }
+
+    fn can_change(&self, shown: &Shown) -> bool {
+        !shown.is_sqlite_in_wal_mode()
     }
 
     /// As with a log: each page once, and one flush.

@@ -7,7 +7,7 @@
 use flashwise_block::{ByteSize, Nanos, Operation};
 use flashwise_profile::DeviceProfile;
 
-use super::{Check, charged, hides_charges, known_size, refill_time};
+use super::{Check, charged, hides_charges, in_brackets, known_size, refill_time};
 use crate::fix::join;
 use crate::play::Step;
 use crate::request::{Facts, ObservedRequest, Space};
@@ -72,12 +72,13 @@ impl Check for FillRequestUnits {
     }
 
     fn remedy(&self, shown: &Shown) -> String {
+        let larger = if shown.has_longest_pages() { "" } else { "a larger page_size" };
         let settings = shown.settings([
-            (DatabaseSystem::Sqlite, "a larger page_size"),
+            (DatabaseSystem::Sqlite, larger),
             (DatabaseSystem::Postgres, "io_combine_limit for reads, checkpoint_flush_after and wal_writer_flush_after"),
             (DatabaseSystem::MariaDb, "innodb_read_ahead_threshold for reads, innodb_flush_neighbors=1 for writes"),
         ]);
-        format!("read and write adjacent pages in requests of up to {} ({settings})", ByteSize(self.unit))
+        format!("read and write adjacent pages in requests of up to {}{}", ByteSize(self.unit), in_brackets(&settings))
     }
 
     fn fix(&self, steps: &[Step]) -> Vec<Step> {

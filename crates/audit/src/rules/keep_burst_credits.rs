@@ -90,8 +90,12 @@ impl Check for KeepBurstCredits {
     }
 
     fn remedy(&self, shown: &Shown) -> String {
+        let sqlite = match shown.is_sqlite_in_wal_mode() {
+            true => "longer transactions, or with that risk synchronous=NORMAL",
+            false => "longer transactions, or with that risk journal_mode=WAL and synchronous=NORMAL",
+        };
         let settings = shown.settings([
-            (DatabaseSystem::Sqlite, "longer transactions, or with that risk synchronous=NORMAL in WAL mode"),
+            (DatabaseSystem::Sqlite, sqlite),
             (DatabaseSystem::Postgres, "commit_delay and commit_siblings, or with that risk synchronous_commit=off"),
             (
                 DatabaseSystem::MariaDb,

@@ -13,7 +13,7 @@ use super::{Check, Each, PerRequest, known_hot_location, known_size, with_vfs};
 use crate::fix::split;
 use crate::play::Step;
 use crate::request::ObservedRequest;
-use crate::system::Shown;
+use crate::system::{Shown, Technique};
 
 struct KeepHotLocations {
     chunk: u64,
@@ -50,12 +50,13 @@ impl PerRequest for KeepHotLocations {
         let piece = ByteSize(self.piece);
         with_vfs(
             shown,
+            Technique::UseHotLocations,
             format!("write a page at a hot location in pieces of {piece}, as the technique use-hot-locations does"),
         )
     }
 
     fn can_change(&self, shown: &Shown) -> bool {
-        shown.may_use_vfs()
+        shown.can_use(Technique::UseHotLocations)
     }
 
     fn fix(&self, steps: &[Step]) -> Vec<Step> {

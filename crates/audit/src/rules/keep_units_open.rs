@@ -143,8 +143,12 @@ impl Check for KeepUnitsOpen {
     }
 
     fn remedy(&self, shown: &Shown) -> String {
+        let sqlite = match shown.is_sqlite_in_wal_mode() {
+            true => "a longer wal_autocheckpoint, one database file",
+            false => "journal_mode=WAL, a longer wal_autocheckpoint, one database file",
+        };
         let settings = shown.settings([
-            (DatabaseSystem::Sqlite, "journal_mode=WAL, a longer wal_autocheckpoint, one database file"),
+            (DatabaseSystem::Sqlite, sqlite),
             (DatabaseSystem::Postgres, "a longer checkpoint_timeout and max_wal_size"),
             (DatabaseSystem::MariaDb, "a larger innodb_log_file_size"),
         ]);

@@ -37,7 +37,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::play::Step;
 use crate::request::{Facts, ObservedRequest};
-use crate::system::Shown;
+use crate::system::{Shown, Technique};
 use crate::tally::Tally;
 
 /// One rule with the drive's figures filled in, checked against a trace request by request.
@@ -325,12 +325,21 @@ fn refill_time(tokens: f64, per_second: f64) -> Nanos {
     Nanos((tokens / per_second * 1e9) as u64)
 }
 
+/// The remedy where what would help is on already.
+const SET_ALREADY: &str = "what would help is set already; no other setting changes these";
+
 /// The remedy where only a technique of flashwise's VFS keeps the rule, which is for SQLite.
-fn with_vfs(shown: &Shown, remedy: String) -> String {
-    match shown.may_use_vfs() {
-        true => remedy,
-        false => "no setting of this database system changes where it reads and writes".to_owned(),
+fn with_vfs(shown: &Shown, technique: Technique, remedy: String) -> String {
+    match () {
+        () if !shown.may_use_vfs() => "no setting of this database system changes where it reads and writes".to_owned(),
+        () if shown.is_on(technique) => SET_ALREADY.to_owned(),
+        () => remedy,
     }
+}
+
+/// The settings in brackets behind a remedy, if there are any.
+fn in_brackets(settings: &str) -> String {
+    if settings.is_empty() { String::new() } else { format!(" ({settings})") }
 }
 
 /// `64 KiB·i + 32 KiB`.

@@ -8,7 +8,7 @@ use flashwise_block::{ByteSize, Operation};
 use flashwise_profile::DeviceProfile;
 use flashwise_trace::{FileRole, TraceRecord};
 
-use super::{Check, Each, PerRequest, known_size};
+use super::{Check, Each, PerRequest, SET_ALREADY, known_size};
 use crate::fix::enlarge;
 use crate::play::Step;
 use crate::request::{Facts, ObservedRequest};
@@ -44,6 +44,10 @@ impl Check for OfDatabases {
         self.0.remedy(shown)
     }
 
+    fn can_change(&self, shown: &Shown) -> bool {
+        self.0.can_change(shown)
+    }
+
     fn fix(&self, steps: &[Step]) -> Vec<Step> {
         self.0.fix(steps)
     }
@@ -63,6 +67,9 @@ impl PerRequest for PagesOfWriteUnit {
     }
 
     fn remedy(&self, shown: &Shown) -> String {
+        if shown.has_pages_of(self.unit) {
+            return SET_ALREADY.to_owned();
+        }
         let unit = ByteSize(self.unit);
         let settings = shown.settings([
             (DatabaseSystem::Sqlite, "PRAGMA page_size and VACUUM"),
@@ -70,6 +77,10 @@ impl PerRequest for PagesOfWriteUnit {
             (DatabaseSystem::MariaDb, "innodb_page_size"),
         ]);
         format!("set a page size of {unit} or the nearest supported one ({settings})")
+    }
+
+    fn can_change(&self, shown: &Shown) -> bool {
+        !shown.has_pages_of(self.unit)
     }
 
     fn fix(&self, steps: &[Step]) -> Vec<Step> {

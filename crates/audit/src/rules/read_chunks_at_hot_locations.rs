@@ -7,11 +7,11 @@ use flashwise_block::ByteSize;
 use flashwise_profile::{DeviceProfile, HotLocation};
 use flashwise_trace::TraceRecord;
 
-use super::{Check, Each, PerRequest, known_hot_location, known_size, location, with_vfs};
+use super::{Check, Each, PerRequest, SET_ALREADY, known_hot_location, known_size, location, with_vfs};
 use crate::fix::place_at;
 use crate::play::Step;
 use crate::request::ObservedRequest;
-use crate::system::{DatabaseSystem, Shown};
+use crate::system::{DatabaseSystem, Shown, Technique};
 
 struct ReadChunksAtHotLocations {
     chunk: u64,
@@ -45,6 +45,7 @@ impl PerRequest for ReadChunksAtHotLocations {
     fn remedy(&self, shown: &Shown) -> String {
         let chunk = ByteSize(self.chunk);
         match self.hot.offset_bytes {
+            0 if shown.has_pages_of(self.chunk) => SET_ALREADY.to_owned(),
             0 => {
                 let settings = shown.settings([
                     (DatabaseSystem::Sqlite, "PRAGMA page_size and VACUUM"),
@@ -53,19 +54,23 @@ impl PerRequest for ReadChunksAtHotLocations {
                 ]);
                 format!("set {chunk} pages ({settings})")
             }
-            _ => with_vfs(
-                shown,
-                format!(
-                    "set {chunk} pages and place each one at {} with the technique use-hot-locations (flashwise sqlite \
-                 import)",
-                    location(self.hot)
-                ),
-            ),
+            _ => {
+                let set = match shown.has_pages_of(self.chunk) {
+                    true => "place each page".to_owned(),
+                    false => format!("set {chunk} pages and place each one"),
+                };
+                let at = location(self.hot);
+                let remedy = format!("{set} at {at} with the technique use-hot-locations (flashwise sqlite import)");
+                with_vfs(shown, Technique::UseHotLocations, remedy)
+            }
         }
     }
 
     fn can_change(&self, shown: &Shown) -> bool {
-        self.hot.offset_bytes == 0 || shown.may_use_vfs()
+        match self.hot.offset_bytes {
+            0 => !shown.has_pages_of(self.chunk),
+            _ => shown.can_use(Technique::UseHotLocations),
+        }
     }
 
     fn fix(&self, steps: &[Step]) -> Vec<Step> {

@@ -17,7 +17,7 @@ use super::{Check, known_concurrency};
 use crate::fix::deepen;
 use crate::play::Step;
 use crate::request::{Facts, ObservedRequest, Space};
-use crate::system::{DatabaseSystem, Shown};
+use crate::system::{DatabaseSystem, Shown, Technique};
 use crate::tally::Tally;
 
 /// Pages that flashwise's VFS reads ahead, at most.
@@ -93,6 +93,9 @@ impl Check for ReadInParallel {
         let others = "from more connections or threads at once";
         match self.foreseeable {
             0 => format!("submit reads {others}; none of these is sequential, so read-ahead does not help"),
+            _ if shown.is_on(Technique::ConcurrentReadAhead) => {
+                format!("submit reads {others}; scans are read ahead already")
+            }
             count => {
                 let ahead = format!(
                     "the technique concurrent-read-ahead={} of flashwise's VFS",

@@ -12,7 +12,7 @@ use super::{Check, Each, PerRequest, known_size, with_vfs};
 use crate::fix::relocate;
 use crate::play::Step;
 use crate::request::ObservedRequest;
-use crate::system::Shown;
+use crate::system::{Shown, Technique};
 
 struct StartWritesOnStripes {
     stripe: u64,
@@ -40,6 +40,7 @@ impl PerRequest for StartWritesOnStripes {
         let stripe = ByteSize(self.stripe);
         with_vfs(
             shown,
+            Technique::WriteAlignedStripes,
             format!(
                 "start the log's page images and runs of pages at multiples of {stripe} with the technique \
              write-aligned-stripes, which stores the log's frame headers separately"
@@ -48,7 +49,7 @@ impl PerRequest for StartWritesOnStripes {
     }
 
     fn can_change(&self, shown: &Shown) -> bool {
-        shown.may_use_vfs()
+        shown.can_use(Technique::WriteAlignedStripes)
     }
 
     fn fix(&self, steps: &[Step]) -> Vec<Step> {

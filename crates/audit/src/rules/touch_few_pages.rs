@@ -11,7 +11,7 @@ use super::{Check, Each, PerRequest, known_size, units_touched_in_vain, with_vfs
 use crate::fix::relocate;
 use crate::play::Step;
 use crate::request::ObservedRequest;
-use crate::system::Shown;
+use crate::system::{Shown, Technique};
 
 struct TouchFewPages {
     page: u64,
@@ -39,6 +39,7 @@ impl PerRequest for TouchFewPages {
         let page = ByteSize(self.page);
         with_vfs(
             shown,
+            Technique::ContainWriteInFlashPage,
             format!(
                 "start a write that would straddle a multiple of {page} at that multiple, with the technique \
              contain-write-in-flash-page"
@@ -47,7 +48,7 @@ impl PerRequest for TouchFewPages {
     }
 
     fn can_change(&self, shown: &Shown) -> bool {
-        shown.may_use_vfs()
+        shown.can_use(Technique::ContainWriteInFlashPage)
     }
 
     fn fix(&self, steps: &[Step]) -> Vec<Step> {

@@ -12,7 +12,7 @@ use super::{Check, known};
 use crate::fix::trim_before_reuse;
 use crate::play::Step;
 use crate::request::{Facts, ObservedRequest};
-use crate::system::{DatabaseSystem, Shown};
+use crate::system::{DatabaseSystem, JournalMode, Shown};
 use crate::tally::Tally;
 
 /// Below this gain nothing of trim is to be seen above the noise of its own figure: 2 %.
@@ -74,9 +74,11 @@ impl Check for TrimDeadData {
     }
 
     fn remedy(&self, shown: &Shown) -> String {
-        let frees = match shown.is_sqlite_in_wal_mode() {
-            true => "journal_size_limit shortens the log after a checkpoint",
-            false => "journal_mode=DELETE or TRUNCATE frees the space in the file system, PERSIST does not",
+        let frees = match shown.sqlite.journal {
+            _ if shown.is_sqlite_in_wal_mode() => "journal_size_limit shortens the log after a checkpoint",
+            // The journal's space is free after each commit.
+            Some(JournalMode::Delete | JournalMode::Truncate) => "",
+            _ => "journal_mode=DELETE or TRUNCATE frees the space in the file system, PERSIST does not",
         };
         let settings = shown.settings([
             (DatabaseSystem::Sqlite, frees),

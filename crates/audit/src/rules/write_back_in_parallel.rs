@@ -8,11 +8,11 @@
 use flashwise_block::Operation;
 use flashwise_profile::DeviceProfile;
 
-use super::{Check, known_concurrency};
+use super::{Check, SET_ALREADY, known_concurrency};
 use crate::fix::deepen;
 use crate::play::Step;
 use crate::request::{Facts, ObservedRequest};
-use crate::system::{DatabaseSystem, Shown};
+use crate::system::{DatabaseSystem, Shown, Technique};
 use crate::tally::Tally;
 
 struct WriteBackInParallel {
@@ -51,6 +51,9 @@ impl Check for WriteBackInParallel {
     }
 
     fn remedy(&self, shown: &Shown) -> String {
+        if shown.is_on(Technique::ConcurrentWriteBack) {
+            return SET_ALREADY.to_owned();
+        }
         let count = self.concurrency;
         let back = format!("the technique concurrent-write-back={count} of flashwise's VFS");
         let settings = shown.settings([
@@ -59,6 +62,10 @@ impl Check for WriteBackInParallel {
             (DatabaseSystem::MariaDb, "innodb_use_native_aio=ON, innodb_flush_neighbors and innodb_write_io_threads"),
         ]);
         format!("write back {count} pages at once ({settings})")
+    }
+
+    fn can_change(&self, shown: &Shown) -> bool {
+        !shown.is_on(Technique::ConcurrentWriteBack)
     }
 
     fn fix(&self, steps: &[Step]) -> Vec<Step> {

@@ -141,11 +141,13 @@ fn through_vfs(
         remark.map(|ns| format!("the profile had no time of a flush; it was measured on the target: {}", Nanos(ns)));
     let mut workload = UserWorkload::new(database.to_owned(), Statements::File(sql.to_owned()), options.page_cache);
     workload.parameters.clone_from(&options.parameters);
-    let trace: IoTrace = flashwise_tune::sqlite::capture(&target, &Workload::User(workload), 1, &mut Bar::new())?;
+    let workload = Workload::User(workload);
+    let trace: IoTrace = flashwise_tune::sqlite::capture(&target, &workload, 1, &mut Bar::new())?;
     if let Some(path) = &options.save_trace {
         flashwise_tune::sqlite::save_trace(path, &trace)?;
     }
-    let sqlite = AuditOptions { window_requests: options.window, ..flashwise_tune::sqlite::audit_options(&target) };
+    let usual = flashwise_tune::sqlite::audit_options(&target, &workload)?;
+    let sqlite = AuditOptions { window_requests: options.window, ..usual };
     let audit = flashwise_audit::audit(&trace, profile, &sqlite);
     let remarks = remark.into_iter().collect();
     Ok(Audited { name: format!("{} on {}", sql.display(), database.display()), remarks, audit })

@@ -11,7 +11,7 @@ use flashwise_profile::DeviceProfile;
 use flashwise_trace::FileRole;
 
 use super::apply::{Application, apply};
-use super::audited::audit_options;
+use super::audited::options_with;
 use super::bench::{Place, Relay, SqliteBench, config};
 use super::budget::{Budget, Elapsed, Measure, Stopwatch};
 use super::by_hand::ByHand;
@@ -439,9 +439,10 @@ impl Found {
         default.measurement.label = DEFAULT.to_owned();
         checklist.measurement.label = label(&space.stock, &space.checklist());
         best.measurement.label = label(&space.stock, &settings);
-        let of = |run: &Run| audit(&run.trace, &profile, &audit_options(&options.target));
-        let Audit { findings, unjudged, .. } = of(stock_run);
-        let findings_after = if confirmation.gains_in.is_some() { of(&best).findings } else { findings.clone() };
+        let of = |run: &Run, with: &Settings| audit(&run.trace, &profile, &options_with(&options.target, with));
+        let Audit { findings, unjudged, .. } = of(stock_run, &space.stock);
+        let is_better = confirmation.gains_in.is_some();
+        let findings_after = if is_better { of(&best, &settings).findings } else { findings.clone() };
         let [default, checklist, best] = [default.measurement, checklist.measurement, best.measurement];
         let objectives = options.objectives.clone();
         let mut comparison = Comparison {
