@@ -10,15 +10,14 @@ use flashwise_audit::provision::{self, Product};
 use flashwise_audit::{Audit, AuditOptions, Finding, Judgement, PartitionAudit, Rule, audit_trace};
 use flashwise_block::input::check_regular;
 use flashwise_block::temporary::TemporaryFolder;
-use flashwise_block::{Alignment, ByteSize, Nanos, file_extents, partition_table};
-use flashwise_learn::{Effort, LearnError, LearnOptions, Scope, learn};
-use flashwise_profile::{DeviceProfile, Verdict};
+use flashwise_block::{Alignment, ByteSize, file_extents, partition_table};
+use flashwise_profile::DeviceProfile;
 use flashwise_report::audit::AuditDocument;
 use flashwise_report::{OwnFile, audit_page, render_audit, render_provision};
 use flashwise_trace::capture::{self, CaptureError, TracedCommand};
 use flashwise_trace::{IoTrace, ReadOptions, TraceFormat, TraceReader, TraceRecord};
-use flashwise_tune::sqlite::{LEARN_REGION, Statements, UserWorkload, Workload, learn_options};
-use flashwise_tune::{DEFAULT_TARGET, Target, TuneError};
+use flashwise_tune::sqlite::{Statements, UserWorkload, Workload, flush_remark, with_flush};
+use flashwise_tune::{DEFAULT_TARGET, Target};
 use flashwise_volume::Volume;
 
 use super::read_profile;
@@ -134,11 +133,9 @@ fn through_vfs(
     profile: &DeviceProfile,
 ) -> Result<Audited, Failure> {
     let target = Target::parse(options.target.as_deref().unwrap_or(DEFAULT_TARGET))?;
-    let measured = with_flush(&target, profile)?;
+    let measured = with_flush(&target, profile, &mut Bar::new())?;
+    let remark = measured.as_ref().and_then(flush_remark);
     let profile = measured.as_ref().unwrap_or(profile);
-    let remark = measured.as_ref().and_then(|measured| measured.parameters.flush_ns.value);
-    let remark =
-        remark.map(|ns| format!("the profile had no time of a flush; it was measured on the target: {}", Nanos(ns)));
     let mut workload = UserWorkload::new(database.to_owned(), Statements::File(sql.to_owned()), options.page_cache);
     workload.parameters.clone_from(&options.parameters);
     let workload = Workload::User(workload);
@@ -151,26 +148,6 @@ fn through_vfs(
     let audit = flashwise_audit::audit(&trace, profile, &sqlite);
     let remarks = remark.into_iter().collect();
     Ok(Audited { name: format!("{} on {}", sql.display(), database.display()), remarks, audit })
-}
-
-/// The profile with the time of a flush, which the rule on flushes needs, if the profile has none and the target is its
-/// drive.
-fn with_flush(target: &Target, profile: &DeviceProfile) -> Result<Option<DeviceProfile>, Failure> {
-    let flush = &profile.parameters.flush_ns;
-    let is_missing = flush.verdict == Verdict::Inconclusive && flush.value.is_none();
-    if !is_missing || profile.parameters.write_unit_bytes.known().is_none() {
-        return Ok(None);
-    }
-    let mut device = target.open(1, LEARN_REGION)?;
-    let clock = device.info().clock;
-    let resume = Some(Box::new(profile.clone()));
-    let usual = learn_options(target, 1, clock);
-    let options = LearnOptions { scope: Scope::Durability, effort: Effort::Quick, resume, ..usual };
-    match learn(&mut *device, &options, &mut Bar::new()) {
-        Ok(measured) => Ok(Some(measured)),
-        Err(LearnError::OtherDrive { .. } | LearnError::TooSmall { .. }) => Ok(None),
-        Err(error) => Err(TuneError::from(error).into()),
-    }
 }
 
 /// Of a command that is run.

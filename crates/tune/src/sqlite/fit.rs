@@ -11,7 +11,7 @@ use flashwise_profile::DeviceProfile;
 use flashwise_trace::FileRole;
 
 use super::apply::{Application, apply};
-use super::audited::options_with;
+use super::audited::{flush_remark, options_with, with_flush};
 use super::bench::{Place, Relay, SqliteBench, config};
 use super::budget::{Budget, Elapsed, Measure, Stopwatch};
 use super::by_hand::ByHand;
@@ -171,9 +171,13 @@ impl FitOptions {
 pub fn fit(options: &FitOptions, progress: &mut dyn Progress) -> Result<Comparison, TuneError> {
     let objectives = options.check()?;
     let (started, stopwatch) = (Instant::now(), Stopwatch::start());
-    let profile = match &options.profile {
-        Some(profile) => profile.clone(),
-        None => learn_target(&options.target, options.seed, None, progress)?,
+    let (profile, remark) = match &options.profile {
+        Some(profile) => {
+            let measured = with_flush(&options.target, profile, progress)?;
+            let remark = measured.as_ref().and_then(flush_remark);
+            (measured.unwrap_or_else(|| profile.clone()), remark)
+        }
+        None => (learn_target(&options.target, options.seed, None, progress)?, None),
     };
     let mut budget = options.budget(stopwatch.elapsed());
     let captured = Captured::run(options, &profile, &mut budget, progress)?;
@@ -184,7 +188,7 @@ pub fn fit(options: &FitOptions, progress: &mut dyn Progress) -> Result<Comparis
     let outcome = search(&mut bench, start, options.seed)?;
     let found = Found::new(options, &mut bench, outcome, &stock_run)?;
     let saved = found.save(options, &mut bench, &stock_run)?;
-    let result = found.document(options, &mut bench, profile, &stock_run, Notice { started, is_cut });
+    let result = found.document(options, &mut bench, profile, &stock_run, Notice { started, is_cut, remark });
     if result.is_err() {
         // They were new at the start: a fit that fails leaves no file.
         saved.iter().for_each(|file| _ = file.remove());
@@ -336,10 +340,11 @@ fn model(options: &FitOptions, space: &Space) -> Target {
 }
 
 /// When the fit started, and how much of the workload its runs did.
-#[derive(Clone, Copy)]
 struct Notice {
     started: Instant,
     is_cut: bool,
+    /// What was measured beside the profile.
+    remark: Option<String>,
 }
 
 /// The result of the search, with the runs that the report shows.
@@ -416,7 +421,7 @@ impl Found {
         bench: &mut SqliteBench<'_>,
         profile: DeviceProfile,
         stock_run: &Run,
-        Notice { started, is_cut }: Notice,
+        Notice { started, is_cut, remark }: Notice,
     ) -> Result<Comparison, TuneError> {
         let holds = self.holds();
         let Self { outcome, default, checklist, best, weaker, seen } = self;
@@ -500,8 +505,8 @@ impl Found {
         };
         comparison.recommendation = recommendation(&comparison);
         comparison.notes = notes(&comparison, &options.workload, &settings.vfs);
-        comparison.notes.extend(bench.space.facts.places.note());
-        comparison.notes.extend(not_applied);
+use super::apply::{Application, apply};
+use super::audited::{flush_remark, options_with, with_flush};
         Ok(comparison)
     }
 }

@@ -32,7 +32,7 @@ mod user;
 mod weaker;
 mod workload;
 
-pub use audited::audit_options;
+pub use audited::{audit_options, flush_remark, with_flush};
 pub use fit::{FitOptions, PAGE_CACHE_LIMIT, TimeBudget, fit};
 pub use hot_locations::{HotLocationRuns, hot_locations};
 pub use objective::Objective;

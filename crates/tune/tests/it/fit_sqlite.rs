@@ -126,6 +126,16 @@ fn every_finding_with_violations_shows_one_and_says_what_would_help() {
 }
 
 #[test]
+fn a_time_of_a_flush_that_the_profile_lacks_is_measured() {
+    let mut profile = samsung();
+    profile.parameters.flush_ns = flashwise_profile::Figure::unknown();
+    let c = run(&FitOptions { profile: Some(profile.clone()), ..tiny() });
+    assert!(c.findings.iter().any(|found| found.rule == Rule::SyncLessOften), "{:?}", c.unjudged);
+    assert!(c.notes.iter().any(|note| note.starts_with("The profile had no time of a flush")), "{:?}", c.notes);
+    assert!(c.profile.parameters.flush_ns.known().is_some());
+}
+
+#[test]
 fn what_is_measured_adds_up() {
     let c = fitted();
     for run in [&c.default, &c.checklist, &c.best] {
