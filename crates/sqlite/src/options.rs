@@ -28,7 +28,7 @@
 //! 1. Its name and its choice: a line of [`TECHNIQUES`]. Layouts of files: `layout.rs`, `log_layout.rs`.
 //! 2. A section in `docs/formats/sqlite-layout.md`; a test among the power cuts and a configuration of SQLite's own
 //!    suite.
-//! 3. When `fit` applies it: `crates/tune/src/sqlite/plan.rs`.
+//! 3. `fit` tries it automatically; what it excludes or needs beside it: `crates/tune/src/sqlite/knobs.rs`.
 
 use std::io::Read;
 use std::path::Path;

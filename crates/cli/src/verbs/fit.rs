@@ -69,10 +69,10 @@ pub fn write_forms(forms: &[Form], tuning: &ServerTuning) -> Result<(), Failure>
 
 /// Learns, runs, audits, searches, confirms, reports.
 fn fit_sqlite(options: FitSqlite, output: &Output) -> Result<ExitCode, Failure> {
-    let Named { database, target } = Named::of(&options)?;
+    let database = database_of(&options)?;
     let profile = options.profile.as_deref().map(read_profile).transpose()?;
-    let target = match (target, &database) {
-        (Some(name), _) => Target::parse(&name)?,
+    let target = match (&options.on, &database) {
+        (Some(name), _) => Target::parse(name)?,
         (None, None) => Target::parse(DEFAULT_TARGET)?,
         (None, Some(database)) => FitOptions::target_of(profile.as_ref(), database)?,
     };
@@ -127,29 +127,23 @@ fn write(report: &Path, comparison: &Comparison, options: &FitOptions) -> Result
     Ok(files)
 }
 
-/// Database and target, as the command line names them.
-struct Named {
-    database: Option<PathBuf>,
-    target: Option<String>,
-}
-
-impl Named {
-    /// A drive or a directory in place of DB is a target.
-    fn of(options: &FitSqlite) -> Result<Self, Failure> {
-        let mut named = Self { database: options.database_option.clone(), target: options.on.clone() };
-        let Some(first) = &options.database else { return Ok(named) };
-        let text = first.display().to_string();
-        let is_drive = |found: std::fs::Metadata| found.is_dir() || found.file_type().is_block_device();
-        let is_target = text.starts_with("sim:") || std::fs::metadata(first).is_ok_and(is_drive);
-        let twice = |what: &str| Failure::usage(format!("{text}: {what} is given twice; name it once"));
-        match is_target {
-            true if named.target.is_some() => return Err(twice("the target")),
-            true => named.target = Some(text),
-            false if named.database.is_some() => return Err(twice("the database")),
-            false => named.database = Some(first.clone()),
+/// The user's database, as the command line names it.
+fn database_of(options: &FitSqlite) -> Result<Option<PathBuf>, Failure> {
+    let (Some(named), other) = (&options.database, &options.database_option) else {
+        return Ok(options.database_option.clone());
+    };
+    let text = named.display().to_string();
+    let found = std::fs::metadata(named);
+    let what = match () {
+        () if other.is_some() => {
+            return Err(Failure::usage(format!("{text}: the database is given twice; name it once")));
         }
-        Ok(named)
-    }
+        () if text.starts_with("sim:") => "a simulated drive",
+        () if found.as_ref().is_ok_and(std::fs::Metadata::is_dir) => "a directory",
+        () if found.is_ok_and(|found| found.file_type().is_block_device()) => "a drive",
+        () => return Ok(Some(named.clone())),
+    };
+    Err(Failure::usage(format!("{text}: DB is a database, and this is {what}; type --on {text} to fit to it")))
 }
 
 /// The directory for the report: the named one, or a new one.

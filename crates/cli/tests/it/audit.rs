@@ -361,7 +361,7 @@ fn a_rule_that_is_better_left_broken_is_no_violation_and_no_exit_code() {
     let reads = finding(&document, "read-chunks-at-hot-locations");
     assert_eq!((reads["violations"].as_u64(), &reads["judgement"]), (Some(400), &"leave-it".into()), "{document}");
     let text = audit(&place, &["t.csv"]).expect(0).stdout;
-    assert!(text.contains("Leave unmodified: in simulation"), "{text}");
+    assert!(text.contains("Measured: leave it. In simulation"), "{text}");
     assert_eq!(audit(&place, &["t.csv", "--fail-on", "any,0"]).code, 0);
 }
 

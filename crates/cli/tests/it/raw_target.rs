@@ -149,7 +149,7 @@ fn consent_is_for_block_devices_and_there_is_no_way_around_it() {
     }
     assert_eq!(place.read("file"), "precious");
     if let Some(device) = drive(&place) {
-        place.fails(5, &["fit", "sqlite", name(&device)]);
+        place.fails(5, &["fit", "sqlite", "--on", name(&device)]);
         place.fails(5, &["learn", name(&device), "--destructive"]);
         assert!(is_untouched_from(&place, 0));
     }

@@ -52,8 +52,7 @@ fn a_raw_device_is_refused_as_a_target_of_fit_and_as_an_output() {
     };
     let (place, device) = (Place::new(), device.to_str().unwrap());
     for arguments in [
-        &["fit", "sqlite", device][..],
-        &["fit", "sqlite", "--target", device],
+        &["fit", "sqlite", "--target", device][..],
         &["learn", "--profile", device],
         &["learn", "--html", device],
         &["fit", "sqlite", "--save-database", device],
@@ -324,7 +323,7 @@ fn a_configuration_that_cannot_be_is_told_with_its_key_and_one_that_is_none_with
         for arguments in [
             &["device", "check", file][..],
             &["learn", &format!("sim:{file}")],
-            &["fit", "sqlite", &format!("sim:{file}")],
+            &["fit", "sqlite", "--on", &format!("sim:{file}")],
         ] {
             let line = place.fails(1, arguments);
             assert!(line.contains(words) && line.contains(file), "{line}");

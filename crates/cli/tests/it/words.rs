@@ -190,6 +190,8 @@ fn a_mistake_on_the_command_line_gets_one_line_with_the_way_out() {
         (2, &["fit", "sqlite", "--apply"]),
         (2, &["fit", "sqlite", "--objective", "speed"]),
         (2, &["fit", "sqlite", "a.db", "--db", "a.db"]),
+        (2, &["fit", "sqlite", "sim:micron-m500"]),
+        (2, &["fit", "sqlite", "."]),
         (2, &["fit", "sqlite", "--db", "a.db", "--sql", "bad.sql", "--rows", "5"]),
         (1, &["fit", "sqlite", "--db", "a.db", "--sql", "missing.sql"]),
         (1, &["fit", "sqlite", "--db", "a.db", "--sql", "empty.sql"]),

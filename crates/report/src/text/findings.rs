@@ -175,7 +175,7 @@ pub(crate) fn broken_rules<'a>(
 /// The lists of rules that are broken and no violations, with what introduces each.
 pub(crate) const NO_VIOLATIONS: [(Judgement, &str); 2] = [
     (Judgement::Observation, "Observed: no setting of this database system changes these."),
-    (Judgement::LeaveIt, "Leave unmodified: in simulation the remedy costs at least as much as it saves:"),
+    (Judgement::LeaveIt, "Measured: leave it. In simulation the remedy costs at least as much as it saves:"),
 ];
 
 /// A rule that is better left broken, in a line.
