@@ -171,14 +171,13 @@ impl FitOptions {
 pub fn fit(options: &FitOptions, progress: &mut dyn Progress) -> Result<Comparison, TuneError> {
     let objectives = options.check()?;
     let (started, stopwatch) = (Instant::now(), Stopwatch::start());
-    let (profile, remark) = match &options.profile {
-        Some(profile) => {
-            let measured = with_flush(&options.target, profile, progress)?;
-            let remark = measured.as_ref().and_then(flush_remark);
-            (measured.unwrap_or_else(|| profile.clone()), remark)
-        }
-        None => (learn_target(&options.target, options.seed, None, progress)?, None),
+    let profile = match &options.profile {
+        Some(profile) => profile.clone(),
+        None => learn_target(&options.target, options.seed, None, progress)?,
     };
+    let measured = with_flush(&options.target, &profile, progress)?;
+    let remark = measured.as_ref().filter(|_| options.profile.is_some()).and_then(flush_remark);
+    let profile = measured.unwrap_or(profile);
     let mut budget = options.budget(stopwatch.elapsed());
     let captured = Captured::run(options, &profile, &mut budget, progress)?;
     let Captured { run: stock_run, mut space, full, is_cut } = captured;
