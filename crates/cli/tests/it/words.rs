@@ -156,7 +156,7 @@ fn a_mistake_on_the_command_line_gets_one_line_with_the_way_out() {
     place.write("bad.sql", "SELECT 1;\nSELECT * FROM nowhere;\n");
     place.write("empty.sql", "-- nothing yet\n");
     place.database("a.db");
-    let mistakes: [(i32, &[&str]); 44] = [
+    let mistakes: [(i32, &[&str]); 46] = [
         (2, &["lern"]),
         (2, &["learn", "--fast"]),
         (2, &["learn", "one", "two"]),

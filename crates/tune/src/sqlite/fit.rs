@@ -504,8 +504,10 @@ impl Found {
         };
         comparison.recommendation = recommendation(&comparison);
         comparison.notes = notes(&comparison, &options.workload, &settings.vfs);
-use super::apply::{Application, apply};
-use super::audited::{flush_remark, options_with, with_flush};
+        comparison.notes.extend(bench.space.facts.places.note());
+        comparison.notes.extend(not_applied);
+        // A sentence of its own.
+        comparison.notes.extend(remark.map(|remark| format!("{}{}.", remark[..1].to_uppercase(), &remark[1..])));
         Ok(comparison)
     }
 }
