@@ -89,7 +89,7 @@ impl<B: Bench> Search<'_, B> {
         let objectives = self.bench.objectives();
         let planned = self.confirmation_runs();
         let mut gains: [Vec<Costs>; 2] = [Vec::new(), Vec::new()];
-        while gains[0].len() < planned || self.needs_more(&gains) {
+        while self.goes_on(gains[0].len(), planned) || self.needs_more(&gains) {
             let seed = self.seed.wrapping_add(CONFIRM_SEEDS).wrapping_add(gains[0].len() as u64);
             self.bench.report(Stage::Confirm, None);
             let [a, b] = self.paired_once(&arms, seed)?;
@@ -117,6 +117,12 @@ impl<B: Bench> Search<'_, B> {
             (_, None) => (self.start.stock.clone(), None),
         };
         Ok(Confirmation { best, gains_in, candidate, over_stock, checklist, over_checklist, runs })
+    }
+
+    /// Whether another one of the planned runs is made: the first ones are, and later ones as long as time is left. A
+    /// machine that gets busy takes longer for them than was expected.
+    fn goes_on(&self, runs: usize, planned: usize) -> bool {
+        runs < RUNS_MIN || (runs < planned && self.bench.spent() < 1.0)
     }
 
     /// Whether an interval is too wide to be used, and time is left for one more run. How wide it is says nothing of

@@ -32,6 +32,8 @@ struct MadeUp {
     knows_noise: bool,
     /// Whether the last level of the technique differs from the one before it in full runs only.
     has_varied: bool,
+    /// How many times as long a run takes once half of the budget is spent.
+    slows: f64,
 }
 
 impl MadeUp {
@@ -52,6 +54,7 @@ impl MadeUp {
             bias: 1.0,
             knows_noise: true,
             has_varied: false,
+            slows: 1.0,
         }
     }
 
@@ -122,7 +125,8 @@ impl Bench for MadeUp {
     }
 
     fn spent(&self) -> f64 {
-        self.runs as f64 / self.budget as f64
+        let spent = self.runs as f64 / self.budget as f64;
+        spent + (self.slows - 1.0) * (spent - 0.5).max(0.0)
     }
 
     fn share_of(&self, _stage: Stage, runs: usize) -> f64 {
@@ -424,6 +428,16 @@ fn a_gain_known_too_badly_to_plan_with_takes_more_runs_or_is_not_announced() {
         announced += usize::from(long.gains_in.is_some() && long.over_stock[0].high <= 2.0 * long.over_stock[0].low);
     }
     assert!(silent >= 10 && announced >= 36, "{silent} silent in short searches, {announced} announced in long ones");
+}
+
+#[test]
+fn a_machine_that_gets_busy_while_a_search_confirms_makes_it_no_longer() {
+    for seed in 0..10 {
+        let random = Pcg64Mcg::seed_from_u64(seed);
+        let mut bench = MadeUp { noise: 0.1, budget: 300, slows: 4.0, random, ..MadeUp::new(interacting) };
+        let confirmation = search(&mut bench, start(), seed).unwrap().confirmation;
+        assert!(bench.spent() < 1.1 && confirmation.runs >= 3, "{} after {} runs", bench.spent(), confirmation.runs);
+    }
 }
 
 #[test]
