@@ -418,6 +418,9 @@ pub fn samsung() -> Comparison {
         ],
         guarantees: Guarantees {
             statement: "a transaction that was committed survives a crash and a power cut".to_owned(),
+            of_default: "a transaction that was committed survives a crash; a power cut may undo the last one, since \
+                         SQLite does not sync the deletion of its journal"
+                .to_owned(),
             synchronous: "full".to_owned(),
             weaker: vec![WeakerGuarantee {
                 name: "synchronous=normal".to_owned(),
@@ -576,7 +579,11 @@ pub fn optane() -> Comparison {
             candidate("wal, 64 MiB cache", "confirmed", 4, 0.998),
             candidate("8 KiB pages", "screened", 8, 0.8),
         ],
-        guarantees: Guarantees { weaker: Vec::new(), ..samsung().guarantees },
+        guarantees: Guarantees {
+            weaker: Vec::new(),
+            statement: samsung().guarantees.of_default,
+            ..samsung().guarantees
+        },
         uri: None,
         at_open: Vec::new(),
         notes: Vec::new(),

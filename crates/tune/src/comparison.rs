@@ -156,11 +156,14 @@ pub struct Candidate {
     pub is_on_front: bool,
 }
 
-/// What becomes of a commit.
+/// What becomes of a commit at a crash and at a power cut.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Guarantees {
-    /// In a sentence; the same for `default`, `checklist` and `best`.
+    /// With `best`, in a sentence; never less than with `default`.
     pub statement: String,
+    /// With `default`; empty in earlier documents.
+    #[serde(default)]
+    pub of_default: String,
     /// `full`, for all of them.
     pub synchronous: String,
     /// What weaker guarantees would bring; never part of a recommendation.

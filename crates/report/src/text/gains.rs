@@ -1,7 +1,7 @@
 //! The result of a fit in sentences.
 
 use flashwise_tune::sqlite::Objective;
-use flashwise_tune::{AppliedTuning, Candidate, ChangeKind, Comparison, Declined, Gain, Proposal};
+use flashwise_tune::{AppliedTuning, Candidate, ChangeKind, Comparison, Declined, Gain, Guarantees, Proposal};
 
 use super::findings::sentence;
 use super::numbers::{bytes, change_interval, grouped, more_or, percentage, ratio_interval, significant};
@@ -217,9 +217,13 @@ fn memory(c: &Comparison) -> Option<String> {
     ))
 }
 
-/// What all runs keep.
+/// What the runs keep.
 pub(crate) fn guarantee_sentence(c: &Comparison) -> String {
-    format!("All runs keep the guarantee of synchronous={}: {}.", c.guarantees.synchronous, c.guarantees.statement)
+    let Guarantees { statement, of_default, synchronous, .. } = &c.guarantees;
+    match of_default == statement || of_default.is_empty() {
+        true => format!("All runs keep the guarantee of synchronous={synchronous}: {statement}."),
+        false => format!("All runs are at synchronous={synchronous}. Default: {of_default}. Best: {statement}."),
+    }
 }
 
 /// What weaker guarantees would bring; never part of the recommendation.

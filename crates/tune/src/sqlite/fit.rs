@@ -476,7 +476,8 @@ impl Found {
             declined: declined(space, &outcome, &objectives),
             candidates: candidates(space, &outcome, &objectives),
             guarantees: Guarantees {
-                statement: "a transaction that was committed survives a crash and a power cut".to_owned(),
+                statement: settings.guarantee().to_owned(),
+                of_default: space.stock.guarantee().to_owned(),
                 synchronous: Synchronous::Full.name().to_owned(),
                 weaker,
             },

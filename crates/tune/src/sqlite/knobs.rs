@@ -232,8 +232,8 @@ impl Space {
     /// The other ways to end a rollback journal, on a drive that merges units: which places a commit writes to decides
     /// there. On any other drive the number of flushes does, and on ext4 a transaction takes 6.0 of them with these and
     /// 4.0 with a journal that is deleted (`docs/kernel.md`). So they are no candidates, and the search takes no longer.
-    /// They make a commit no less durable: SQLite syncs the header that it overwrites and the new length, and does not
-    /// sync the folder after a deletion.
+    /// They make a commit more durable: SQLite syncs the header that it overwrites and the new length, and does not
+    /// sync the folder after a deletion. So a database whose journal is kept is not given one that is deleted.
     fn with_other_rollback(&self, of: &Settings) -> Vec<Settings> {
         let merges_units = self.facts.profile.card.allocation_unit_bytes.known().is_some();
         // An atomic batch needs no journal.
@@ -243,7 +243,8 @@ impl Space {
         }
         let journals = [Journal::Delete, Journal::Truncate, Journal::Persist];
         let others = journals.into_iter().filter(|journal| *journal != of.journal);
-        others.map(|journal| Settings { journal, ..*of }).collect()
+        let others = others.map(|journal| Settings { journal, ..*of });
+        others.filter(|settings| self.stock.may_lose_a_commit() || !settings.may_lose_a_commit()).collect()
     }
 
     /// The cache that holds the whole database, as far as memory may be had; `None` if the present one does.
@@ -633,6 +634,17 @@ mod tests {
         assert_eq!(rollbacks(&reads.first()), 0);
         let kept = space(|facts| (self::card(facts), facts.skip = vec!["journal_mode".to_owned()]).1);
         assert_eq!(rollbacks(&kept.first()), 0);
+    }
+
+    #[test]
+    fn no_candidate_keeps_less_of_a_commit_than_the_present_settings() {
+        for journal in [Journal::Truncate, Journal::Persist, Journal::Log] {
+            let mut space = space(card);
+            space.stock.journal = journal;
+            let of = [space.stock, Settings { journal: Journal::Log, ..space.stock }];
+            let all = space.first().into_iter().chain(of.iter().flat_map(|of| space.neighbours(of)));
+            assert!(all.into_iter().all(|settings| !settings.may_lose_a_commit()), "{journal:?}");
+        }
     }
 
     #[test]

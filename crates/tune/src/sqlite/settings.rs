@@ -84,6 +84,25 @@ impl Settings {
         Self { page, journal, page_cache, checkpoint_pages, synchronous: Synchronous::Full, vfs: VfsOptions::PLAIN }
     }
 
+    /// Whether a power cut may lose a transaction that was committed: where the journal's deletion is the commit,
+    /// SQLite does not sync it (`synchronous=EXTRA` does; `docs/kernel.md`). A log's frames, a journal's new length and
+    /// its overwritten header are synced, and an atomic batch needs no journal.
+    pub(crate) fn may_lose_a_commit(&self) -> bool {
+        let is_deleted = self.journal == Journal::Delete && !self.vfs.atomic_batch;
+        is_deleted || self.synchronous == Synchronous::Normal
+    }
+
+    /// What becomes of a commit, in a sentence.
+    pub(crate) fn guarantee(&self) -> &'static str {
+        match self.may_lose_a_commit() {
+            true => {
+                "a transaction that was committed survives a crash; a power cut may undo the last one, since SQLite does \
+                 not sync the deletion of its journal"
+            }
+            false => "a transaction that was committed survives a crash and a power cut",
+        }
+    }
+
     /// What differs from unmodified SQLite in the parameters of our VFS, techniques and extended logs; none if that VFS
     /// is not needed.
     pub(crate) fn techniques(&self) -> Vec<String> {
@@ -119,6 +138,20 @@ pub(crate) fn checkpoint_pragma(pages: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_journal_that_is_deleted_may_lose_a_commit_at_a_power_cut() {
+        let plain = Settings::plain(DEFAULT_PAGE, DEFAULT_PAGE_CACHE);
+        assert!(plain.may_lose_a_commit() && plain.guarantee().contains("may undo the last one"));
+        for journal in [Journal::Truncate, Journal::Persist, Journal::Log] {
+            let kept = Settings { journal, ..plain };
+            assert!(!kept.may_lose_a_commit() && kept.guarantee().ends_with("a crash and a power cut"), "{journal:?}");
+        }
+        let batch = VfsOptions { atomic_batch: true, ..VfsOptions::PLAIN };
+        assert!(!Settings { vfs: batch, ..plain }.may_lose_a_commit());
+        let log = Settings { journal: Journal::Log, ..plain };
+        assert!(Settings { synchronous: Synchronous::Normal, ..log }.may_lose_a_commit());
+    }
 
     #[test]
     fn a_connection_sets_only_what_differs_from_sqlites_defaults() {

@@ -109,6 +109,9 @@ fn a_search_reports_what_it_tried() {
     assert!(
         c.candidates.iter().any(|candidate| candidate.techniques.iter().any(|t| t.starts_with("use-hot-locations")))
     );
+    assert!(c.guarantees.of_default.contains("a power cut may undo the last one"), "{:?}", c.guarantees);
+    let is_logged = c.proposals.iter().any(|proposal| proposal.name == "journal_mode" && proposal.new_value == "wal");
+    assert!(!is_logged || c.guarantees.statement.ends_with("survives a crash and a power cut"), "{:?}", c.guarantees);
     assert!(c.guarantees.synchronous == "full" && c.guarantees.weaker.iter().all(|weaker| weaker.ratio > 0.0));
 }
 
