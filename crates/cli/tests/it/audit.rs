@@ -311,7 +311,18 @@ fn sql_is_audited_through_the_vfs_while_it_runs_on_a_copy() {
     assert!(finding(&document, "write-once")["violations"].as_u64().unwrap() > 0, "{document}");
     assert_eq!(std::fs::read(place.path("a.db")).unwrap(), before, "the database is only read");
     let again = audit(&place, &["t.csv", "-o", "json"]).expect(3).document();
-    assert_eq!(again["findings"], document["findings"], "the kept trace gives the same findings");
+    // A trace does not show what is set already.
+    let found = |document: &Value| {
+        let mut findings = document["findings"].as_array().unwrap().clone();
+        findings.iter_mut().for_each(|finding| _ = finding.as_object_mut().unwrap().remove("remedy"));
+        findings
+    };
+    assert_eq!(found(&again), found(&document), "the kept trace gives the same findings");
+    let sets_pages = |document: &Value| {
+        let remedy = finding(document, "read-chunks-at-hot-locations")["remedy"].as_str().unwrap().to_owned();
+        remedy.contains("set 64 KiB pages")
+    };
+    assert!(sets_pages(&again) && !sets_pages(&document), "the database has pages of that size");
 }
 
 #[test]

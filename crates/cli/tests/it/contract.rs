@@ -97,7 +97,7 @@ fn on_one_processor(dir: &Path, arguments: &[&str]) -> Output {
 fn without_machine(mut document: Value) -> Value {
     for part in ["search", "default", "before", "checklist", "default_page_size", "best", "after"] {
         let part = document[part].as_object_mut().unwrap();
-        ["time_ns", "cpu_time_ns", "times"].iter().for_each(|key| _ = part.remove(*key));
+        ["time_ns", "cpu_time_ns", "times", "machine"].iter().for_each(|key| _ = part.remove(*key));
     }
     document
 }

@@ -65,7 +65,8 @@ fn endless() -> Place {
     place
 }
 
-const FIT: [&str; 9] = ["fit", "sqlite", "drive", "--db", "app.db", "--sql", "endless.sql", "--profile", "p.toml"];
+const FIT: [&str; 10] =
+    ["fit", "sqlite", "--on", "drive", "--db", "app.db", "--sql", "endless.sql", "--profile", "p.toml"];
 
 #[test]
 fn one_sql_statement_that_never_ends_is_ended_and_leaves_nothing() {

@@ -158,7 +158,7 @@ fn ctrl_c_while_a_database_is_worked_on_ends_with_130_and_an_empty_directory() {
     let place = Place::with_profile();
     std::fs::create_dir(place.path("drive")).unwrap();
     let before = place.names();
-    let arguments = ["fit", "sqlite", "drive", "--profile", "p.toml", "--rows", "40000", "-o", "json"];
+    let arguments = ["fit", "sqlite", "--on", "drive", "--profile", "p.toml", "--rows", "40000", "-o", "json"];
     let child = place.command(&arguments).spawn().unwrap();
     wait_until("the scratch directory", || !is_empty(&place.path("drive")));
     std::thread::sleep(Duration::from_millis(300));

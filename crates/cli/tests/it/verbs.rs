@@ -117,13 +117,20 @@ fn the_number_of_inserts_a_transaction_is_a_parameter() {
 }
 
 #[test]
-fn target_as_an_option_and_as_an_argument_are_the_same_but_not_both() {
+fn a_target_is_an_option_and_in_the_place_of_a_database_the_option_is_named() {
     let place = Place::with_profile();
     let base = [&["fit", "sqlite", "--profile", "p.toml", "-o", "json"][..], &TINY].concat();
-    for target in [&["sim:micron-m500"][..], &["--target", "sim:micron-m500"], &["--on", "sim:micron-m500"]] {
-        assert_eq!(place.run(&[&base, target].concat()).expect(0).document()["target"], "sim:micron-m500");
+    for target in [["--target", "sim:micron-m500"], ["--on", "sim:micron-m500"]] {
+        assert_eq!(place.run(&[&base[..], &target].concat()).expect(0).document()["target"], "sim:micron-m500");
     }
-    place.run(&[&base[..], &["sim:micron-m500", "--target", "sim:toshiba-xg5"]].concat()).expect(2).document();
+    std::fs::create_dir(place.path("drive")).unwrap();
+    for (target, others) in
+        [("sim:micron-m500", &[][..]), ("sim:micron-m500", &["--on", "sim:toshiba-xg5"]), ("drive", &[])]
+    {
+        let document = place.run(&[&base[..], &[target], others].concat()).expect(2).document();
+        let error = document["error"]["message"].as_str().unwrap();
+        assert!(error.contains(&format!("type --on {target} to fit to it")), "{error}");
+    }
 }
 
 #[test]
