@@ -340,7 +340,7 @@ fn a_damaged_database_is_told_as_damaged() {
 #[test]
 fn a_database_that_is_laid_out_already_is_told_with_the_way_back() {
     let shop = Shop::new("SELECT 1;");
-    let layout = flashwise_sqlite::Layout::HotLocations { chunk: ByteSize::kib(4), offset: ByteSize::kib(2) };
+    let layout = flashwise_sqlite::Layout::HotLocations { chunk: ByteSize::kib(8), offset: ByteSize::kib(4) };
     flashwise_sqlite::import(
         &shop.path("shop.db"),
         &shop.path("hot.db"),
