@@ -9,6 +9,8 @@ const WIDTH: f64 = 320.0;
 const BAR: f64 = 18.0;
 const NAME: f64 = 18.0;
 const GAP: f64 = 10.0;
+/// Letters of a name that the width has space for, at the size of the style sheet.
+const NAME_LETTERS: usize = 46;
 /// Where the longest bar or whisker ends; the values are behind it.
 const LONGEST: f64 = WIDTH - 86.0;
 
@@ -69,11 +71,19 @@ fn group_words(group: &BarGroup) -> String {
 fn draw_group(group: &BarGroup, top: f64, scale: f64) -> Markup {
     html! {
         g.bars {
-            text x="6" y=(at(top + NAME - 5.0)) { (group.name) }
+            text x="6" y=(at(top + NAME - 5.0)) { (shortened(&group.name)) }
             @for (i, bar) in group.bars.iter().enumerate() {
                 (draw_bar(bar, top + NAME + i as f64 * (BAR + 2.0), scale))
             }
         }
+    }
+}
+
+/// A name that ends within the chart; a longer one is whole in the chart's description and in the table.
+fn shortened(name: &str) -> String {
+    match name.char_indices().nth(NAME_LETTERS) {
+        Some(_) => name.chars().take(NAME_LETTERS - 1).chain(['…']).collect(),
+        None => name.to_owned(),
     }
 }
 
@@ -93,5 +103,21 @@ fn draw_bar(bar: &Bar, top: f64, scale: f64) -> Markup {
             }
         }
         text.value x=(at(end + 8.0)) y=(at(middle + 4.5)) { (bar.words) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_name_ends_within_the_chart_and_is_whole_in_its_description() {
+        let name = "best · wal, checkpoint 16000, 30 MiB cache, concurrent-write-back, concurrent-read-ahead";
+        let bar = Bar { value: 1.0, interval: None, words: "1".into(), class: "best" };
+        let groups = vec![BarGroup { name: name.into(), bars: vec![bar] }];
+        let chart = BarChart { title: "Rates".into(), legend: Vec::new(), groups }.render().into_string();
+        assert!(chart.contains(">best · wal, checkpoint 16000, 30 MiB cache, c…<"), "{chart}");
+        assert_eq!(chart.matches(name).count(), 1, "{chart}");
+        assert_eq!(shortened("checklist"), "checklist");
     }
 }
