@@ -11,9 +11,10 @@ use super::settings::{Journal, Settings, Synchronous};
 use crate::search::{Interval, Stage, likely, log_gain};
 use crate::{Target, TuneError, WeakerGuarantee};
 
-/// Pairs of runs with and without a guarantee: two where a run repeated is the same, so that they differ by their seeds
-/// alone; otherwise as many as a change of the winner is first measured by.
-const WEAKER_PAIRS: [u64; 2] = [2, 3];
+/// Pairs of runs with and without a guarantee where a run repeated is the same: they differ by their seeds alone.
+const PAIRS_REPEATABLE: u64 = 2;
+/// Otherwise: as many as a change of the winner is first measured by.
+const PAIRS_NOISY: u64 = 3;
 
 /// How many runs what weaker guarantees would bring takes.
 pub(super) fn weaker_runs(target: &Target) -> usize {
@@ -21,7 +22,7 @@ pub(super) fn weaker_runs(target: &Target) -> usize {
 }
 
 fn weaker_pairs(target: &Target) -> u64 {
-    WEAKER_PAIRS[usize::from(!target.is_repeatable())]
+    if target.is_repeatable() { PAIRS_REPEATABLE } else { PAIRS_NOISY }
 }
 
 /// What commits that do not wait for the drive would bring. The search leaves the time for it, unless it overran.
