@@ -198,6 +198,12 @@ impl EventQueue {
         Some((first >> LANE_BITS, event))
     }
 
+    /// Takes memory for so many events, of whatever sorts and in whatever order of their times.
+    pub(crate) fn reserve(&mut self, events: usize) {
+        self.heap.reserve(events.saturating_sub(self.heap.len()));
+        self.lanes.iter_mut().for_each(|lane| lane.reserve(events));
+    }
+
     /// Whether nothing will happen.
     pub(crate) fn is_empty(&self) -> bool {
         self.firsts == [ABSENT; FIRSTS]
@@ -314,14 +320,27 @@ impl Ring {
         entries[self.head & in_ring]
     }
 
+    /// Has places for so many events, and the free one behind the last.
+    fn reserve(&mut self, events: usize) {
+        let places = (events + 1).next_power_of_two();
+        if places > self.entries.len() {
+            self.resize(places);
+        }
+    }
+
     /// Makes room in a ring whose every place is taken.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
-        let places = self.entries.len();
-        self.entries.rotate_left(self.head % places);
-        (self.head, self.tail) = (0, places);
-        self.entries.resize(2 * places, (ABSENT, 0));
+        self.resize(2 * self.entries.len());
+    }
+
+    /// Has so many places, more than before and a power of two.
+    fn resize(&mut self, places: usize) {
+        let first = self.head % self.entries.len();
+        self.entries.rotate_left(first);
+        (self.head, self.tail) = (0, self.tail - self.head);
+        self.entries.resize(places, (ABSENT, 0));
     }
 }
 
@@ -431,6 +450,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn events_that_memory_was_taken_for_take_none_wherever_they_wait() {
+        let mut queue = EventQueue::default();
+        queue.reserve(100);
+        let sizes = |queue: &EventQueue| (queue.heap.capacity(), queue.lanes.each_ref().map(|lane| lane.entries.len()));
+        let reserved = sizes(&queue);
+        // The first of each sort is the latest: all behind it wait in the heap, then all in the lane.
+        for times in [[100, 1], [100, 200]] {
+            (0..100).for_each(|n| queue.schedule(times[usize::from(n > 0)], Event::Sensed { die: n }));
+            while queue.pop_until(Limit::at(u64::MAX)).is_some() {}
+        }
+        assert_eq!(sizes(&queue), reserved);
+    }
+
     /// Where an event of a lane waits, as a number: its lane if it comes behind the last one there, else the heap.
     fn place(last_ns: &mut [u64; LANES], lane: usize, time_ns: u64) -> usize {
         match last_ns.get_mut(lane) {
@@ -447,6 +480,7 @@ mod tests {
         fn it_agrees_with_a_sorted_list_also_when_sequence_numbers_run_out(
             steps in prop::collection::vec((0_u64..50, any::<bool>(), 0_usize..8), 1..300),
             before_the_end in 0_u32..300,
+            (reserved_at, reserved) in (0_usize..300, 0_usize..100),
         ) {
             let mut queue = EventQueue { sequence: u32::MAX - before_the_end, ..EventQueue::default() };
             let mut list: Vec<(u64, usize, u32, u32)> = Vec::new();
@@ -454,6 +488,9 @@ mod tests {
             let popped = |queue: &mut EventQueue| queue.pop_until(Limit::at(u64::MAX)).map(|(time, event)| (time, event.parts()));
             for (n, (delay, pop, lane)) in steps.into_iter().enumerate() {
                 let index = n as u32;
+                if n == reserved_at {
+                    queue.reserve(reserved);
+                }
                 queue.schedule(now + delay, Event::of_parts(lane as u32, index));
                 list.push((now + delay, place(&mut last_ns, lane, now + delay), index, lane as u32));
                 list.sort_unstable();

@@ -39,6 +39,12 @@ use crate::translation::Translation;
 /// Superpages of one forced write for which memory is taken beforehand.
 const MOST_TOUCHED: usize = 64;
 
+/// Events of one request for which memory is taken beforehand: of each sort one, and pages that are decoded.
+const MOST_EVENTS_OF_A_REQUEST: usize = 16;
+
+/// Events for which memory is taken beforehand, whatever a drive is like: eight times 16 bytes each.
+const MOST_EVENTS_RESERVED: usize = 1 << 16;
+
 /// A simulated drive in virtual time.
 ///
 /// Time moves only in [`wait`](flashwise_block::BlockDevice::wait) and [`pause`](flashwise_block::BlockDevice::pause).
@@ -141,12 +147,14 @@ impl SimulatedSsd {
     }
 
     /// Takes memory for so many requests that are in progress at once, so that they take none while they wait for
-    /// flash, however many superpages they wait for.
+    /// flash, however many superpages they wait for and in whatever order the flash is done.
     pub fn reserve_requests(&mut self, requests: usize) {
         let pages = self.config.controller.write_buffer_bytes / self.config.ftl.logical_page_bytes;
         let superpages = self.ftl.pages.reserve_superpages(pages, requests);
         self.host.active.reserve(requests, |active| active.touched.reserve(MOST_TOUCHED));
         self.cache.buffer.to_program.reserve(superpages);
+        let events = self.flash.array.most_events() + requests * MOST_EVENTS_OF_A_REQUEST;
+        self.clock.events.reserve(events.min(MOST_EVENTS_RESERVED));
     }
 
     /// What the drive is built of.

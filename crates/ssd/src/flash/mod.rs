@@ -52,7 +52,7 @@ pub(crate) use medium::{Medium, RowRead};
 pub(crate) use statistics::KnownOp;
 pub use statistics::{ChannelStatistics, ClassStatistics, DieStatistics, Statistics};
 
-use crate::config::{CommandScope, DeviceConfig, SuspensionConfig};
+use crate::config::{CommandScope, DeviceConfig, Suspend, SuspensionConfig};
 use crate::event::{Event, EventQueue};
 use crate::list::{NONE, Slab};
 use channel::Channel;
@@ -165,6 +165,18 @@ impl FlashArray {
     /// The channel of a prepared command.
     pub(crate) fn channel_of(&self, op: u32) -> u32 {
         self.dies[self.ops[op].at.die as usize].channel
+    }
+
+    /// How many ends of what dies and channels do can be under way at once.
+    pub(crate) fn most_events(&self) -> usize {
+        // A die's command, and one that ends together with it.
+        const ENDS_OF_A_DIE: usize = 2;
+        // The end that a suspended operation would have had stays where it is.
+        let overtaken = match self.suspension.suspend {
+            Suspend::None => 0,
+            _ => self.suspension.reads_max as usize,
+        };
+        self.dies.len() * (ENDS_OF_A_DIE + overtaken) + self.channels.len()
     }
 
     /// How many commands wait or run on each die.
