@@ -35,12 +35,13 @@ pub enum FitDatabase {
 
 /// The drive of a server's data: its profile, or where to learn it.
 #[derive(Debug, Args)]
-#[group(id = "drive", required = true, multiple = false)]
+#[group(id = "drive", multiple = false)]
 pub struct ServerDrive {
     /// Profile of the drive that holds the server's data, from `flashwise learn --profile FILE`
     #[arg(long, value_name = "FILE")]
     pub profile: Option<PathBuf>,
-    /// Learn the drive of this target first: a directory on it, sim:PRESET, or sim:FILE.toml
+    /// Learn the drive of this target first: a directory on it, sim:PRESET, or sim:FILE.toml [default: where the
+    /// server's data are; without CONNECTION a simulated drive]
     #[arg(long, visible_alias = "target", value_name = "TARGET")]
     pub on: Option<String>,
 }

@@ -10,9 +10,7 @@ use super::fit::ServerDrive;
 /// Options of `fit mariadb`.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("server").args(["connection", "dsn", "socket"]))]
-#[command(override_usage = "\
-flashwise fit mariadb [OPTIONS] --on TARGET [CONNECTION]
-       flashwise fit mariadb [OPTIONS] --profile FILE [CONNECTION]")]
+#[command(override_usage = "flashwise fit mariadb [OPTIONS] [CONNECTION]")]
 #[command(after_help = "\
 Examples:
   flashwise fit mariadb /run/mysqld/mysqld.sock --on /mnt/ssd

@@ -10,9 +10,7 @@ use super::fit::ServerDrive;
 /// Options of `fit postgres`.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("server").args(["connection", "dsn"]))]
-#[command(override_usage = "\
-flashwise fit postgres [OPTIONS] --on TARGET [CONNECTION]
-       flashwise fit postgres [OPTIONS] --profile FILE [CONNECTION]")]
+#[command(override_usage = "flashwise fit postgres [OPTIONS] [CONNECTION]")]
 #[command(after_help = "\
 Examples:
   flashwise fit postgres dbname=shop --on /mnt/ssd

@@ -41,11 +41,12 @@ pub fn run(database: FitDatabase, output: &Output) -> Result<ExitCode, Failure> 
 
 /// The drive of a server's data, and what shows the progress: learning and measuring may take minutes.
 pub fn drive_of_server(drive: &ServerDrive) -> Result<(DataDrive, Bar), Failure> {
-    match &drive.profile {
-        Some(file) => Ok((read_profile(file)?.into(), Bar::spoken())),
-        // One of the two is required.
-        None => Ok((DataDrive::Unlearned(Target::parse(drive.on.as_deref().unwrap_or_default())?), Bar::spoken())),
-    }
+    let drive = match (&drive.profile, &drive.on) {
+        (Some(file), _) => read_profile(file)?.into(),
+        (None, Some(target)) => DataDrive::Unlearned(Target::parse(target)?),
+        (None, None) => DataDrive::Unnamed,
+    };
+    Ok((drive, Bar::spoken()))
 }
 
 /// The drive of a server attached, if that was requested, so many times as slow.

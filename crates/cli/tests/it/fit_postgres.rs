@@ -69,6 +69,17 @@ fn without_a_profile_the_drive_is_learned_first_and_tune_is_the_same_command() {
 }
 
 #[test]
+fn without_a_drive_and_a_server_the_settings_are_for_the_embedded_drive_and_a_note_says_so() {
+    let place = Place::new();
+    for database in ["postgres", "mariadb"] {
+        let document = place.run(&["fit", database, "-o", "json"]).expect(0).document();
+        assert!(document["drive"].as_str().unwrap().contains("960 EVO"), "{document:#}");
+        assert!(document["notes"][0].as_str().unwrap().contains("Name yours with --on"), "{document:#}");
+        assert!(!document["proposals"].as_array().unwrap().is_empty());
+    }
+}
+
+#[test]
 fn mistakes_get_one_line_with_the_way_out() {
     let place = Place::with_profile();
     let lines = [

@@ -177,7 +177,7 @@ fn a_mistake_on_the_command_line_gets_one_line_with_the_way_out() {
         (2, &["learn", ".", "--file-system", "xfs"]),
         (2, &["fit", "mysql"]),
         (2, &["fit", "sqlite3"]),
-        (2, &["fit", "postgres"]),
+        (2, &["fit", "postgres", "--apply"]),
         (2, &["fit", "postgres", "--profile", "p.toml", "--on", "."]),
         (2, &["fit", "mariadb", "/run/a.sock", "--dsn", "mysql://b", "--profile", "p.toml"]),
         (2, &["fit", "sqlite", "--workload-size", "huge"]),

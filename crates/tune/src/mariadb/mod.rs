@@ -39,7 +39,7 @@ use flashwise_block::names::choices;
 use flashwise_block::{ByteSize, Progress};
 
 use crate::servers::{
-    Attached, DataDrive, Judged, Judgement, Ruling, ServerTuning, SettingProposal, Statements, learn_drive,
+    Attached, DataDrive, Judged, Judgement, NamedDrive, Ruling, ServerTuning, SettingProposal, Statements, learn_drive,
 };
 use crate::{MARIADB_TUNING_SCHEMA, MARIADB_TUNING_SCHEMA_VERSION, TuneError};
 use apply::{acting, apply, statements};
@@ -86,15 +86,16 @@ pub fn tune_mariadb(options: &MariadbOptions, progress: &mut dyn Progress) -> Re
     let own_sql = options.measure.as_ref().map(MariadbMeasureOptions::check).transpose()?.unwrap_or_default();
     let connect = || options.server.as_ref().map(Server::connect).transpose();
     let mut server = connect()?;
+    let drive = options.drive.named(server.as_ref().map(|server| server.facts.data()))?;
     let request = options.measure.as_ref().and_then(|measure| measure.attach.as_ref());
-    let attached = request.map(|request| Attached::of(request, &options.drive)).transpose()?;
+    let attached = request.map(|request| Attached::of(request, &drive)).transpose()?;
     let mut measure = options.measure.clone();
     if let (Some(measure), Some(drive)) = (&mut measure, &attached) {
         measure.directory = Some(drive.directory());
     }
-    let profile = match &options.drive {
-        DataDrive::Known(profile) => Cow::Borrowed(profile.as_ref()),
-        DataDrive::Unlearned(target) => {
+    let profile = match &drive {
+        NamedDrive::Known(profile) => Cow::Borrowed(*profile),
+        NamedDrive::Unlearned(target) => {
             measure.as_ref().map(|measure| measure.check_place(&own_sql)).transpose()?;
             // A server may end connections that are idle for as long.
             drop(server.take());
@@ -116,7 +117,7 @@ pub fn tune_mariadb(options: &MariadbOptions, progress: &mut dyn Progress) -> Re
         program: facts.map_or_else(|| DEFAULTS_OF.to_owned(), |facts| facts.program.clone()),
         place: facts.map(|facts| facts.place.clone()),
     };
-    let mut notes = notes(facts, &judged.proposals);
+    let mut notes = notes(options, facts, &judged.proposals);
     notes.extend(binary_log::advice(&rule_facts));
     let option_file = Some(option_file(&judged.proposals));
     let tuning = ServerTuning { option_file, ..judged.document(of, statements, notes) };
@@ -218,8 +219,8 @@ fn check_names(names: &[String]) -> Result<(), TuneError> {
     }
 }
 
-fn notes(server: Option<&ServerFacts>, proposals: &[SettingProposal]) -> Vec<String> {
-    let mut notes = Vec::new();
+fn notes(options: &MariadbOptions, server: Option<&ServerFacts>, proposals: &[SettingProposal]) -> Vec<String> {
+    let mut notes: Vec<String> = options.drive.note(server.is_some()).into_iter().collect();
     if server.is_none() {
         notes.push(format!(
             "No server was given: the old values are the documented defaults of {DEFAULTS_OF}. Name a server with \

@@ -11,6 +11,7 @@ use mysql::{Conn, Opts, OptsBuilder};
 
 use super::settings::{BINLOG_ENGINE, DATA_BUFFERING, Effect, KNOWN, Variable, Variables, check_version};
 use crate::TuneError;
+use crate::servers::ServerData;
 
 /// Timeout for connecting to a server.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -45,6 +46,17 @@ pub(super) struct ServerFacts {
     pub(super) variables: Variables,
     /// What file system and drive of its files report; `None` where they are not here, or cannot be examined.
     pub(super) atomic_writes: Option<AtomicWrites>,
+    /// The directory of its data, as the server names it.
+    data_directory: Option<PathBuf>,
+    /// Whether it was reached by a socket of this machine.
+    is_here: bool,
+}
+
+impl ServerFacts {
+    /// Where its data are.
+    pub(super) fn data(&self) -> ServerData<'_> {
+        ServerData { server: &self.place, directory: self.data_directory.as_deref(), is_here: self.is_here }
+    }
 }
 
 impl Server {
@@ -59,8 +71,10 @@ impl Server {
         let version: Option<String> = connection.query_first("SELECT VERSION()").map_err(|e| failed(&place, &e))?;
         let program = check_version(&version.unwrap_or_default())?;
         let variables = read(&mut connection).map_err(|e| failed(&place, &e))?;
-        let atomic_writes = if is_here { atomic_writes(&mut connection) } else { None };
-        Ok(Self { connection, facts: ServerFacts { program, place, variables, atomic_writes } })
+        let data_directory = data_directory(&mut connection);
+        let atomic_writes = data_directory.as_deref().filter(|_| is_here).and_then(atomic_writes);
+        let facts = ServerFacts { program, place, variables, atomic_writes, data_directory, is_here };
+        Ok(Self { connection, facts })
     }
 
     /// Runs one statement.
@@ -130,12 +144,17 @@ fn read(connection: &mut Conn) -> Result<Variables, mysql::Error> {
     Ok(Variables(rows.into_iter().filter_map(variable).collect()))
 }
 
-/// What is reported for the server's tablespace, which is on this machine.
-fn atomic_writes(connection: &mut Conn) -> Option<AtomicWrites> {
-    const TABLESPACE: &str = "ibdata1";
+/// The directory of InnoDB's files.
+fn data_directory(connection: &mut Conn) -> Option<PathBuf> {
     let directory: Option<String> =
         connection.query_first("SELECT COALESCE(NULLIF(@@innodb_data_home_dir, ''), @@datadir)").ok()?;
-    AtomicWrites::of(&Path::new(&directory?).join(TABLESPACE)).ok()
+    directory.map(PathBuf::from)
+}
+
+/// What is reported for the server's tablespace, which is on this machine.
+fn atomic_writes(directory: &Path) -> Option<AtomicWrites> {
+    const TABLESPACE: &str = "ibdata1";
+    AtomicWrites::of(&directory.join(TABLESPACE)).ok()
 }
 
 /// The failed operation, with the server's message.

@@ -47,7 +47,9 @@ use flashwise_block::names::choices;
 use flashwise_block::{ByteSize, Progress};
 use flashwise_profile::DeviceProfile;
 
-use crate::servers::{Attached, DataDrive, Judged, Judgement, ServerTuning, SettingProposal, Statements, learn_drive};
+use crate::servers::{
+    Attached, DataDrive, Judged, Judgement, NamedDrive, ServerTuning, SettingProposal, Statements, learn_drive,
+};
 use crate::{POSTGRES_TUNING_SCHEMA, POSTGRES_TUNING_SCHEMA_VERSION, TuneError};
 use apply::{apply, statements};
 use defaults::defaults;
@@ -103,15 +105,16 @@ pub fn tune_postgres(options: &PostgresOptions, progress: &mut dyn Progress) -> 
     let known = defaults(options.version)?;
     let mut server = connect()?;
     check_names(&options.skip, server.as_ref().map_or(&[], |server| &server.facts.tables))?;
+    let drive = options.drive.named(server.as_ref().map(|server| server.facts.data()))?;
     let request = options.measure.as_ref().and_then(|measure| measure.attach.as_ref());
-    let attached = request.map(|request| Attached::of(request, &options.drive)).transpose()?;
+    let attached = request.map(|request| Attached::of(request, &drive)).transpose()?;
     let mut measure = options.measure.clone();
     if let (Some(measure), Some(drive)) = (&mut measure, &attached) {
         measure.directory = Some(drive.directory());
     }
-    let profile = match &options.drive {
-        DataDrive::Known(profile) => Cow::Borrowed(profile.as_ref()),
-        DataDrive::Unlearned(target) => {
+    let profile = match &drive {
+        NamedDrive::Known(profile) => Cow::Borrowed(*profile),
+        NamedDrive::Unlearned(target) => {
             measure.as_ref().map(PostgresMeasureOptions::check_place).transpose()?;
             // A server may end connections that are idle for as long.
             drop(server.take());
@@ -226,7 +229,7 @@ fn check_names(names: &[String], tables: &[Table]) -> Result<(), TuneError> {
 }
 
 fn notes(options: &PostgresOptions, server: Option<&ServerFacts>, proposals: &[SettingProposal]) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = options.drive.note(server.is_some()).into_iter().collect();
     match server {
         None => notes.push(format!(
             "No server was given: the old values are the documented defaults of PostgreSQL {}, and its tables are \

@@ -2,6 +2,7 @@
 //!
 //! Only catalogues and statistics are read. The connection is one of the crate `postgres`, without TLS.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use super::log::weights::Calls;
 use super::rules::debug_io_direct::is_direct;
 use super::settings::{Effect, PAGE, Setting, Settings};
 use crate::TuneError;
+use crate::servers::ServerData;
 
 /// Timeout for connecting to a server.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -38,6 +40,17 @@ pub(super) struct ServerFacts {
     /// `None` before version 14.
     pub(super) backend_time: Option<BackendTime>,
     pub(super) tables: Vec<Table>,
+    /// The directory of its data; `None` where the user may not see it.
+    pub(super) data_directory: Option<PathBuf>,
+    /// Whether it was reached by a socket of this machine.
+    pub(super) is_here: bool,
+}
+
+impl ServerFacts {
+    /// Where its data are.
+    pub(super) fn data(&self) -> ServerData<'_> {
+        ServerData { server: &self.place, directory: self.data_directory.as_deref(), is_here: self.is_here }
+    }
 }
 
 /// Writes of its processes since the statistics were reset.
@@ -111,7 +124,8 @@ impl Server {
         config.application_name("flashwise").connect_timeout(CONNECT);
         let place = place(&config);
         let mut client = config.connect(NoTls).map_err(|e| failed(&place, &e))?;
-        let facts = read(&mut client, &place)?;
+        let is_here = config.get_hosts().iter().all(|host| matches!(host, postgres::config::Host::Unix(_)));
+        let facts = ServerFacts { is_here, ..read(&mut client, &place)? };
         Ok(Self { client, config, facts })
     }
 
@@ -171,8 +185,13 @@ fn read(client: &mut Client, place: &str) -> Result<ServerFacts, TuneError> {
         version,
         activity: read_activity(client, version).map_err(fail)?,
         tables: read_tables(client, version).map_err(fail)?,
+        data_directory: client.query_opt(DATA_DIRECTORY, &[]).map_err(fail)?.map(|row| row.get::<_, String>(0).into()),
+        is_here: false,
     })
 }
+
+/// No row for a user who may not see it.
+const DATA_DIRECTORY: &str = "SELECT setting FROM pg_settings WHERE name = 'data_directory' AND setting <> ''";
 
 const VERSION: &str = "SELECT current_setting('server_version_num')::int, current_setting('server_version'),
     current_setting('block_size')::int";

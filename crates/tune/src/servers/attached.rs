@@ -10,7 +10,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{AttachedPlace, DataDrive};
+use super::{AttachedPlace, NamedDrive};
 use crate::{AttachDrive, AttachedDrive, Host, Target, TuneError};
 
 /// The file system on the drive of a target that names none.
@@ -37,15 +37,15 @@ impl Attached {
     ///
     /// # Errors
     /// When it is no simulated drive, or the machine does not allow it.
-    pub(crate) fn of(request: &AttachRequest, drive: &DataDrive) -> Result<Self, TuneError> {
+    pub(crate) fn of(request: &AttachRequest, drive: &NamedDrive<'_>) -> Result<Self, TuneError> {
         let refused = |why: &str| Err(TuneError::Options(format!("--attached: {why}")));
-        let (config, host) = match drive {
-            DataDrive::Unlearned(Target::Simulated { config, host, .. }) => (config, host),
-            DataDrive::Unlearned(Target::Volume { .. }) => {
-                return refused("the target is a volume; only drives are attached");
-            }
-            DataDrive::Unlearned(_) => return refused("the target is no simulated drive: name its --directory"),
-            DataDrive::Known(_) => return refused("a profile is no drive: name the drive with --on sim:DRIVE"),
+        let NamedDrive::Unlearned(target) = drive else {
+            return refused("a profile is no drive: name the drive with --on sim:DRIVE");
+        };
+        let (config, host) = match target.as_ref() {
+            Target::Simulated { config, host, .. } => (config, host),
+            Target::Volume { .. } => return refused("the target is a volume; only drives are attached"),
+            _ => return refused("the target is no simulated drive: name its --directory"),
         };
         let file_system = match host {
             Host::Linux { kernel, .. } => kernel.file_system.name(),

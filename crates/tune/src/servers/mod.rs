@@ -35,7 +35,7 @@ pub use document::{
     ReplayedLog, ServerTuning, SettingProposal,
 };
 pub use drive::DataDrive;
-pub(crate) use drive::learn_drive;
+pub(crate) use drive::{NamedDrive, ServerData, learn_drive};
 pub use guard::DirectoryGuard;
 pub(crate) use place::{PrivatePlace, folders_in_path};
 pub(crate) use process::forget_below;

@@ -12,7 +12,7 @@ use flashwise_tune::TuneError;
 use flashwise_tune::postgres::{
     PostgresMeasureOptions, PostgresOptions, PrivatePostgres, StatementCounts, tune_postgres,
 };
-use flashwise_tune::{LeftAlone, ServerTuning, SettingProposal};
+use flashwise_tune::{DataDrive, LeftAlone, ServerTuning, SettingProposal};
 use postgres::{Client, NoTls};
 use support::samsung;
 
@@ -79,6 +79,32 @@ fn proposal<'a>(tuning: &'a ServerTuning, name: &str) -> &'a SettingProposal {
 
 fn left<'a>(tuning: &'a ServerTuning, name: &str) -> &'a LeftAlone {
     tuning.left_alone.iter().find(|left| left.name == name).unwrap_or_else(|| panic!("{name}: {:?}", tuning.left_alone))
+}
+
+/// Stops what it is shown, and keeps what that was.
+#[derive(Default)]
+struct Stopping(String);
+
+impl flashwise_block::Progress for Stopping {
+    fn advance(&mut self, stage: &str, _: f64) -> Result<(), flashwise_block::BlockError> {
+        self.0 = stage.to_owned();
+        Err(flashwise_block::BlockError::Interrupted)
+    }
+}
+
+#[test]
+fn a_drive_that_is_not_named_is_the_one_below_the_server_s_data() {
+    let Some(server) = server() else { return };
+    let options = PostgresOptions { drive: DataDrive::Unnamed, ..options(&server, drive()) };
+    let mut progress = Stopping::default();
+    let error = tune_postgres(&options, &mut progress).unwrap_err().to_string();
+    assert!(!progress.0.is_empty() && !error.contains("--on"), "learning has begun: {error}");
+    // Who may not see the directory of the data names the drive.
+    connect(&server).batch_execute("CREATE ROLE reader LOGIN").unwrap();
+    let dsn = format!("{} user=reader", server.dsn().replace("user=postgres", ""));
+    let of_reader = PostgresOptions { dsn: Some(dsn), ..options };
+    let error = tune_postgres(&of_reader, &mut progress).unwrap_err().to_string();
+    assert!(error.contains("does not show this user") && error.contains("--on"), "{error}");
 }
 
 /// Everything that can be set, as a new connection sees it.
