@@ -64,6 +64,7 @@ pub(crate) fn run_rows(c: &Comparison) -> Vec<RunRow> {
     }
     if commits {
         rows.push(rate_row(c, "INSERT/s", |r| r.insert_rate));
+        rows.push(transaction_row(c));
     }
     if reads {
         rows.push(row(c, "SELECT p50", More::Worse, |r| Some(r.select_latency.p50_ns), t).only_in_full());
@@ -75,7 +76,7 @@ pub(crate) fn run_rows(c: &Comparison) -> Vec<RunRow> {
     }
     rows.extend([
         row(c, "host wrote", More::Worse, |r| Some(r.host_bytes_written), bytes).only_in_full(),
-        row(c, "flash programmed", More::Worse, |r| r.flash_bytes_programmed, bytes),
+        row(c, "flash programmed", More::Worse, |r| r.flash_bytes_programmed, bytes).only_in_full(),
         row(c, "write amplification", More::Worse, |r| r.write_amplification, significant).only_in_full(),
         row(c, "drive time", More::Worse, |r| Some(r.drive_time_ns), t).only_in_full(),
         row(c, "SQLite CPU time ¹", More::Worse, |r| Some(r.cpu_time_ns), t).only_in_full(),
@@ -115,6 +116,18 @@ fn confirmed_row(c: &Comparison) -> RunRow {
     let better = c.gain.as_ref().map(|_| true);
     let best = if c.gain.is_some() { best } else { default.clone() };
     RunRow { name, cells: [default, of("checklist"), best], change: Change { text, better }, is_short: true }
+}
+
+/// What a transaction costs the drive: bytes that its flash programs, or where a drive does not report them, bytes that
+/// it is sent.
+fn transaction_row(c: &Comparison) -> RunRow {
+    let is_reported = runs(c).iter().all(|run| run.flash_bytes_programmed.is_some());
+    let name = if is_reported { "flash/transaction" } else { "host/transaction" };
+    let written = |run: &RunMeasurement| run.flash_bytes_programmed.filter(|_| is_reported);
+    let each = |run: &RunMeasurement| {
+        written(run).unwrap_or(run.host_bytes_written).checked_div(run.transaction_latency.count)
+    };
+    row(c, name, More::Worse, each, bytes)
 }
 
 fn rate_row(c: &Comparison, name: &'static str, rate: impl Fn(&RunMeasurement) -> Rate) -> RunRow {
