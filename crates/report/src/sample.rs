@@ -285,7 +285,7 @@ fn proposal(
     let [name, old_value, new_value, reason, apply, undo] = [name, old, new, reason, apply, undo].map(str::to_owned);
     let gain = Some(self::gain("without", "with", gain));
     let is_memory = name == "cache_size";
-    Proposal { name, old_value, new_value, reason, kind, is_memory, gain, apply, undo }
+    Proposal { name, old_value, new_value, reason, findings: Vec::new(), kind, is_memory, gain, apply, undo }
 }
 
 fn candidate(label: &str, stage: &str, page_kib: u64, ratio: f64) -> Candidate {
@@ -335,7 +335,7 @@ pub fn samsung() -> Comparison {
     let checklist = run("wal, 64 MiB cache", 4 * KIB, 9_574.0, 12_801.0, 1.22);
     let techniques = vec!["use-hot-locations=65536+32768".to_owned()];
     let best = RunMeasurement { techniques, ..run(best_label, 64 * KIB, 13_612.0, 18_790.0, 1.07) };
-    let proposals = vec![
+    let mut proposals = vec![
         proposal(
             ChangeKind::File,
             ["page_size", "4 KiB", "64 KiB"],
@@ -374,6 +374,10 @@ pub fn samsung() -> Comparison {
             ],
         ),
     ];
+    for name in ["page_size", "use-hot-locations"] {
+        let named = proposals.iter_mut().filter(|proposal| proposal.name == name);
+        named.for_each(|proposal| proposal.findings.push(Rule::ReadChunksAtHotLocations));
+    }
     Comparison {
         schema: COMPARISON_SCHEMA.to_owned(),
         schema_version: COMPARISON_SCHEMA_VERSION,

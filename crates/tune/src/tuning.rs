@@ -1,5 +1,6 @@
 //! Recommended changes of a database, and the gain of each.
 
+use flashwise_audit::Rule;
 use serde::{Deserialize, Serialize};
 
 use crate::{ChangeKind, Gain};
@@ -15,6 +16,10 @@ pub struct Proposal {
     pub new_value: String,
     /// The figure of the drive or of the database that it follows from.
     pub reason: String,
+    /// The violated rules of `findings` whose remedies name it, and which fewer requests break with the recommended
+    /// settings, the costliest first.
+    #[serde(default)]
+    pub findings: Vec<Rule>,
     /// What it costs its user.
     pub kind: ChangeKind,
     /// Whether memory brings its gain, and not the drive.

@@ -157,6 +157,13 @@ impl Budget {
         }
     }
 
+    /// Does not count a time of the clock: that of what is part of each fit, however short.
+    pub(super) fn excuse(&mut self, time: Duration) {
+        if let Limit::Wall { started } = &mut self.limit {
+            *started += time;
+        }
+    }
+
     /// Counts runs of a place, which some threads made in this time together.
     pub(super) fn charge(&mut self, place: &Place, runs: usize, processor: Duration, threads: usize) {
         match &mut self.limit {
@@ -250,6 +257,18 @@ mod tests {
         let mut budget = Budget::wall(1000 * SECOND, 250 * SECOND);
         budget.charge(&place(SECOND, 1.0), 900, 900 * SECOND, 1);
         assert!((0.25..0.5).contains(&budget.spent()), "{}", budget.spent());
+    }
+
+    #[test]
+    fn a_time_that_is_excused_is_taken_from_the_clock_alone() {
+        let mut budget = Budget::wall(1000 * SECOND, 250 * SECOND);
+        budget.excuse(200 * SECOND);
+        assert!((0.05..0.2).contains(&budget.spent()), "{}", budget.spent());
+        for mut other in [Budget::processor(40 * SECOND, 10 * SECOND), Budget::runs(SECOND, &KeyValueWorkload::QUICK)] {
+            let spent = other.spent();
+            other.excuse(10 * SECOND);
+            assert_eq!(other.spent(), spent);
+        }
     }
 
     #[test]

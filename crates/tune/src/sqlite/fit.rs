@@ -1,4 +1,5 @@
-//! Fits SQLite to a drive: learn, run the workload unmodified, audit it, search, confirm, apply on request.
+//! Fits SQLite to a drive: learn, run the workload unmodified, audit that, search from what the audit found, confirm,
+//! apply on request.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use flashwise_block::{ByteSize, Clock, Operation, Progress};
 use flashwise_profile::DeviceProfile;
 use flashwise_trace::FileRole;
 
+use super::answers::{Answers, answered_by};
 use super::apply::{Application, apply};
 use super::audited::{flush_remark, options_with, with_flush};
 use super::bench::{Place, Relay, SqliteBench, config};
@@ -180,14 +182,14 @@ pub fn fit(options: &FitOptions, progress: &mut dyn Progress) -> Result<Comparis
     let profile = measured.unwrap_or(profile);
     let mut budget = options.budget(stopwatch.elapsed());
     let captured = Captured::run(options, &profile, &mut budget, progress)?;
-    let Captured { run: stock_run, mut space, full, is_cut } = captured;
+    let Captured { run: stock_run, mut space, full, is_cut, audit } = captured;
     let short = short_place(options, &mut space, &full, &budget);
     let start = Start { stock: space.stock, checklist: space.checklist(), first: space.first() };
     let mut bench = SqliteBench::new(space, [short, full], objectives, budget, progress);
     let outcome = search(&mut bench, start, options.seed)?;
     let found = Found::new(options, &mut bench, outcome, &stock_run)?;
     let saved = found.save(options, &mut bench, &stock_run)?;
-    let result = found.document(options, &mut bench, profile, &stock_run, Notice { started, is_cut, remark });
+    let result = found.document(options, &mut bench, profile, &stock_run, Notice { started, is_cut, remark, audit });
     if result.is_err() {
         // They were new at the start: a fit that fails leaves no file.
         saved.iter().for_each(|file| _ = file.remove());
@@ -202,6 +204,7 @@ struct Captured {
     full: Place,
     /// Whether a run does a part of the statements only.
     is_cut: bool,
+    audit: Audit,
 }
 
 impl Captured {
@@ -248,6 +251,9 @@ impl Captured {
             expected = measure.of(again.elapsed);
         }
         let log_pages = (log_pages(&first, &stock) as f64 * kept) as u64;
+        let stopwatch = Stopwatch::start();
+        let audit = audit(&first.trace, profile, &options_with(&options.target, &stock));
+        budget.excuse(stopwatch.elapsed().wall);
         let facts = Facts {
             profile: profile.clone(),
             database: ByteSize(first.measurement.database_bytes),
@@ -255,12 +261,13 @@ impl Captured {
             writes: first.rounds.transaction_latency.count() > 0,
             log_pages,
             log_pages_short: log_pages,
+            answers: Answers::of(&audit),
             skip: options.skip.clone(),
             places: Places::of(&options.target),
         };
         let full = Place { target: options.target.clone(), workload, loaded, expected, full_runs: 1.0 };
         budget.charge(&full, 1, first.elapsed.processor, 1);
-        Ok(Self { run: first, space: Space { stock, facts }, full, is_cut })
+        Ok(Self { run: first, space: Space { stock, facts }, full, is_cut, audit })
     }
 }
 
@@ -344,6 +351,8 @@ struct Notice {
     is_cut: bool,
     /// What was measured beside the profile.
     remark: Option<String>,
+    /// Of the unmodified workload.
+    audit: Audit,
 }
 
 /// The result of the search, with the runs that the report shows.
@@ -420,7 +429,7 @@ impl Found {
         bench: &mut SqliteBench<'_>,
         profile: DeviceProfile,
         stock_run: &Run,
-        Notice { started, is_cut, remark }: Notice,
+        Notice { started, is_cut, remark, audit: Audit { findings, unjudged, .. } }: Notice,
     ) -> Result<Comparison, TuneError> {
         let holds = self.holds();
         let Self { outcome, default, checklist, best, weaker, seen } = self;
@@ -443,10 +452,15 @@ impl Found {
         default.measurement.label = DEFAULT.to_owned();
         checklist.measurement.label = label(&space.stock, &space.checklist());
         best.measurement.label = label(&space.stock, &settings);
-        let of = |run: &Run, with: &Settings| audit(&run.trace, &profile, &options_with(&options.target, with));
-        let Audit { findings, unjudged, .. } = of(stock_run, &space.stock);
-        let is_better = confirmation.gains_in.is_some();
-        let findings_after = if is_better { of(&best, &settings).findings } else { findings.clone() };
+        let findings_after = match confirmation.gains_in.is_some() {
+            true => audit(&best.trace, &profile, &options_with(&options.target, &settings)).findings,
+            false => findings.clone(),
+        };
+        let proposals = changes.iter().map(|change| Proposal {
+            findings: answered_by(change.knob.name(), &findings, &findings_after),
+            ..proposal(change, &outcome, &options.objectives)
+        });
+        let proposals = proposals.collect();
         let [default, checklist, best] = [default.measurement, checklist.measurement, best.measurement];
         let objectives = options.objectives.clone();
         let mut comparison = Comparison {
@@ -472,7 +486,7 @@ impl Found {
             seen,
             resolution: resolution(space, confirmation),
             recommendation: Recommendation { run: String::new(), reason: String::new() },
-            proposals: changes.iter().map(|change| proposal(change, &outcome, &objectives)).collect(),
+            proposals,
             declined: declined(space, &outcome, &objectives),
             candidates: candidates(space, &outcome, &objectives),
             guarantees: Guarantees {
@@ -594,6 +608,7 @@ fn proposal(change: &Change, outcome: &Outcome<Settings>, objectives: &[Objectiv
         old_value: change.old_value.clone(),
         new_value: change.new_value.clone(),
         reason: change.reason.clone(),
+        findings: Vec::new(),
         kind: change.kind,
         is_memory: change.is_memory,
         gain: part.and_then(|part| gain_of(part, outcome, objectives)),
@@ -700,6 +715,24 @@ fn recommendation(c: &Comparison) -> Recommendation {
 mod tests {
     use super::*;
     use crate::sqlite::KeyValueWorkload;
+    use flashwise_block::Silent;
+
+    #[test]
+    fn the_search_starts_from_the_audit_of_the_unmodified_workload() {
+        let work = KeyValueWorkload { rows: 2_000, rounds: 3, ..KeyValueWorkload::QUICK };
+        let options = FitOptions::new(Target::parse(crate::DEFAULT_TARGET).unwrap(), Workload::KeyValue(work));
+        let (profile, mut budget) = (short_runs::profile(), Budget::runs(BUILT_IN_BUDGET, &work));
+        let Captured { space, audit, .. } = Captured::run(&options, &profile, &mut budget, &mut Silent).unwrap();
+        assert_eq!(space.facts.answers, Answers::of(&audit));
+        let is_first = |settings: &Settings| {
+            let changes = space.changes(settings);
+            space.facts.answers.rank(changes.iter().map(|change| change.knob.name()))
+        };
+        let costliest = audit.findings.first().map(|found| found.judgement);
+        assert_eq!(costliest, Some(flashwise_audit::Judgement::Violation));
+        let ranks: Vec<usize> = space.first()[1..4].iter().map(is_first).collect();
+        assert!(ranks.is_sorted() && ranks[0] < space.facts.answers.last(), "{ranks:?}");
+    }
 
     #[test]
     fn a_built_in_workload_is_cut_to_its_share_and_what_is_left_is_known() {

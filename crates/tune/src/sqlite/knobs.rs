@@ -2,7 +2,8 @@
 //! it is made and undone.
 //!
 //! A value is tried only if it can differ physically from the present one for this workload: [`Facts`] has what decides
-//! that. None makes a commit less durable.
+//! that. What answers the costliest findings of the [audit](Answers) of the unmodified workload is tried first. None
+//! makes a commit less durable.
 //!
 //! # Adding a setting
 //!
@@ -14,6 +15,7 @@ use flashwise_block::{ByteSize, Nanos};
 use flashwise_profile::DeviceProfile;
 use flashwise_sqlite::{Layout, LogLayout, LogSyncs, TECHNIQUES, VfsOptions};
 
+use super::answers::Answers;
 use super::places::Places;
 use super::settings::{Journal, Settings, cache_pragma, checkpoint_pragma, journal_pragma};
 use crate::search::WORTH_IT;
@@ -105,6 +107,8 @@ pub(crate) struct Facts {
     /// Pages that go through a log in a full run, and in a short one.
     pub(crate) log_pages: u64,
     pub(crate) log_pages_short: u64,
+    /// What the audit of the unmodified workload found.
+    pub(crate) answers: Answers,
     /// Settings that must stay.
     pub(crate) skip: Vec<String>,
     /// Whether places in the database's file are places on the drive.
@@ -152,18 +156,43 @@ impl Space {
         Settings { journal, page_cache: cache.max(self.stock.page_cache), ..self.stock }
     }
 
-    /// Where the search starts: single changes, then techniques beside the other journal and cache, then the other
-    /// combinations. Where time is short, what is worth trying most comes first.
+    /// Where the search starts: what answers a finding of the audit, the costliest first; then single changes, then
+    /// techniques beside the other journal and cache, then the other combinations. Where time is short, what is worth
+    /// trying most comes first.
     pub(crate) fn first(&self) -> Vec<Settings> {
         let combinations = self.combinations();
         let same_pages = combinations.iter().filter(|settings| settings.page == self.stock.page);
         let base = same_pages.max_by_key(|settings| self.changes(settings).len()).copied();
         let is_single = |settings: &Settings| self.changes(settings).len() < 2;
         let (mut all, several): (Vec<Settings>, Vec<Settings>) = combinations.into_iter().partition(is_single);
+        let techniques: Vec<Settings> = base.iter().flat_map(|base| self.with_techniques(base)).collect();
         all.extend(self.with_other_rollback(&self.stock));
-        all.extend(base.iter().flat_map(|base| self.with_techniques(base)));
+        all.extend(&techniques);
         all.extend(several);
+        let steps = self.steps().into_iter().map(|settings| (settings, self.rank(&self.stock, &settings)));
+        let beside = techniques.iter().flat_map(|settings| base.map(|base| (*settings, self.rank(&base, settings))));
+        let ranks: Vec<(Settings, usize)> = steps.chain(beside).collect();
+        let rank = |settings: &Settings| ranks.iter().find(|(step, _)| step == settings).map(|(_, rank)| *rank);
+        // Stable: what answers no finding stays in this order, behind the rest.
+        let last = self.facts.answers.last();
+        all.sort_by_key(|settings| (*settings != self.stock, rank(settings).unwrap_or(last)));
         all
+    }
+
+    /// One step from the present settings; a layout comes with the page size that it needs.
+    fn steps(&self) -> Vec<Settings> {
+        let stock = &self.stock;
+        let mut steps = self.with_other_pages(stock);
+        steps.extend(self.with_other_journal(stock));
+        steps.extend(self.with_other_rollback(stock));
+        steps.extend(self.with_other_cache(stock));
+        steps
+    }
+
+    /// How early settings are tried: by the costliest finding that one of their changes beyond those of `base` answers.
+    fn rank(&self, base: &Settings, settings: &Settings) -> usize {
+        let (known, all) = (self.changes(base), self.changes(settings));
+        self.facts.answers.rank(all.iter().filter(|change| !known.contains(change)).map(|change| change.knob.name()))
     }
 
     /// Every combination of page size, hot locations, journal and cache, those with the fewest changes first.
@@ -184,6 +213,7 @@ impl Space {
         near.extend(self.with_other_cache(of));
         near.extend(self.with_other_checkpoint(of, self.facts.log_pages_short));
         near.extend(self.with_techniques(of));
+        near.sort_by_key(|settings| self.rank(of, settings));
         // Each change can be taken back, too.
         near.extend(self.changes(of).iter().map(|change| self.without(of, change.knob)));
         near
@@ -525,11 +555,11 @@ pub(crate) fn label(stock: &Settings, settings: &Settings) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::sqlite::settings::{DEFAULT_PAGE, DEFAULT_PAGE_CACHE};
 
-    fn profile() -> DeviceProfile {
+    pub(crate) fn profile() -> DeviceProfile {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../sqlite/tests/samsung-960-evo.toml");
         DeviceProfile::from_toml(&std::fs::read_to_string(path).unwrap(), path).unwrap()
     }
@@ -542,6 +572,7 @@ mod tests {
             writes: true,
             log_pages: 100_000,
             log_pages_short: 100_000,
+            answers: Answers::default(),
             skip: Vec::new(),
             places: Places::Simulated,
         };
@@ -610,6 +641,44 @@ mod tests {
         let rollback = space(|_| {});
         let near = rollback.neighbours(&rollback.stock);
         assert!(near.iter().all(|settings| settings.journal == Journal::Log || settings.vfs.log == LogLayout::Plain));
+    }
+
+    #[test]
+    fn what_answers_a_finding_is_tried_first_the_costliest_first() {
+        use flashwise_audit::Rule;
+        let is_ahead = |settings: &Settings| settings.vfs.read_ahead_depth > 1;
+        let is_log = |settings: &Settings| settings.journal == Journal::Log && settings.vfs == VfsOptions::PLAIN;
+        let is_hot = |settings: &Settings| settings.vfs.layout != Layout::Plain;
+        // Behind the present settings.
+        for (rules, first) in [
+            (vec![Rule::ReadInParallel, Rule::SyncLessOften], [is_ahead as fn(&Settings) -> bool, is_log]),
+            (vec![Rule::SyncLessOften, Rule::ReadInParallel], [is_log, is_ahead]),
+            (vec![Rule::KeepHotLocations, Rule::SyncLessOften], [is_hot, is_log]),
+        ] {
+            let tried = space(|facts| facts.answers = Answers::found(&rules)).first();
+            assert!(first[0](&tried[1]) && first[1](&tried[2]), "{rules:?}: {:?}", &tried[..3]);
+        }
+        let near = |rules: &[Rule]| {
+            let space = space(|facts| facts.answers = Answers::found(rules));
+            space.neighbours(&logged(&space)).iter().position(is_ahead).unwrap()
+        };
+        assert!(near(&[Rule::ReadInParallel]) == 0 && near(&[]) > 0);
+    }
+
+    #[test]
+    fn findings_change_the_order_of_what_is_tried_and_nothing_else() {
+        use flashwise_audit::Rule;
+        let of = |space: &Space| [space.first(), space.neighbours(&logged(space))];
+        let plain = of(&space(|_| {}));
+        let all: Vec<Rule> = Rule::ALL.to_vec();
+        for rules in Rule::ALL.iter().map(std::slice::from_ref).chain([&all[..]]) {
+            let space = space(|facts| facts.answers = Answers::found(rules));
+            assert_eq!(space.first()[0], space.stock);
+            for (ordered, plain) in of(&space).iter().zip(&plain) {
+                let is_known = plain.iter().all(|settings| ordered.contains(settings));
+                assert!(ordered.len() == plain.len() && is_known, "{rules:?}");
+            }
+        }
     }
 
     /// A card of units of 4 MiB.

@@ -5,6 +5,7 @@
 //! - [`hot_locations`]: the published experiment;
 //! - [`tpcc`]: table traffic of TPC-C.
 
+mod answers;
 mod apply;
 mod audited;
 mod bench;

@@ -7,7 +7,7 @@ use crate::search::Stage;
 use crate::sqlite::KeyValueWorkload;
 use crate::{DEFAULT_TARGET, ProgramTime};
 
-fn profile() -> DeviceProfile {
+pub(super) fn profile() -> DeviceProfile {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../sqlite/tests/samsung-960-evo.toml");
     DeviceProfile::from_toml(&std::fs::read_to_string(path).unwrap(), path).unwrap()
 }
