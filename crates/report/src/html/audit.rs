@@ -40,7 +40,7 @@ pub fn audit_page(document: &AuditDocument) -> String {
                 @for sentence in findings::partition_sentences(partitions) { p { (kept_together(&sentence)) } }
             }
             @if !audit.is_partitions_only() {
-                (tables::finding_list(&audit.findings, None, audit.simulated.as_ref()))
+                (tables::finding_list(&audit.findings, None, audit.simulated.as_ref(), &|_| None))
             }
             (ends(document))
         }

@@ -1,6 +1,6 @@
 //! The tables of a page.
 
-use flashwise_audit::{Finding, Judgement, Simulated};
+use flashwise_audit::{Finding, Judgement, Rule, Simulated};
 use flashwise_profile::{DeviceProfile, Verdict};
 use flashwise_tune::{Candidate, ChangeKind, Comparison, Proposal};
 use maud::{Markup, html};
@@ -91,18 +91,25 @@ pub(super) fn audit(c: &Comparison) -> Markup {
     html! {
         section {
             h2 { (headings::AUDIT_FOUND) }
-            (finding_list(&c.findings, after, None))
+            (finding_list(&c.findings, after, None, &|rule| gains::changes_with_gains(c, rule)))
             @if let Some(kept) = findings::kept_by_both(&c.findings, after.unwrap_or(&c.findings)) { p.small { (kept) } }
             @if let Some(open) = findings::unjudged_sentence(&c.unjudged) { p.small { (open) } }
         }
     }
 }
 
-/// Every rule that was broken.
-pub(super) fn finding_list(list: &[Finding], after: Option<&[Finding]>, simulated: Option<&Simulated>) -> Markup {
+/// Every rule that was broken, with the recommended change for it.
+pub(super) fn finding_list(
+    list: &[Finding],
+    after: Option<&[Finding]>,
+    simulated: Option<&Simulated>,
+    change: &dyn Fn(Rule) -> Option<String>,
+) -> Markup {
     let violations = findings::broken_rules(list, after, Judgement::Violation);
     html! {
-        @for (index, broken) in violations.iter().enumerate() { (one_finding(index + 1, broken, simulated)) }
+        @for (index, broken) in violations.iter().enumerate() {
+            (one_finding(index + 1, broken, simulated, change(broken.finding.rule)))
+        }
         @for (judgement, introduction) in findings::NO_VIOLATIONS {
             @let broken = findings::broken_rules(list, after, judgement);
             @if !broken.is_empty() {
@@ -117,6 +124,7 @@ fn one_finding(
     number: usize,
     &findings::BrokenRule { finding, later, shown: broken }: &findings::BrokenRule<'_>,
     simulated: Option<&Simulated>,
+    change: Option<String>,
 ) -> Markup {
     html! {
         article.finding {
@@ -138,6 +146,7 @@ fn one_finding(
                 dd { (kept_together(&findings::cost(&broken.cost, simulated))) }
                 dt { "remedy" }
                 dd { (kept_together(&broken.remedy)) }
+                @if let Some(changes) = change { dt { "change" } dd { (kept_together(&changes)) } }
             }
         }
     }
@@ -207,7 +216,10 @@ fn proposal(c: &Comparison, change: &Proposal) -> Markup {
             td { (change.old_value) }
             td { (change.new_value) }
             td.words { (kept_together(&gains::part(c, change))) }
-            td.words { (kept_together(&change.reason)) }
+            td.words {
+                (kept_together(&change.reason))
+                @if let Some(rules) = gains::findings_of(change) { "; finding: " (rules) }
+            }
             td.words { code { (change.apply) } }
             td.words { code { (change.undo) } }
         }

@@ -185,11 +185,10 @@ fn changes(screen: &mut Screen, c: &Comparison, detail: Detail, caps: Caps) {
         );
         screen.item(&(number + 1).to_string(), &what);
         if detail == Detail::Full {
-            screen.details(vec![
-                ("because", Text::plain(&proposal.reason)),
-                ("apply", Text::plain(&proposal.apply)),
-                ("undo", Text::plain(&proposal.undo)),
-            ]);
+            let mut details = vec![("because", Text::plain(&proposal.reason))];
+            details.extend(gains::findings_of(proposal).map(|rules| ("finding", Text::plain(rules))));
+            details.extend([("apply", Text::plain(&proposal.apply)), ("undo", Text::plain(&proposal.undo))]);
+            screen.details(details);
         }
     }
     match detail {
@@ -283,7 +282,7 @@ fn audit(screen: &mut Screen, c: &Comparison, detail: Detail, caps: Caps) {
     let after = (!c.applied.is_empty()).then_some(c.findings_after.as_slice());
     match detail {
         Detail::Full => {
-            finding_list(screen, &c.findings, after, None);
+            finding_list(screen, &c.findings, after, None, &|rule| gains::changes_with_gains(c, rule));
             let kept = findings::kept_by_both(&c.findings, after.unwrap_or(&c.findings));
             let unjudged = findings::unjudged_sentence(&c.unjudged);
             for end in [kept, unjudged].into_iter().flatten() {
@@ -298,7 +297,9 @@ fn audit(screen: &mut Screen, c: &Comparison, detail: Detail, caps: Caps) {
                 screen.paragraph("No rule is violated by the present settings.");
             }
             for (index, finding) in broken.iter().take(caps.findings).enumerate() {
-                screen.plain_item(&(index + 1).to_string(), &findings::short_line(finding));
+                let parts = [Some(findings::short_line(finding)), gains::changes_by_number(c, finding.rule)];
+                let line: Vec<String> = parts.into_iter().flatten().collect();
+                screen.plain_item(&(index + 1).to_string(), &line.join("; "));
             }
             more(screen, broken.len().saturating_sub(caps.findings));
         }

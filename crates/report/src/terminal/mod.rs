@@ -39,7 +39,7 @@ pub use tuning_mariadb::{mariadb_option_file, render_mariadb_tuning};
 pub use tuning_postgres::{postgres_tuning_sql, render_postgres_tuning};
 
 use flashwise_attach::{FaultState, PowerCut};
-use flashwise_audit::{Finding, Judgement, Simulated};
+use flashwise_audit::{Finding, Judgement, Rule, Simulated};
 use flashwise_profile::{DeviceProfile, Verdict};
 
 use crate::audit::AuditDocument;
@@ -122,7 +122,7 @@ pub fn render_audit(document: &AuditDocument, style: Style) -> Printed {
     screen.strong_paragraph(&findings::headline(audit));
     if !audit.is_partitions_only() {
         screen.gap();
-        finding_list(&mut screen, &audit.findings, None, audit.simulated.as_ref());
+        finding_list(&mut screen, &audit.findings, None, audit.simulated.as_ref(), &|_| None);
     }
     let ends = [
         findings::kept_sentence(&audit.findings),
@@ -170,8 +170,15 @@ fn parameter_row(row: &parameters::ParameterRow) -> Vec<Text> {
 }
 
 /// The violations one below the other, numbered in the order of their cost, with those of a second run beside them if
-/// given; then a line for each rule that is better left broken. Rules that no request breaks are left out.
-fn finding_list(screen: &mut Screen, list: &[Finding], after: Option<&[Finding]>, simulated: Option<&Simulated>) {
+/// given, and the change for each; then a line for each rule that is better left broken. Rules that no request
+/// breaks are left out.
+fn finding_list(
+    screen: &mut Screen,
+    list: &[Finding],
+    after: Option<&[Finding]>,
+    simulated: Option<&Simulated>,
+    change: &dyn Fn(Rule) -> Option<String>,
+) {
     if list.is_empty() {
         screen.paragraph("No rule could be checked with this profile.");
     }
@@ -179,7 +186,9 @@ fn finding_list(screen: &mut Screen, list: &[Finding], after: Option<&[Finding]>
     for (index, broken) in violations.iter().enumerate() {
         screen.gap_between_items();
         screen.item(&(index + 1).to_string(), &findings::sentence(&broken.finding.statement));
-        screen.details(finding_details(broken, simulated));
+        let mut details = finding_details(broken, simulated);
+        details.extend(change(broken.finding.rule).map(|changes| ("change", Text::plain(changes))));
+        screen.details(details);
     }
     for (judgement, introduction) in findings::NO_VIOLATIONS {
         let broken = findings::broken_rules(list, after, judgement);

@@ -1,5 +1,6 @@
 //! The result of a fit in sentences.
 
+use flashwise_audit::Rule;
 use flashwise_tune::sqlite::Objective;
 use flashwise_tune::{AppliedTuning, Candidate, ChangeKind, Comparison, Declined, Gain, Guarantees, Proposal};
 
@@ -158,17 +159,21 @@ pub(crate) fn confidence(c: &Comparison) -> String {
 
 /// `journal_mode = wal, cache_size = 27 MiB and use-hot-locations`.
 fn assignments(proposals: &[Proposal], at_most: usize) -> String {
-    let word = |proposal: &Proposal| match proposal.kind {
-        ChangeKind::Vfs | ChangeKind::Conversion => proposal.name.clone(),
-        _ => format!("{} = {}", proposal.name, proposal.new_value),
-    };
-    let mut words: Vec<String> = proposals.iter().take(at_most).map(word).collect();
+    let mut words: Vec<String> = proposals.iter().take(at_most).map(assignment).collect();
     let more = proposals.len() - words.len();
     words.extend((more > 0).then(|| format!("{more} more")));
     match words.pop() {
         Some(last) if words.is_empty() => last,
         Some(last) => format!("{} and {last}", words.join(", ")),
         None => String::new(),
+    }
+}
+
+/// `journal_mode = wal`; of a technique, its name.
+fn assignment(proposal: &Proposal) -> String {
+    match proposal.kind {
+        ChangeKind::Vfs | ChangeKind::Conversion => proposal.name.clone(),
+        _ => format!("{} = {}", proposal.name, proposal.new_value),
     }
 }
 
@@ -366,6 +371,34 @@ fn brings(c: &Comparison, proposal: &Proposal) -> String {
     }
 }
 
+/// The violations that a change is for, by their rules, the costliest first.
+pub(crate) fn findings_of(proposal: &Proposal) -> Option<String> {
+    let names: Vec<&str> = proposal.findings.iter().map(|rule| rule.name()).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+/// The recommended changes for a violation, with their places in the list of changes, from 1 on.
+fn changes_for(c: &Comparison, rule: Rule) -> impl Iterator<Item = (usize, &Proposal)> {
+    (1..).zip(in_groups(c)).filter(move |(_, proposal)| proposal.findings.contains(&rule))
+}
+
+/// The recommended changes for a violation, and what each brings: `journal_mode = wal (×1.72)`.
+pub(crate) fn changes_with_gains(c: &Comparison, rule: Rule) -> Option<String> {
+    let words = changes_for(c, rule).map(|(_, change)| format!("{} ({})", assignment(change), brings(c, change)));
+    let words: Vec<String> = words.collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// The recommended changes for a violation, by their numbers: `see changes 1 and 3`.
+pub(crate) fn changes_by_number(c: &Comparison, rule: Rule) -> Option<String> {
+    let mut numbers: Vec<String> = changes_for(c, rule).map(|(number, _)| number.to_string()).collect();
+    let last = numbers.pop()?;
+    Some(match numbers.is_empty() {
+        true => format!("see change {last}"),
+        false => format!("see changes {} and {last}", numbers.join(", ")),
+    })
+}
+
 /// `SQLite` out of `SQLite 3.51.0`.
 pub(crate) fn program(c: &Comparison) -> &str {
     c.database.split_whitespace().next().unwrap_or("the database")
@@ -420,6 +453,22 @@ mod tests {
              a setting in the file, a statement in each connection; commits stay as safe as now."
         );
         assert_eq!(headline(&c, usize::MAX, true).len(), 3, "the checklist, and what memory brings");
+    }
+
+    #[test]
+    fn a_change_and_the_violation_that_it_is_for_name_each_other() {
+        let mut c = sample::samsung();
+        let rule = Rule::ReadChunksAtHotLocations;
+        assert_eq!(findings_of(&c.proposals[0]).unwrap(), rule.name());
+        assert_eq!(changes_with_gains(&c, rule).unwrap(), "page_size = 64 KiB (×1.31), use-hot-locations (×1.29)");
+        assert_eq!(changes_by_number(&c, rule).unwrap(), "see changes 2 and 4");
+        c.proposals[0].findings.clear();
+        assert_eq!(findings_of(&c.proposals[0]), None);
+        c.proposals[3].gain = None;
+        assert_eq!(changes_with_gains(&c, rule).unwrap(), "use-hot-locations (not measured alone)");
+        assert_eq!(changes_by_number(&c, rule).unwrap(), "see change 4");
+        let other = Rule::WriteWholeUnits;
+        assert_eq!((changes_with_gains(&c, other), changes_by_number(&c, other)), (None, None));
     }
 
     #[test]
