@@ -214,7 +214,7 @@ pub(crate) fn open_plain<'a>(path: &'a Path, options: &VfsOptions) -> Result<Pla
     let Some(page_bytes) = page_size_of(&head) else {
         return Err(not_a_database(path, "it does not start with SQLite's header"));
     };
-    options.check_pages(&display(path), page_bytes)?;
+    options.layout.check_pages(&display(path), page_bytes)?;
     let quiet = Quiet::begin(&file, path)?;
     Ok(PlainFile { file, page_bytes, quiet })
 }
@@ -651,6 +651,51 @@ mod tests {
             assert_eq!(db.query_row(asked, [], |row| row.get::<_, String>(0)).unwrap(), "50 626000 ok");
             let info = info(&stored).unwrap();
             assert_eq!((info.offset, info.shift.unwrap().0), (Some(ByteSize(32768)), header(at).offset));
+        }
+    }
+
+    /// Earlier versions created such databases, and let a `VACUUM` make them.
+    #[test]
+    fn a_database_whose_pages_are_no_chunks_opens_and_is_written_as_before() {
+        use crate::{Backend, Vfs};
+        use rusqlite::{Connection, OpenFlags};
+        let dir = tempfile::tempdir().unwrap();
+        let plain = dir.path().join("plain.db");
+        let rows = "CREATE TABLE t (k INTEGER PRIMARY KEY, v);
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60) INSERT INTO t SELECT i, zeroblob(9000) FROM n";
+        Connection::open(&plain).unwrap().execute_batch(&format!("PRAGMA page_size = 4096; {rows}")).unwrap();
+        let bytes = std::fs::read(&plain).unwrap();
+        let asked = "SELECT count(*) || ' ' || sum(length(v)) || ' ' || integrity_check FROM t, pragma_integrity_check";
+        // The page size of the header, and the one that a VACUUM is allowed.
+        for (created, vacuum) in [(4096, 8192), (CHUNK, CHUNK)] {
+            for (number, techniques) in ["", "use-hot-locations=64k+32k"].into_iter().enumerate() {
+                let name = |what: &str| dir.path().join(format!("{created}-{number}-{what}.db"));
+                let (stored, again) = (name("stored"), name("again"));
+                let header = Header { page_bytes: created, ..header(0) };
+                std::fs::write(&stored, [header.block(), bytes.clone()].concat()).unwrap();
+                assert_eq!(info(&stored).unwrap().page_size, Some(ByteSize(4096)));
+                export(&stored, &again).unwrap();
+                assert!(std::fs::read(&again).unwrap() == bytes, "{created}, {techniques}: exported as it was");
+
+                let options = VfsOptions::from_text(techniques).unwrap();
+                let vfs = Vfs::register(&format!("as-before-{created}-{number}"), Backend::Directory, options).unwrap();
+                let db = Connection::open_with_flags_and_vfs(&stored, OpenFlags::default(), vfs.name()).unwrap();
+                db.execute_batch(
+                    "PRAGMA cache_size = 3; PRAGMA page_size = 1024; BEGIN; UPDATE t SET v = 0; ROLLBACK;
+                     UPDATE t SET v = zeroblob(20000) WHERE k % 3 = 0; DELETE FROM t WHERE k > 50",
+                )
+                .unwrap();
+                assert_eq!(db.query_row(asked, [], |row| row.get::<_, String>(0)).unwrap(), "50 626000 ok");
+                db.execute_batch(&format!("PRAGMA page_size = 4096; VACUUM; PRAGMA page_size = {vacuum}; VACUUM"))
+                    .unwrap();
+                drop(db);
+                let db = Connection::open_with_flags_and_vfs(&stored, OpenFlags::default(), vfs.name()).unwrap();
+                assert_eq!(db.query_row(asked, [], |row| row.get::<_, String>(0)).unwrap(), "50 626000 ok");
+                assert_eq!(
+                    db.query_row("PRAGMA page_size", [], |row| row.get::<_, i64>(0)).unwrap().unsigned_abs(),
+                    vacuum
+                );
+            }
         }
     }
 

@@ -13,7 +13,8 @@ fn remedy(chunk: ByteSize) -> String {
     let without = "leave the layout out with use-hot-locations=off";
     match is_page_size(chunk.0) {
         true => format!(
-            "first set the page size of the plain file to the drive's chunk: PRAGMA page_size = {}; VACUUM, or {without}",
+            "set the page size to the drive's chunk (in a new database, PRAGMA page_size = {0} before the first table; in \
+             a plain file to import, PRAGMA page_size = {0}; VACUUM), or {without}",
             chunk.0
         ),
         false => format!("SQLite has no pages of the drive's chunk, {chunk}: {without}"),
@@ -29,7 +30,7 @@ pub enum SqliteError {
     /// Pages that are not as long as a chunk of the drive are not at hot locations.
     #[error("{path}: pages of {page} would not be at hot locations; {}", remedy(*chunk))]
     Pages {
-        /// The plain file.
+        /// The database.
         path: String,
         /// Its page size.
         page: ByteSize,

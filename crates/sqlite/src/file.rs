@@ -79,6 +79,14 @@ pub(crate) trait SqliteFile: Send {
     }
     /// The transaction is not to be.
     fn drop_batch(&mut self) {}
+    /// `PRAGMA page_size = …`.
+    fn request_pages(&mut self, _page_bytes: u64) -> Result<(), Failure> {
+        Ok(())
+    }
+    /// A `VACUUM` is about to overwrite the whole database.
+    fn check_overwrite(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
     /// A checkpoint has handed on its last page.
     fn copied(&mut self) -> Result<(), Failure> {
         Ok(())
@@ -137,6 +145,7 @@ impl<S: FileStore> SqliteFile for Handle<S> {
             return Err(failure);
         }
         self.is_exclusive |= level == sqlite::SQLITE_LOCK_EXCLUSIVE;
+        self.is_writing |= level == sqlite::SQLITE_LOCK_RESERVED;
         Ok(())
     }
 
@@ -146,6 +155,7 @@ impl<S: FileStore> SqliteFile for Handle<S> {
         if std::mem::take(&mut self.is_exclusive) {
             self.end_transaction();
         }
+        self.is_writing = false;
         self.store().unlock(level)?;
         written
     }
@@ -198,6 +208,14 @@ impl<S: FileStore> SqliteFile for Handle<S> {
 
     fn drop_batch(&mut self) {
         Handle::drop_batch(self);
+    }
+
+    fn request_pages(&mut self, page_bytes: u64) -> Result<(), Failure> {
+        Handle::request_pages(self, page_bytes)
+    }
+
+    fn check_overwrite(&mut self) -> Result<(), Failure> {
+        Handle::check_overwrite(self)
     }
 
     fn copied(&mut self) -> Result<(), Failure> {

@@ -22,7 +22,7 @@ use std::ffi::c_int;
 use libsqlite3_sys as sqlite;
 
 use crate::batch::{BatchLog, LONGEST_BATCH, Owner, Runs};
-use crate::bytes::{HEADER_BYTES, Span, is_page_size};
+use crate::bytes::{HEADER_BYTES, Span, is_page_size, page_size_of};
 use crate::discard::{FreePages, Read};
 use crate::error::{Failure, checked_end};
 use crate::held_back::{HeldBack, RUN_LIMIT, split_at};
@@ -66,6 +66,11 @@ pub(crate) struct Handle<S> {
     pub(crate) transactions: Option<WriteTransactions>,
     /// Whether SQLite holds EXCLUSIVE.
     pub(crate) is_exclusive: bool,
+    /// Whether SQLite holds RESERVED or more for a transaction of its own. The rollback of one that a crash cut off
+    /// holds EXCLUSIVE alone.
+    pub(crate) is_writing: bool,
+    /// The last `PRAGMA page_size` of the connection.
+    requested_page: Option<u64>,
 }
 
 impl<S: Store> Handle<S> {
@@ -97,6 +102,8 @@ impl<S: Store> Handle<S> {
             poisoned: None,
             transactions: None,
             is_exclusive: false,
+            is_writing: false,
+            requested_page: None,
         }
     }
 
@@ -210,6 +217,7 @@ impl<S: Store> Handle<S> {
         // SQLite writes a database page by page, so the first write is as long as a page.
         let page = Some(first_write as u64).filter(|&bytes| is_page_size(bytes));
         let page = page.or(self.options.layout.shift().map(|(chunk, _)| chunk)).unwrap_or(4096).min(65536);
+        self.check_pages(page)?;
         let mapping = match self.options.header(page) {
             None => Mapping::Plain,
             Some(header) => {
@@ -224,6 +232,61 @@ impl<S: Store> Handle<S> {
         self.store.decided(mapping);
         self.enter()?;
         Ok(mapping)
+    }
+
+    /// Refuses a page size under which pages would not be at hot locations: of a new database that is laid out for
+    /// them, and of one whose pages are there. A database that was created with other pages is used unchanged.
+    fn check_pages(&self, page_bytes: u64) -> Result<(), Failure> {
+        let layout = match self.mapping {
+            None => self.options.layout,
+            Some(Mapping::Shifted(header)) if header.page_bytes == header.chunk => header.layout(),
+            Some(_) => return Ok(()),
+        };
+        layout
+            .check_pages(self.store.name(), page_bytes)
+            .map_err(|error| Failure::new(sqlite::SQLITE_CANTOPEN, error.to_string()))
+    }
+
+    /// `PRAGMA page_size = …`: the size of a new database's pages, and of all after a `VACUUM`. Programs that set it
+    /// whenever they open a database change nothing by that.
+    pub(crate) fn request_pages(&mut self, page_bytes: u64) -> Result<(), Failure> {
+        self.requested_page = Some(page_bytes).filter(|&bytes| is_page_size(bytes));
+        match (self.requested_page, self.decide()?) {
+            (Some(page), None) => self.check_pages(page),
+            _ => Ok(()),
+        }
+    }
+
+    /// A `VACUUM` is about to overwrite the database. Without a journal, a refusal of its first page would be too late.
+    pub(crate) fn check_overwrite(&mut self) -> Result<(), Failure> {
+        /// SQLite's write version in WAL mode, in which no `VACUUM` changes the page size.
+        const LOG_MODE: u8 = 2;
+        let head = self.stored_head()?;
+        match self.requested_page {
+            Some(page) if page_size_of(&head).is_some_and(|now| now != page) && head[18] != LOG_MODE => {
+                self.check_pages(page)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a first page that changes the page size, as `VACUUM` and SQLite's backup write it. The code is that of a
+    /// failed write: after any other one within a batch, SQLite drops a journal that it keeps in memory.
+    fn check_first_page(&mut self, offset: u64, data: &[u8]) -> Result<(), Failure> {
+        let Some(page) = page_size_of(data).filter(|_| offset == 0 && self.is_writing) else { return Ok(()) };
+        let Err(refused) = self.check_pages(page) else { return Ok(()) };
+        match page_size_of(&self.stored_head()?) == Some(page) {
+            true => Ok(()),
+            false => Err(Failure { code: sqlite::SQLITE_IOERR_WRITE, ..refused }),
+        }
+    }
+
+    /// SQLite's own header as it is stored, without what is held back; empty in an empty file.
+    fn stored_head(&mut self) -> Result<Vec<u8>, Failure> {
+        let mut head = vec![0; 100];
+        let length = self.store.read(self.shift(), &mut head)?;
+        head.truncate(length);
+        Ok(head)
     }
 
     /// Writes the header of a new database, durably.
@@ -288,6 +351,7 @@ impl<S: Store> Handle<S> {
             Some(mapping) => mapping,
             None => self.create(data.len())?,
         };
+        self.check_first_page(offset, data)?;
         if let Some(free) = &mut self.free {
             free.written(offset, data.len());
         }
@@ -302,7 +366,12 @@ impl<S: Store> Handle<S> {
         }
         let at = checked_end(self.shift(), offset)?;
         // A full drive is reported now, not when the run is written.
-        self.store.reserve(checked_end(at, data.len() as u64)?)?;
+        let reserved = self.store.reserve(checked_end(at, data.len() as u64)?);
+        // Within a batch SQLite takes a journal instead after this code alone; the write to come then fails as full.
+        reserved.map_err(|full| match self.in_batch {
+            true => Failure { code: sqlite::SQLITE_IOERR_WRITE, ..full },
+            false => full,
+        })?;
         if self.in_batch {
             return self.add_to_batch(at, data);
         }
@@ -803,6 +872,27 @@ mod tests {
         assert!(file.is_shifted());
         let plain = Memory { bytes: b"SQLite format 3\0".to_vec(), ..Memory::default() };
         assert_eq!(Handle::database(plain, HOT).unwrap().mapping(), Some(Mapping::Plain));
+    }
+
+    #[test]
+    fn a_transaction_changes_no_page_size_from_the_chunk_and_a_rollback_after_a_crash_may_write_any() {
+        let first = |page: u16| [b"SQLite format 3\0".as_slice(), &page.to_be_bytes(), &[0; 4096]].concat();
+        let (of_64k, of_4k, of_8k) = (first(1), first(4096), first(8192));
+        let mut file = hot();
+        assert_eq!(file.write(0, &of_4k[..4096]).unwrap_err().code, sqlite::SQLITE_CANTOPEN);
+        assert!(file.store.bytes.is_empty() && file.mapping().is_none());
+        file.write(0, &[0; 65536]).unwrap();
+        file.write(0, &of_64k).unwrap();
+        file.write_out().unwrap();
+        file.is_writing = true;
+        assert_eq!(file.write(0, &of_4k).unwrap_err().code, sqlite::SQLITE_IOERR_WRITE);
+        file.is_writing = false;
+        file.write(0, &of_4k).unwrap();
+        file.write_out().unwrap();
+        file.is_writing = true;
+        file.write(0, &of_4k).unwrap();
+        assert_eq!(file.write(0, &of_8k).unwrap_err().code, sqlite::SQLITE_IOERR_WRITE);
+        file.write(0, &of_64k).unwrap();
     }
 
     #[test]

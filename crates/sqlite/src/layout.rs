@@ -96,6 +96,19 @@ impl Layout {
         if self == Self::Plain { Self::Headed } else { self }
     }
 
+    /// Refuses pages that would not be at hot locations: those of a database, new or to be imported, at `path`.
+    ///
+    /// # Errors
+    /// [`SqliteError::Pages`] with the page size to use.
+    pub(crate) fn check_pages(&self, path: &str, page_bytes: u64) -> Result<(), SqliteError> {
+        match *self {
+            Self::HotLocations { chunk, .. } if chunk.0 != page_bytes => {
+                Err(SqliteError::Pages { path: path.to_owned(), page: ByteSize(page_bytes), chunk })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Checks chunk and offset.
     ///
     /// # Errors

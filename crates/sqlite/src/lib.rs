@@ -85,7 +85,8 @@
 //!   not). File-system metadata costs no I/O. Extents are 1 MiB; the smallest file takes one.
 //! - On a drive, locks and the shared memory of a WAL work between the connections of this process.
 //! - Logical blocks of up to 4 KiB; chunks of 4 KiB to 1 MiB. Pages are at hot locations only if the page size is the
-//!   chunk. SQLite's largest page is 64 KiB.
+//!   chunk: a new database with other pages is refused at its first write, and so is a change to other pages
+//!   ([`SqliteError::Pages`]). SQLite's largest page is 64 KiB.
 //! - Memory mapping (`PRAGMA mmap_size`) is off on a drive, and when requests are recorded: its reads would be
 //!   invisible.
 //! - In a directory, SQLite's own VFS accepts less than 128 KiB at once: longer runs are written in pieces of 64 KiB.

@@ -163,19 +163,6 @@ impl VfsOptions {
         self.log.check()
     }
 
-    /// Refuses to lay out a database for hot locations whose pages would not be there.
-    ///
-    /// # Errors
-    /// [`SqliteError::Pages`] with the page size to use.
-    pub(crate) fn check_pages(&self, path: &str, page_bytes: u64) -> Result<(), SqliteError> {
-        match self.layout {
-            Layout::HotLocations { chunk, .. } if chunk.0 != page_bytes => {
-                Err(SqliteError::Pages { path: path.to_owned(), page: ByteSize(page_bytes), chunk })
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// The header of a new database; `None` where it is plain.
     pub(crate) fn header(&self, page_bytes: u64) -> Option<Header> {
         Header::new(self.layout, self.log, self.atomic_batch, page_bytes)

@@ -118,8 +118,8 @@ impl On {
 }
 
 struct Case {
-    techniques: &'static str,
-    setup: &'static str,
+    techniques: String,
+    setup: String,
     reopen: &'static str,
     connections: usize,
 }
@@ -134,7 +134,7 @@ fn cut(case: &Case, on: On, options: VfsOptions, states: &[Rows], block: u64, cu
     let vfs = Vfs::register(&unique("power"), backend, options).unwrap();
     let connections: Vec<_> = (0..case.connections).map(|_| open("a.db", vfs.name())).collect();
     (control.lock().unwrap().fail_at, control.lock().unwrap().fail_forever) = (cut_at, true);
-    let acknowledged = run(&connections, case.setup) as usize;
+    let acknowledged = run(&connections, &case.setup) as usize;
     drop(connections);
     let reached = control.lock().unwrap().fail_at == 0;
     control.lock().unwrap().power_cut(chance);
@@ -176,7 +176,7 @@ fn cut_each(cases: &[(&Case, On, u64)], longest_step: u64) {
     let mut cuts = 0;
     for round in 0.. {
         for &(case, on, block) in cases {
-            let options = VfsOptions::from_text(case.techniques).unwrap();
+            let options = VfsOptions::from_text(&case.techniques).unwrap();
             let mut cut_at = step();
             loop {
                 cuts += 1;
@@ -216,14 +216,30 @@ const LARGE: &str = "PRAGMA page_size = 32768; PRAGMA cache_size = 2;";
 const LARGE_LOG: &str = "PRAGMA page_size = 32768; PRAGMA cache_size = 2; PRAGMA journal_mode = wal;
                          PRAGMA wal_autocheckpoint = 3; PRAGMA synchronous = FULL;";
 
-fn case(techniques: &'static str, setup: &'static str) -> Case {
+fn case(techniques: &str, setup: &str) -> Case {
     let connections = if setup.contains("EXCLUSIVE") { 1 } else { 2 };
     let reopen = if setup.contains("EXCLUSIVE") { "PRAGMA locking_mode = EXCLUSIVE" } else { "" };
-    Case { techniques, setup, reopen, connections }
+    Case { techniques: techniques.to_owned(), setup: setup.to_owned(), reopen, connections }
 }
 
-fn cases(techniques: &'static str, setups: &[&'static str]) -> Vec<Case> {
+fn cases(techniques: &str, setups: &[&str]) -> Vec<Case> {
     setups.iter().map(|setup| case(techniques, setup)).collect()
+}
+
+/// The same with hot locations, whose chunk is a page of the setup; where that is shorter than any chunk, once at hot
+/// locations with pages of 4 KiB, and once as it is without them.
+fn cases_at_hot_locations(techniques: &str, setups: &[&str]) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for setup in setups {
+        let page = setup.split_once("page_size = ").and_then(|(_, page)| page.split(';').next()).unwrap();
+        let chunk = page.parse::<u64>().unwrap().max(4096);
+        let longer = setup.replacen(page, &chunk.to_string(), 1);
+        if longer != **setup {
+            cases.push(case(techniques, setup));
+        }
+        cases.push(case(&format!("use-hot-locations={chunk}+{}&{techniques}", chunk / 2), &longer));
+    }
+    cases
 }
 
 #[test]
@@ -284,9 +300,11 @@ fn a_power_cut_loses_nothing_of_atomic_batches() {
 
 #[test]
 fn a_power_cut_loses_nothing_under_all_techniques_together() {
-    let all = "use-hot-locations=4k+2k&write-aligned-stripes=64k&concurrent-write-back=4&concurrent-read-ahead=4\
-               &discard=on&atomic-batch=on";
-    cut_everywhere(&cases(all, &[BATCHES, ROLLBACK, TRUNCATE, PERSIST, INCREMENTAL, LOG, SMALL_LOG, EXCLUSIVE_LOG]));
+    let all = "write-aligned-stripes=64k&concurrent-write-back=4&concurrent-read-ahead=4&discard=on&atomic-batch=on";
+    cut_everywhere(&cases_at_hot_locations(
+        all,
+        &[BATCHES, ROLLBACK, TRUNCATE, PERSIST, INCREMENTAL, LOG, SMALL_LOG, EXCLUSIVE_LOG],
+    ));
 }
 
 /// Where a file's name survives a power cut by itself, only EXTRA makes the end of a transaction durable that deletes
@@ -298,8 +316,8 @@ fn a_power_cut_loses_nothing_in_a_file_system() {
     /// As above, for cases that take as long as ten.
     const LONGEST_STEP: u64 = 61;
     let plain = cases("", &[DELETED, TRUNCATE, PERSIST, LOG, SMALL_LOG]);
-    let all = cases(
-        "use-hot-locations=4k+2k&write-aligned-stripes=64k&concurrent-write-back=4&discard=on&atomic-batch=on",
+    let all = cases_at_hot_locations(
+        "write-aligned-stripes=64k&concurrent-write-back=4&discard=on&atomic-batch=on",
         &[DELETED, TRUNCATE, LOG, SMALL_LOG],
     );
     let extended = cases("log-sync=extend", &[LOG, SMALL_LOG, EXCLUSIVE_LOG]);

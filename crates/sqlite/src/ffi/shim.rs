@@ -394,10 +394,44 @@ unsafe extern "C" fn x_file_control(file: *mut sqlite3_file, operation: c_int, a
             sqlite::SQLITE_OK
         };
     }
+    if operation == sqlite::SQLITE_FCNTL_PRAGMA
+        // SAFETY: for this operation the argument is SQLite's array of a place for a message, the name and the value.
+        && let Some(refused) = unsafe { pragma(file, argument.cast()) }
+    {
+        return refused;
+    }
     // SAFETY: called by SQLite on an open file, with the operation's argument.
     unsafe {
         let maps = !(*(*file.cast::<ShimFile>()).open).shared.is_observed();
         with_file(file, sqlite::SQLITE_IOERR, |file| control(file, operation, argument, maps))
+    }
+}
+
+/// A statement `PRAGMA page_size = …`: its result code where it is refused, with a message that SQLite reports.
+///
+/// # Safety
+/// `file` as for [`with_file`]; `words` must be SQLite's argument of `SQLITE_FCNTL_PRAGMA`.
+unsafe fn pragma(file: *mut sqlite3_file, words: *mut *mut c_char) -> Option<c_int> {
+    // SAFETY: three pointers; the last two are NUL-terminated texts, or null.
+    let [name, value] = [1, 2].map(|at| unsafe { *words.add(at) });
+    if name.is_null() || value.is_null() {
+        return None;
+    }
+    // SAFETY: as above.
+    let [name, value] = [name, value].map(|word| unsafe { CStr::from_ptr(word) });
+    let bytes = value.to_str().ok().and_then(|value| value.trim().parse().ok());
+    let bytes = bytes.filter(|_| name.to_bytes().eq_ignore_ascii_case(b"page_size"))?;
+    // SAFETY: the caller's promise; the message is in SQLite's memory, which SQLite frees.
+    unsafe {
+        let mut why = None;
+        let code = with_file(file, sqlite::SQLITE_ERROR, |file| {
+            let requested = file.request_pages(bytes);
+            why = requested.as_ref().err().map(|failure| failure.message.clone());
+            done(requested)
+        });
+        let why = why.and_then(|why| CString::new(why).ok())?;
+        *words = (*(*file.cast::<ShimFile>()).open).shared.api().copy(&why);
+        Some(code)
     }
 }
 
@@ -419,6 +453,7 @@ unsafe fn control(
         // Other connections read the checkpointed pages from now on, and the result is ignored.
         sqlite::SQLITE_FCNTL_CKPT_DONE => file.copied()?,
         sqlite::SQLITE_FCNTL_COMMIT_PHASETWO => file.committed(),
+        sqlite::SQLITE_FCNTL_OVERWRITE => file.check_overwrite()?,
         // Reads from a mapping would not be recorded.
         sqlite::SQLITE_FCNTL_MMAP_SIZE if !maps => {
             // SAFETY: the argument is a `sqlite3_int64 *` that takes the limit in force: none.

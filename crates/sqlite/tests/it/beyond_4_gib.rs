@@ -9,7 +9,7 @@ use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-use configurations::CONFIGURATIONS;
+use configurations::{CONFIGURATIONS, techniques_for};
 use flashwise_sqlite::{Vfs, VfsOptions, info};
 use rusqlite::{Connection, OpenFlags};
 use support::unique;
@@ -50,7 +50,8 @@ fn what_lies_behind_4_gib_is_there_again() {
             let told = format!("{}, {journal}, pages of {page}", configuration.name);
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("long.db");
-            let options = VfsOptions::from_text(configuration.techniques).unwrap();
+            let techniques = techniques_for(configuration.techniques, Some(page as u32));
+            let options = VfsOptions::from_text(&techniques).unwrap();
             let vfs = Vfs::install(&unique("long"), options, false).unwrap();
             let new = Connection::open_with_flags_and_vfs(&path, OpenFlags::default(), vfs.name()).unwrap();
             new.execute_batch(&format!("PRAGMA page_size = {page}; CREATE TABLE t (k INTEGER PRIMARY KEY, v)"))

@@ -251,6 +251,122 @@ fn an_import_whose_pages_would_not_be_hot_names_the_page_size_and_leaves_nothing
     assert!(!hot.exists());
 }
 
+/// A directory whose syncs cost nothing, where there is such a place: no power is cut.
+fn in_memory() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+const JOURNALS: [&str; 6] = ["delete", "truncate", "persist", "memory", "off", "wal"];
+
+#[test]
+fn a_new_database_whose_pages_would_not_be_hot_is_refused_and_stays_empty() {
+    let spilling = "PRAGMA cache_size = 1; BEGIN; CREATE TABLE t (x);
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
+        INSERT INTO t SELECT zeroblob(3000) FROM n; COMMIT";
+    let why = "a.db: pages of 4 KiB would not be at hot locations; set the page size to the drive's chunk (in a new \
+               database, PRAGMA page_size = 65536 before the first table;";
+    for others in ["", "&atomic-batch=on&write-aligned-stripes=64k&concurrent-write-back=8"] {
+        let options = VfsOptions::from_text(&format!("use-hot-locations=64k+32k{others}")).unwrap();
+        for journal in JOURNALS {
+            let dir = in_memory();
+            let path = dir.path().join("a.db");
+            let vfs = Vfs::install(&unique("new"), options, false).unwrap();
+            let db = open(path.to_str().unwrap(), vfs.name());
+            // That of a log is in the first page, and is refused as well.
+            let _ = db.query_row(&format!("PRAGMA journal_mode = {journal}"), [], |_| Ok(()));
+            for sql in ["CREATE TABLE t (x)", "PRAGMA user_version = 1", spilling] {
+                let refused = db.execute_batch(sql).unwrap_err();
+                let _ = db.execute_batch("ROLLBACK");
+                let is_named = refused.sqlite_error_code() == Some(rusqlite::ErrorCode::CannotOpen) || journal == "off";
+                assert!(is_named && vfs.last_error().unwrap().contains(why), "{journal}: {refused}");
+                assert_eq!(std::fs::metadata(&path).unwrap().len(), 0, "{others}, {journal}, {sql}");
+            }
+            let refused = db.execute_batch("PRAGMA page_size = 32768").unwrap_err().to_string();
+            assert!(refused.contains("pages of 32 KiB would not be at hot locations"), "{refused}");
+            drop(db);
+            let plain = Connection::open(&path).unwrap();
+            plain.execute_batch("CREATE TABLE t (x); INSERT INTO t VALUES (1)").unwrap();
+            assert_eq!(integrity(&plain), "ok", "{others}, {journal}: plain SQLite");
+            drop(plain);
+            let db = open(path.to_str().unwrap(), vfs.name());
+            assert_eq!(db.query_row("SELECT x FROM t", [], |row| row.get::<_, i64>(0)).unwrap(), 1);
+            assert_eq!(info(&path).unwrap().layout, "plain");
+        }
+    }
+}
+
+#[test]
+fn after_a_refusal_the_pages_of_a_chunk_make_the_database() {
+    for page in [4096_u32, 16384, 32768, 65536] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db").to_str().unwrap().to_owned();
+        let options = VfsOptions::from_text(&format!("use-hot-locations={page}+{}", page / 2)).unwrap();
+        let wrong = if page == 4096 { 8192 } else { 4096 };
+        let on_drive = (Backend::Drive(TestDrive::new(16, 512).0), "a.db");
+        for (backend, path) in [on_drive, (Backend::Directory, path.as_str())] {
+            let vfs = Vfs::register(&unique("again"), backend, options).unwrap();
+            let db = open(path, vfs.name());
+            assert!(db.execute_batch(&format!("PRAGMA page_size = {wrong}")).is_err());
+            if page != 4096 {
+                assert!(db.execute_batch("CREATE TABLE t (k INTEGER PRIMARY KEY, v)").is_err());
+            }
+            drop(db);
+            let db = open(path, vfs.name());
+            db.execute_batch(&format!("PRAGMA page_size = {page}; CREATE TABLE t (k INTEGER PRIMARY KEY, v)")).unwrap();
+            fill(&db, 100);
+            assert_eq!((integrity(&db).as_str(), dump(&db).len()), ("ok", 101));
+        }
+        assert_eq!(info(Path::new(&path)).unwrap().layout, "hot-locations");
+    }
+}
+
+#[test]
+fn a_change_to_pages_that_would_not_be_hot_is_refused_and_loses_nothing() {
+    for others in ["", "&atomic-batch=on"] {
+        let options = VfsOptions::from_text(&format!("use-hot-locations=64k+32k{others}")).unwrap();
+        for journal in JOURNALS {
+            let dir = in_memory();
+            let (path, other) = (dir.path().join("a.db"), dir.path().join("plain.db"));
+            plain_database(&other, 4096, 10);
+            let vfs = Vfs::install(&unique("vacuum"), options, false).unwrap();
+            let db = hot_database(&vfs, path.to_str().unwrap());
+            fill(&db, 600);
+            let expected = dump(&db);
+            let as_before = |db: &Connection, told: &str| {
+                assert_eq!((integrity(db).as_str(), dump(db) == expected), ("ok", true), "{others}, {journal}, {told}");
+                assert_eq!(db.query_row("PRAGMA page_size", [], |row| row.get::<_, i64>(0)).unwrap(), 65536);
+            };
+            // So few pages that most are spilled in the middle of a transaction.
+            db.query_row(&format!("PRAGMA journal_mode = {journal}"), [], |_| Ok(())).unwrap();
+            db.execute_batch("PRAGMA cache_size = 2; PRAGMA page_size = 4096").unwrap();
+            as_before(&db, "programs set the page size of what exists, too");
+            let vacuum = db.execute_batch("VACUUM");
+            assert_eq!(vacuum.is_ok(), journal == "wal", "a log keeps the page size: {vacuum:?}");
+            as_before(&db, "VACUUM");
+            // The size is set through another database, which says nothing to this one. Without a journal no failure of
+            // a write can be undone.
+            if journal != "off" {
+                db.execute("ATTACH ?1 AS x", [other.to_str().unwrap()]).unwrap();
+                let vacuum = db.execute_batch("PRAGMA page_size = 65536; PRAGMA x.page_size = 8192; VACUUM main");
+                assert_eq!(vacuum.is_ok(), journal == "wal", "{vacuum:?}");
+                as_before(&db, "VACUUM by another's page size");
+            }
+            if journal != "wal" {
+                assert!(
+                    vfs.last_error().unwrap().contains("KiB would not be at hot locations"),
+                    "{:?}",
+                    vfs.last_error()
+                );
+            }
+            drop(db);
+            let db = open(path.to_str().unwrap(), vfs.name());
+            as_before(&db, "opened again");
+            db.execute_batch("PRAGMA page_size = 65536; VACUUM").unwrap();
+            as_before(&db, "VACUUM with the same pages");
+        }
+    }
+}
+
 /// A crash in the middle of a commit leaves a hot journal. Plain SQLite, opening the database all the same, would play
 /// the journal back to where the pages are in a plain file; under another name it does not find it.
 #[test]

@@ -18,6 +18,8 @@ use flashwise_sqlite::{Vfs, VfsOptions};
 use sqlite_programs::{Outcome, Suite, in_parallel};
 use support::{integrity, open, unique};
 
+/// SQLite's own, and so that of programs that choose none.
+const DEFAULT_PAGE: u32 = 4096;
 const ALL_TOGETHER: &Configuration = &CONFIGURATIONS[CONFIGURATIONS.len() - 1];
 
 /// Runs a program on `test.db` in a directory of its own; what it said, or what is wrong: it failed, or the database
@@ -25,13 +27,14 @@ const ALL_TOGETHER: &Configuration = &CONFIGURATIONS[CONFIGURATIONS.len() - 1];
 fn run(
     suite: &Suite,
     configuration: &Configuration,
+    page: Option<u32>,
     program: &str,
     commands: &[Vec<PathBuf>],
 ) -> Result<String, String> {
     let work = suite.workplace();
     let mut said = String::new();
     for arguments in commands {
-        let Outcome { status, text } = suite.run(configuration, work.path(), 600, program, arguments);
+        let Outcome { status, text } = suite.run(configuration, page, work.path(), 600, program, arguments);
         said.push_str(&text);
         if !status.success() {
             return Err(format!("{status}: {}", last_lines(&text)));
@@ -95,7 +98,9 @@ fn mptester<'a>(suite: &'a Suite, configuration: &'a Configuration, script: &'a 
     let work = move || {
         let mut arguments = words(&format!("test.db --quiet --journalmode {journal}"));
         arguments.push(suite.path("mptest").join(script));
-        let tests = tests_without_error(&run(suite, configuration, "mptester", &[arguments])?)?;
+        // What these scripts configure is the page size, among others.
+        let page = (!script.starts_with("config")).then_some(DEFAULT_PAGE);
+        let tests = tests_without_error(&run(suite, configuration, page, "mptester", &[arguments])?)?;
         match tests > 20 {
             true => Ok(format!("{tests} tests")),
             false => Err(format!("{tests} tests only")),
@@ -159,7 +164,7 @@ fn kvtest<'a>(suite: &'a Suite, configuration: &'a Configuration, page: u32, jou
             words("run test.db --count 100 --desc --cache-size 5 --integrity-check"),
             words("stat test.db --vacuum"),
         ];
-        let said = run(suite, configuration, "kvtest", &commands)?;
+        let said = run(suite, configuration, Some(page), "kvtest", &commands)?;
         let sound = said.to_lowercase().matches("integrity-check:").count();
         let ok =
             said.lines().filter(|line| line.to_lowercase().starts_with("integrity-check:") && line.ends_with(" ok"));
@@ -210,7 +215,7 @@ fn threads_that_write_one_database_do_not_get_in_each_others_way_under_any_techn
     let job = |configuration: &'static Configuration, case: &'static str| {
         let suite = &suite;
         let work = move || {
-            let said = run(suite, configuration, "threadtest3", &[words(case)])?;
+            let said = run(suite, configuration, Some(DEFAULT_PAGE), "threadtest3", &[words(case)])?;
             tests_without_error(&said).map(|_| "no error".into())
         };
         Job { name: format!("{}: threadtest3 {case}", configuration.name), work: Box::new(work) }
@@ -226,7 +231,10 @@ fn threads_that_write_one_database_do_not_get_in_each_others_way_under_any_techn
 
 /// What `--verify` adds up over all answers.
 fn speedtest1(suite: &Suite, configuration: &Configuration, options: &str) -> Result<String, String> {
-    let said = run(suite, configuration, "speedtest1", &[words(&format!("{options} --size 5 --verify test.db"))])?;
+    let mut words_of = options.split(' ').skip_while(|&word| word != "--pagesize").skip(1);
+    let page = words_of.next().map_or(DEFAULT_PAGE, |page| page.parse().unwrap());
+    let arguments = words(&format!("{options} --size 5 --verify test.db"));
+    let said = run(suite, configuration, Some(page), "speedtest1", &[arguments])?;
     let hash = said.lines().find(|line| line.starts_with("Verification Hash: "));
     hash.map(str::to_owned).ok_or_else(|| last_lines(&said))
 }
@@ -270,7 +278,7 @@ fn what_once_broke_sqlite_breaks_nothing() {
     let job = |configuration: &'static Configuration, file: &str| {
         let (suite, path) = (&suite, suite.path(file));
         let work = move || {
-            let said = run(suite, configuration, "fuzzcheck", &[vec![path.clone()]])?;
+            let said = run(suite, configuration, Some(DEFAULT_PAGE), "fuzzcheck", &[vec![path.clone()]])?;
             let tests = tests_without_error(&said)?;
             (tests > 500).then(|| format!("{tests} tests")).ok_or_else(|| format!("{tests} tests only"))
         };

@@ -2,7 +2,7 @@
 
 use crate::configurations;
 use crate::support;
-use configurations::CONFIGURATIONS;
+use configurations::{CONFIGURATIONS, techniques_for};
 use flashwise_block::ByteSize;
 use flashwise_sqlite::{Backend, Layout, Vfs, VfsOptions, info};
 use rusqlite::{Connection, OpenFlags};
@@ -116,7 +116,8 @@ fn pages_shorter_than_a_logical_block_are_kept_under_every_technique() {
     for configuration in &CONFIGURATIONS {
         for (page, journal) in [(512, "delete"), (1024, "truncate"), (2048, "persist"), (1024, "wal")] {
             let (drive, _) = TestDrive::new(64, 4096);
-            let options = VfsOptions::from_text(configuration.techniques).unwrap();
+            let techniques = techniques_for(configuration.techniques, Some(page));
+            let options = VfsOptions::from_text(&techniques).unwrap();
             let vfs = Vfs::register(&unique("drive"), Backend::Drive(drive), options).unwrap();
             check("a.db", &vfs, page, journal);
         }

@@ -15,6 +15,17 @@ pub struct Configuration {
     pub batches: bool,
 }
 
+/// Techniques for a database with such pages, `None` for one that changes its page size: a database at hot locations
+/// has pages of a chunk, and no chunk is shorter than 4 KiB.
+pub fn techniques_for(techniques: &str, page: Option<u32>) -> String {
+    let hot = page.filter(|&page| page >= 4096).map(|page| format!("use-hot-locations={page}+{}", page / 2));
+    let chosen = techniques.split('&').filter_map(|technique| match technique.starts_with("use-hot-locations=") {
+        true => hot.clone(),
+        false => Some(technique.to_owned()),
+    });
+    chosen.collect::<Vec<_>>().join("&")
+}
+
 /// The pages that techniques lay out, or `other` where that is any.
 pub fn page_for(techniques: &str, other: u32) -> u32 {
     match techniques {

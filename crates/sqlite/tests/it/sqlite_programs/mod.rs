@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::configurations::Configuration;
+use crate::configurations::{Configuration, techniques_for};
 
 /// SQLite's tests refuse to run as root.
 const NOBODY: u32 = 65534;
@@ -72,10 +72,12 @@ impl Suite {
         work
     }
 
-    /// Runs a program in a directory, for so many seconds at most.
+    /// Runs a program in a directory, for so many seconds at most, on databases with such pages; `None` where the
+    /// program changes them.
     pub fn run(
         &self,
         configuration: &Configuration,
+        page: Option<u32>,
         work: &Path,
         seconds: u32,
         program: &str,
@@ -89,7 +91,7 @@ impl Suite {
             .current_dir(work)
             .env("HOME", work)
             .env("FLASHWISE_LIBRARY", self.path("libflashwise_sqlite.so"))
-            .env("FLASHWISE_SQLITE", configuration.techniques)
+            .env("FLASHWISE_SQLITE", techniques_for(configuration.techniques, page))
             .stdin(Stdio::null());
         if self.as_nobody {
             command.uid(NOBODY).gid(NOBODY);
