@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use flashwise_ssd::DeviceConfig;
 
@@ -21,6 +22,18 @@ pub trait AttachDrive: fmt::Debug + Send + Sync {
         slower: u32,
         file_system: &str,
     ) -> Result<Box<dyn AttachedDrive>, TuneError>;
+}
+
+/// Whether a recommendation for a simulated drive is measured again on it, attached to this machine.
+#[derive(Clone, Debug, Default)]
+pub enum Attaching {
+    /// It is not.
+    #[default]
+    Never,
+    /// Where the target can be attached, the machine allows it and the search leaves the time.
+    IfItCan(Arc<dyn AttachDrive>),
+    /// It is; where it cannot be, that is an error.
+    Always(Arc<dyn AttachDrive>),
 }
 
 /// A drive that is attached until this is dropped.

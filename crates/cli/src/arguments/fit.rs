@@ -125,7 +125,8 @@ pub struct FitSqlite {
     #[arg(long)]
     pub apply: bool,
     /// Confirm the recommendation also on the simulated drive attached to this machine, twenty times as slow: what a
-    /// client sees. As root; takes twenty times as long as the workload, nine times
+    /// client sees. As root; takes twenty times as long as the workload, nine times, and is done unasked if
+    /// --time-budget leaves that time
     #[arg(long)]
     pub attached: bool,
     /// Size of the page cache that your program sets now [default: SQLite's 2000k]

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use flashwise_block::output::Published;
 use flashwise_report::{Detail, HTML_FILE, ReportFiles, check_writable, render_comparison, write_report};
+use flashwise_studies::attached::may_mount;
 use flashwise_tune::sqlite::{
     DEFAULT_PAGE_CACHE, FitOptions, KeyValueWorkload, Statements, TimeBudget, UserWorkload, Workload, fit,
 };
 use flashwise_tune::{
-    AttachRequest, Comparison, DEFAULT_TARGET, DataDrive, Host, ProgramTime, ServerTuning, Target, free_memory,
+    AttachRequest, Attaching, Comparison, DEFAULT_TARGET, DataDrive, Host, ProgramTime, ServerTuning, Target,
+    free_memory,
 };
 
 use super::fit_attached::OnThisMachine;
@@ -101,7 +103,7 @@ fn fit_sqlite(options: FitSqlite, output: &Output) -> Result<ExitCode, Failure> 
         page_cache_limit: options.page_cache_limit,
         skip: options.skip,
         apply: options.apply,
-        attach: options.attached.then(|| Arc::new(OnThisMachine) as _),
+        attach: attaching(options.attached),
         save_database: options.save_database,
         save_trace: options.save_trace,
         model_host: host.clone(),
@@ -118,6 +120,15 @@ fn fit_sqlite(options: FitSqlite, output: &Output) -> Result<ExitCode, Failure> 
         render_comparison(&comparison, detail, style).and(format!("\nReport: {html}, {json}{more}\n"))
     })?;
     unsaved.map_or(Ok(ExitCode::SUCCESS), Err)
+}
+
+/// The recommendation is seen on the attached drive on request, and unasked where this user may attach one.
+fn attaching(is_requested: bool) -> Attaching {
+    match is_requested {
+        true => Attaching::Always(Arc::new(OnThisMachine)),
+        false if may_mount() => Attaching::IfItCan(Arc::new(OnThisMachine)),
+        false => Attaching::Never,
+    }
 }
 
 /// Writes the report; all requested files are there, or none.

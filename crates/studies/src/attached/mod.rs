@@ -62,6 +62,11 @@ impl Default for Attachment {
     }
 }
 
+/// Whether this user may mount drives. The machine may lack what else it takes.
+pub fn may_mount() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 /// A drive that is mounted.
 #[derive(Debug)]
 pub struct Attached {
@@ -92,7 +97,7 @@ impl Attached {
         let Some(program) = program else {
             return Err(StudyError::Missing("this study attaches drives: run it as 'flashwise study'".to_owned()));
         };
-        if !rustix::process::geteuid().is_root() {
+        if !may_mount() {
             return Err(StudyError::Missing(
                 "this mounts simulated drives, which requires root, /dev/fuse and loop devices: run it as root"
                     .to_owned(),

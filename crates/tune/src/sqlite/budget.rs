@@ -157,6 +157,11 @@ impl Budget {
         }
     }
 
+    /// The time that is left; `None` if a number of runs is limited.
+    pub(super) fn left(&self) -> Option<Duration> {
+        self.measure().map(|_| self.time.mul_f64((1.0 - self.spent()).max(0.0)))
+    }
+
     /// Does not count a time of the clock: that of what is part of each fit, however short.
     pub(super) fn excuse(&mut self, time: Duration) {
         if let Limit::Wall { started } = &mut self.limit {

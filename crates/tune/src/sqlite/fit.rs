@@ -30,7 +30,7 @@ use super::weaker::weaker_guarantee;
 use super::{check_new, check_new_database, learn_target, save_trace};
 use crate::search::{Confirmation, Interval, Outcome, Part, SCREEN_UNTIL, Start, confidence, likely, search};
 use crate::{
-    Applied, AttachDrive, COMPARISON_SCHEMA, COMPARISON_SCHEMA_VERSION, Candidate, ChangeKind, Comparison, Declined,
+    Applied, Attaching, COMPARISON_SCHEMA, COMPARISON_SCHEMA_VERSION, Candidate, ChangeKind, Comparison, Declined,
     Gain, Guarantees, Host, Proposal, Recommendation, SearchSummary, Seen, Target, TuneError, WeakerGuarantee,
 };
 
@@ -83,7 +83,7 @@ pub struct FitOptions {
     /// Whether the user's database is to be changed.
     pub apply: bool,
     /// Attaches the target's drive, where the recommendation is measured again.
-    pub attach: Option<Arc<dyn AttachDrive>>,
+    pub attach: Attaching,
     /// Where to leave the database of the recommended run, as plain SQLite; must be new.
     pub save_database: Option<PathBuf>,
     /// Where to leave the trace that was audited; must be new.
@@ -114,7 +114,7 @@ impl FitOptions {
             page_cache_limit: PAGE_CACHE_LIMIT,
             skip: Vec::new(),
             apply: false,
-            attach: None,
+            attach: Attaching::Never,
             save_database: None,
             save_trace: None,
         }
@@ -152,7 +152,7 @@ impl FitOptions {
         self.workload.check()?;
         self.save_database.as_deref().map_or(Ok(()), check_new_database)?;
         self.save_trace.as_deref().map_or(Ok(()), check_new)?;
-        if self.attach.is_some() {
+        if matches!(self.attach, Attaching::Always(_)) {
             seen::check(&self.target, &self.objectives)?;
         }
         if self.apply && !matches!(self.workload, Workload::User(_)) {
@@ -363,6 +363,8 @@ struct Found {
     best: Run,
     weaker: Vec<WeakerGuarantee>,
     seen: Option<Seen>,
+    /// Why it was not seen, where it could have been.
+    unseen: Option<String>,
 }
 
 impl Found {
@@ -380,11 +382,12 @@ impl Found {
         let (stock, checklist) = (bench.space.stock, bench.space.checklist());
         let [default, checklist, best_run] = [stock, checklist, best].map(|settings| confirmed(&settings, bench));
         let weaker = weaker_guarantee(bench, &best, options.seed)?;
-        let attach = options.attach.as_deref().filter(|_| outcome.confirmation.gains_in.is_some());
         let arms = [(stock, &default), (bench.space.checklist(), &checklist), (best, &best_run)];
-        let see = |attach| seen::see(attach, &bench.full, arms, options.seed, &mut *bench.progress);
-        let seen = attach.map(see).transpose()?;
-        Ok(Self { outcome, default, checklist, best: best_run, weaker, seen })
+        let (seen, unseen) = match outcome.confirmation.gains_in.is_some() {
+            true => seen::see_if_wanted(options, bench, arms)?,
+            false => (None, None),
+        };
+        Ok(Self { outcome, default, checklist, best: best_run, weaker, seen, unseen })
     }
 
     /// Whether what was confirmed was also seen, where that was requested.
@@ -432,7 +435,7 @@ impl Found {
         Notice { started, is_cut, remark, audit: Audit { findings, unjudged, .. } }: Notice,
     ) -> Result<Comparison, TuneError> {
         let holds = self.holds();
-        let Self { outcome, default, checklist, best, weaker, seen } = self;
+        let Self { outcome, default, checklist, best, weaker, seen, unseen } = self;
         let (space, confirmation) = (&bench.space, &outcome.confirmation);
         let settings = confirmation.best;
         let file = match &options.workload {
@@ -521,6 +524,7 @@ impl Found {
         comparison.notes = notes(&comparison, &options.workload, &settings.vfs);
         comparison.notes.extend(bench.space.facts.places.note());
         comparison.notes.extend(not_applied);
+        comparison.notes.extend(unseen);
         // A sentence of its own.
         comparison.notes.extend(remark.map(|remark| format!("{}{}.", remark[..1].to_uppercase(), &remark[1..])));
         Ok(comparison)

@@ -11,15 +11,21 @@
 //! run: between long waits the same code takes up to twice as long (0.09 s of 1,500 statements on this machine's own
 //! disk, 0.20 s on a drive 20 times as slow), since other work has had the caches. Where the kernel reads ahead, a real
 //! machine computes meanwhile, which this sum does not know: gains of scans come out too small, never too large.
+//!
+//! It is done on request, and unasked where the target can be attached and the search leaves the time: what it takes is
+//! known beforehand from the simulated runs.
+
+use std::time::Duration;
 
 use flashwise_block::{BlockError, ByteSize, Progress};
 
-use super::bench::{Place, config};
+use super::bench::{Place, SqliteBench, config};
+use super::fit::FitOptions;
 use super::objective::Objective;
 use super::run::{Run, run};
 use super::settings::Settings;
 use crate::search::{Interval, confident};
-use crate::{AttachDrive, Gain, Host, Seen, Target, TuneError};
+use crate::{AttachDrive, Attaching, Gain, Host, Seen, Target, TuneError};
 
 /// How much slower the drive is attached. Requests of an attached drive take 40 to 270 µs longer than the drive itself:
 /// at ten times the time of a read of 80 µs that is 5 to 30 %, at twenty times 3 to 17 %.
@@ -28,6 +34,8 @@ pub const SLOWER: u32 = 20;
 const RUNS: usize = 3;
 /// Configurations: default, checklist, best.
 const ARMS: usize = 3;
+/// Attaching a drive, a file system on it, and the database in it before each run.
+const ATTACHING: Duration = Duration::from_secs(10);
 /// What is written first, as on the simulated machine: the file system is one that is in use.
 const EARLIER: ByteSize = ByteSize::mib(16);
 
@@ -43,6 +51,43 @@ pub(super) fn check(target: &Target, objectives: &[Objective]) -> Result<(), Tun
             refused("the target is no simulated drive: what is measured there is what a client sees")
         }
     }
+}
+
+/// What was seen, or else why not where that is worth a note.
+type SeenOrNot = (Option<Seen>, Option<String>);
+
+/// Measures the three configurations on the attached drive where that is requested, or where the drive can be attached
+/// and there is time.
+pub(super) fn see_if_wanted(
+    options: &FitOptions,
+    bench: &mut SqliteBench<'_>,
+    arms: [(Settings, &Run); ARMS],
+) -> Result<SeenOrNot, TuneError> {
+    let see = |attach: &dyn AttachDrive, bench: &mut SqliteBench<'_>| {
+        self::see(attach, &bench.full, arms, options.seed, &mut *bench.progress)
+    };
+    let attach = match &options.attach {
+        Attaching::Never => return Ok((None, None)),
+        Attaching::Always(attach) => return Ok((Some(see(attach.as_ref(), bench)?), None)),
+        Attaching::IfItCan(attach) => attach.as_ref(),
+    };
+    let needed = expected(arms.map(|(_, run)| run));
+    let is_time = bench.budget.left().is_some_and(|left| needed <= left);
+    if !is_time || check(&options.target, &options.objectives).is_err() {
+        return Ok((None, None));
+    }
+    match see(attach, bench) {
+        Ok(seen) => Ok((Some(seen), None)),
+        Err(stopped) if stopped.is_interrupt() => Err(stopped),
+        // The search is done, and what it found stands.
+        Err(why) => Ok((None, Some(format!("What a client sees was not measured: {why}.")))),
+    }
+}
+
+/// How long it takes to measure configurations that take this in simulated runs.
+fn expected(simulated: [&Run; ARMS]) -> Duration {
+    let each = simulated.map(|run| run.time_ns() * f64::from(SLOWER) + run.measurement.cpu_time_ns as f64);
+    ATTACHING + Duration::from_secs_f64(each.iter().sum::<f64>() * RUNS as f64 / 1e9)
 }
 
 /// Measures the default, the checklist and the best configuration on the attached drive of a place's target; with each

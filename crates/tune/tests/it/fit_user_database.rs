@@ -3,11 +3,13 @@
 
 use crate::support;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use flashwise_block::{ByteSize, Silent};
 use flashwise_sqlite::{Backend, Vfs, VfsOptions};
+use flashwise_ssd::DeviceConfig;
 use flashwise_tune::sqlite::{FitOptions, Statements, TimeBudget, UserWorkload, Workload, fit};
-use flashwise_tune::{Comparison, TuneError};
+use flashwise_tune::{AttachDrive, AttachedDrive, Attaching, Comparison, Host, ProgramTime, TuneError};
 use rusqlite::{Connection, OpenFlags};
 use support::{contents, options};
 use tempfile::TempDir;
@@ -115,6 +117,55 @@ fn the_time_of_the_copy_is_not_that_of_the_statements() {
     let time_budget = Some(TimeBudget::Clock(std::time::Duration::from_secs(1)));
     let c = fitted(&FitOptions { time_budget, ..place.options() });
     assert!(c.search.statements > 1, "{:?}", c.search);
+}
+
+/// Stands for an attached drive: a directory, if there is one.
+#[derive(Debug)]
+struct Somewhere(Option<PathBuf>);
+
+impl AttachDrive for Somewhere {
+    fn attach(&self, _: &DeviceConfig, _: u32, file_system: &str) -> Result<Box<dyn AttachedDrive>, TuneError> {
+        assert_eq!(file_system, "ext4");
+        match &self.0 {
+            Some(directory) => Ok(Box::new(Somewhere(Some(directory.clone())))),
+            None => Err(TuneError::Missing("--attached: no loop devices".to_owned())),
+        }
+    }
+}
+
+impl AttachedDrive for Somewhere {
+    fn directory(&self) -> PathBuf {
+        self.0.clone().unwrap()
+    }
+
+    fn was_late(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_recommendation_is_seen_on_the_attached_drive_unasked_where_that_can_be_and_time_is_left() {
+    let place = Place::with_updates();
+    let directory = || tempfile::tempdir().unwrap().keep();
+    let fit = |attach: Attaching, seconds: u64| {
+        let time_budget = Some(TimeBudget::Clock(std::time::Duration::from_secs(seconds)));
+        // A log is what helps; the fewer others are tried, the sooner it is found.
+        let options = place.without(&[&TECHNIQUES[..], &["page_size", "cache_size", "log-sync"]].concat());
+        let host = Host::named("ext4", ByteSize::gib(1), ProgramTime::Modelled).unwrap();
+        let target = options.target.clone().with_host(host);
+        fitted(&FitOptions { target, attach, time_budget, ..options })
+    };
+    let somewhere = directory();
+    let c = fit(Attaching::IfItCan(Arc::new(Somewhere(Some(somewhere.clone())))), 300);
+    assert_eq!(c.seen.map(|seen| (seen.file_system, seen.runs)), Some(("ext4".to_owned(), 3)));
+    std::fs::remove_dir_all(somewhere).unwrap();
+    // A machine that cannot attach a drive: the recommendation stands, and a note has the reason.
+    let c = fit(Attaching::IfItCan(Arc::new(Somewhere(None))), 300);
+    assert!(c.seen.is_none() && c.gain.is_some());
+    assert!(c.notes.iter().any(|note| note.contains("no loop devices")), "{:?}", c.notes);
+    // Attaching alone takes longer than what is left.
+    let c = fit(Attaching::IfItCan(Arc::new(Somewhere(None))), 5);
+    assert!(c.seen.is_none() && !c.notes.iter().any(|note| note.contains("no loop devices")), "{:?}", c.notes);
 }
 
 /// The statement in a command for SQLite's shell, which is for the database of the place.
