@@ -10,17 +10,19 @@
 //! | request | durable |
 //! |---|---|
 //! | write, truncation, hole | with the next `fsync` or `fdatasync` of the file, by whomever |
-//! | a name that comes or goes | with the next `fsync` of the directory |
+//! | a name that comes or goes, of a file or a directory | with the next `fsync` of the directory that it is in |
+//! | a rename | with the next `fsync` of either directory, as a whole: before, one name of the two is found |
 //!
 //! Each of these requests counts. The one that was chosen, and everything after it, fails with `EIO`: the power is
 //! gone. Of what was not durable, that last request included, chance then decides what survives: each write whole, not
 //! at all, or torn at sectors of 512 bytes; a write that is lost may leave a longer file, with zeros; each truncation
-//! and hole or not; of each name the first few changes. Nothing follows from one surviving to another. What is not in
-//! the file reads as zeros: no file system shows what another file left there.
+//! and hole or not; of each name the first few changes. Nothing follows from one surviving to another: a name may
+//! survive whose file lost its content. What is not in the file reads as zeros: no file system shows what another file
+//! left there. What no directory leads to is gone.
 //!
 //! Shared memory (`-shm`) is the processes' own: it counts for nothing, and is there afterwards or not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,37 +32,65 @@ use std::time::{Duration, SystemTime};
 
 use fuser::{
     AccessFlags, BackgroundSession, BsdFileFlags, Config, Errno, FileAttr, FileHandle, FileType, Filesystem,
-    FopenFlags, Generation, INodeNo, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyEmpty,
-    ReplyEntry, ReplyOpen, ReplyWrite, Request, Session, TimeOrNow, WriteFlags,
+    FopenFlags, Generation, INodeNo, LockOwner, MountOption, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, Session, TimeOrNow, WriteFlags,
 };
-
-use crate::support::Random;
 
 /// The kernel may believe what it was told: nobody changes anything but through it.
 const BELIEVE: Duration = Duration::from_secs(3600);
 const SECTOR: u64 = 512;
 
-/// What is on the medium while nothing is mounted: files by name.
+/// A linear congruential generator, of its own: other crates' tests take this file without what is beside it.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 33
+    }
+}
+
+/// What is on the medium while nothing is mounted: files and directories by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Image(BTreeMap<OsString, Vec<u8>>);
+pub struct Image {
+    pub files: BTreeMap<PathBuf, Vec<u8>>,
+    pub directories: BTreeSet<PathBuf>,
+}
 
 impl Image {
     /// Writes its files into a directory.
     pub fn unpack(&self, directory: &Path) {
-        for (name, content) in &self.0 {
-            fs::write(directory.join(name), content).unwrap();
+        // A directory comes before what is in it.
+        for path in &self.directories {
+            fs::create_dir(directory.join(path)).unwrap();
+        }
+        for (path, content) in &self.files {
+            fs::write(directory.join(path), content).unwrap();
         }
     }
 
     /// Takes over the files of a directory.
     pub fn pack(directory: &Path) -> Self {
-        let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
-        Self(entries.map(|entry| (entry.file_name(), fs::read(entry.path()).unwrap())).collect())
+        let mut image = Self::default();
+        image.add(directory, Path::new(""));
+        image
+    }
+
+    fn add(&mut self, directory: &Path, under: &Path) {
+        for entry in fs::read_dir(directory.join(under)).unwrap().map(|entry| entry.unwrap()) {
+            let path = under.join(entry.file_name());
+            if entry.file_type().unwrap().is_dir() {
+                self.directories.insert(path.clone());
+                self.add(directory, &path);
+            } else {
+                self.files.insert(path.clone(), fs::read(directory.join(&path)).unwrap());
+            }
+        }
     }
 }
 
 /// A change of a file that is not durable yet.
-enum Change {
+pub enum Change {
     Write { offset: u64, bytes: Vec<u8> },
     Size(u64),
     Hole { offset: u64, length: u64 },
@@ -86,9 +116,10 @@ impl Change {
     }
 }
 
-/// A file, with a name or without.
+/// A file or a directory, with a name or without.
 #[derive(Default)]
 struct Node {
+    is_directory: bool,
     content: Vec<u8>,
     durable: Vec<u8>,
     changes: Vec<Change>,
@@ -138,13 +169,28 @@ impl Odds {
     }
 }
 
+/// A directory, and a name in it.
+pub type Name = (u64, OsString);
+/// What names mean afterwards; more than one of a rename.
+type NameChange = Vec<(Name, Option<u64>)>;
+
+fn change_names(names: &mut BTreeMap<Name, u64>, change: &NameChange) {
+    for (name, node) in change {
+        match node {
+            Some(node) => names.insert(name.clone(), *node),
+            None => names.remove(name),
+        };
+    }
+}
+
+/// What is written, and what is durable.
 #[derive(Default)]
-struct State {
+pub struct State {
     nodes: BTreeMap<u64, Node>,
-    names: BTreeMap<OsString, u64>,
-    durable_names: BTreeMap<OsString, u64>,
-    /// What became of names since the directory was synced.
-    name_changes: Vec<(OsString, Option<u64>)>,
+    names: BTreeMap<Name, u64>,
+    durable_names: BTreeMap<Name, u64>,
+    /// What became of names and is not durable, in order.
+    name_changes: Vec<NameChange>,
     requests: u64,
     /// Requests for a hole.
     holes: u64,
@@ -154,16 +200,31 @@ struct State {
 }
 
 impl State {
-    fn of(image: &Image) -> Self {
+    pub fn of(image: &Image) -> Self {
         let mut state = Self::default();
-        for (number, (name, content)) in (2..).zip(&image.0) {
-            let is_volatile = is_shared_memory(name);
-            let node = Node { content: content.clone(), durable: content.clone(), is_volatile, ..Node::default() };
-            state.nodes.insert(number, node);
-            state.names.insert(name.clone(), number);
+        state.nodes.insert(ROOT.0, Node { is_directory: true, ..Node::default() });
+        let mut known = BTreeMap::from([(PathBuf::new(), ROOT.0)]);
+        let directories = image.directories.iter().map(|path| (path, None));
+        let files = image.files.iter().map(|(path, content)| (path, Some(content)));
+        for (path, content) in directories.chain(files) {
+            let name = path.file_name().unwrap();
+            let mut node =
+                Node { is_directory: content.is_none(), is_volatile: is_shared_memory(name), ..Node::default() };
+            if let Some(content) = content {
+                (node.content, node.durable) = (content.clone(), content.clone());
+            }
+            let number = state.add(node);
+            state.names.insert((known[path.parent().unwrap()], name.to_owned()), number);
+            known.insert(path.clone(), number);
         }
         state.durable_names = state.names.clone();
         state
+    }
+
+    fn add(&mut self, node: Node) -> u64 {
+        let number = self.nodes.keys().next_back().map_or(ROOT.0, |last| last + 1);
+        self.nodes.insert(number, node);
+        number
     }
 
     /// Counts a request that changes the medium; `true` where the power goes with it.
@@ -173,55 +234,118 @@ impl State {
         self.is_off
     }
 
-    fn rename(&mut self, name: &OsStr, node: Option<u64>) {
-        match node {
-            Some(node) => self.names.insert(name.to_owned(), node),
-            None => self.names.remove(name),
-        };
-        self.name_changes.push((name.to_owned(), node));
+    fn change_names(&mut self, change: NameChange) {
+        change_names(&mut self.names, &change);
+        self.name_changes.push(change);
     }
 
-    fn sync_names(&mut self) {
-        self.durable_names = self.names.clone();
-        self.name_changes.clear();
+    /// What a name means.
+    pub fn find(&self, name: &Name) -> Option<u64> {
+        self.names.get(name).copied()
+    }
+
+    /// A new, empty file or directory.
+    pub fn create(&mut self, name: Name, is_directory: bool) -> u64 {
+        let is_volatile = is_shared_memory(&name.1);
+        let number = self.add(Node { is_directory, is_volatile, ..Node::default() });
+        self.change_names(vec![(name, Some(number))]);
+        number
+    }
+
+    pub fn remove(&mut self, name: Name) {
+        self.change_names(vec![(name, None)]);
+    }
+
+    /// In place of what had the new name.
+    pub fn rename(&mut self, from: Name, to: Name, node: u64) {
+        self.change_names(vec![(from, None), (to, Some(node))]);
+    }
+
+    pub fn change(&mut self, node: u64, change: Change) {
+        if let Some(file) = self.nodes.get_mut(&node) {
+            file.change(change);
+        }
+    }
+
+    pub fn sync(&mut self, node: u64) {
+        self.nodes.entry(node).or_default().sync();
+    }
+
+    /// Makes the names in a directory durable, and earlier changes of the same names elsewhere: those of a rename.
+    pub fn sync_names(&mut self, directory: u64) {
+        let mut needed = BTreeSet::new();
+        let mut kept = Vec::new();
+        let mut durable = Vec::new();
+        for change in std::mem::take(&mut self.name_changes).into_iter().rev() {
+            if change.iter().any(|(name, _)| name.0 == directory || needed.contains(name)) {
+                needed.extend(change.iter().map(|(name, _)| name.clone()));
+                durable.push(change);
+            } else {
+                kept.push(change);
+            }
+        }
+        durable.iter().rev().for_each(|change| change_names(&mut self.durable_names, change));
+        self.name_changes = kept.into_iter().rev().collect();
+    }
+
+    fn is_empty(&self, directory: u64) -> bool {
+        self.entries(directory).next().is_none()
+    }
+
+    fn entries(&self, directory: u64) -> impl Iterator<Item = (&OsString, u64)> {
+        let names = self.names.range((directory, OsString::new())..);
+        names.take_while(move |((parent, _), _)| *parent == directory).map(|((_, name), &node)| (name, node))
     }
 
     /// What is on the medium after the power went.
-    fn survivors(mut self, random: &mut Random) -> Image {
+    pub fn survivors(mut self, seed: u64) -> Image {
+        let random = &mut Random(seed);
         let odds = Odds::draw(random);
-        let mut lost = Vec::new();
-        for (name, node) in std::mem::take(&mut self.name_changes) {
-            if lost.contains(&name) || !odds.survives(random) {
-                lost.push(name);
-            } else if let Some(node) = node {
-                self.durable_names.insert(name, node);
+        let mut lost = BTreeSet::new();
+        for change in std::mem::take(&mut self.name_changes) {
+            if change.iter().any(|(name, _)| lost.contains(name)) || !odds.survives(random) {
+                lost.extend(change.into_iter().map(|(name, _)| name));
             } else {
-                self.durable_names.remove(&name);
+                change_names(&mut self.durable_names, &change);
             }
         }
-        let [writes, sizes, holes] = [(); 3].map(|()| Odds::draw(random));
+        let odds = [(); 3].map(|()| Odds::draw(random));
         let mut image = Image::default();
-        for (name, number) in &self.durable_names {
-            let Some(mut node) = self.nodes.remove(number) else { continue };
-            if node.is_volatile {
-                node.durable = node.content;
-                if random.next().is_multiple_of(2) {
-                    continue;
+        let mut found = vec![(ROOT.0, PathBuf::new())];
+        while let Some((directory, path)) = found.pop() {
+            let names = self.durable_names.iter().filter(|((parent, _), _)| *parent == directory);
+            for ((_, name), number) in names {
+                let Some(node) = self.nodes.remove(number) else { continue };
+                let path = path.join(name);
+                if node.is_directory {
+                    image.directories.insert(path.clone());
+                    found.push((*number, path));
+                } else if !node.is_volatile || random.next().is_multiple_of(2) {
+                    image.files.insert(path, node.survives(odds, random));
                 }
             }
-            for change in node.changes {
-                match &change {
-                    Change::Write { offset, bytes } => {
-                        survivors_of_write(*offset, bytes, writes, &mut node.durable, random);
-                    }
-                    Change::Size(_) if sizes.survives(random) => change.apply(&mut node.durable),
-                    Change::Hole { .. } if holes.survives(random) => change.apply(&mut node.durable),
-                    Change::Size(_) | Change::Hole { .. } => {}
-                }
-            }
-            image.0.insert(name.clone(), node.durable);
         }
         image
+    }
+}
+
+impl Node {
+    /// Its content after the power went.
+    fn survives(mut self, [writes, sizes, holes]: [Odds; 3], random: &mut Random) -> Vec<u8> {
+        if self.is_volatile {
+            return self.content;
+        }
+        for change in self.changes {
+            match &change {
+                Change::Write { offset, bytes } => {
+                    survivors_of_write(*offset, bytes, writes, &mut self.durable, random);
+                }
+                Change::Size(_) if sizes.survives(random) => change.apply(&mut self.durable),
+                Change::Hole { .. } if holes.survives(random) => change.apply(&mut self.durable),
+                Change::Size(_) | Change::Hole { .. } => {}
+            }
+        }
+        self.durable
     }
 }
 
@@ -309,7 +433,7 @@ impl CutFs {
     /// Unmounts it, and tells what survived. Nobody may use it any more.
     pub fn cut(mut self, seed: u64) -> Image {
         self.unmount();
-        std::mem::take(&mut *self.shared.state.lock().unwrap()).survivors(&mut Random(seed))
+        std::mem::take(&mut *self.shared.state.lock().unwrap()).survivors(seed)
     }
 
     fn unmount(&mut self) {
@@ -344,7 +468,7 @@ impl Drop for CutFs {
 /// What the kernel asks.
 struct Files(Arc<Shared>);
 
-const ROOT: INodeNo = INodeNo(1);
+pub const ROOT: INodeNo = INodeNo(1);
 
 impl Files {
     /// The state while there is power.
@@ -356,12 +480,11 @@ impl Files {
     /// Changes a file's content.
     fn change(&self, node: INodeNo, change: Change) -> Result<FileAttr, Errno> {
         let mut state = self.powered()?;
-        let file = state.nodes.get_mut(&node.0).ok_or(Errno::ENOENT)?;
-        let (is_volatile, is_hole) = (file.is_volatile, matches!(change, Change::Hole { .. }));
-        file.change(change);
-        let attributes = attributes(node, Some(file));
-        state.holes += u64::from(is_hole);
-        self.counted(&mut state, !is_volatile).map(|()| attributes)
+        let is_volatile = state.nodes.get(&node.0).ok_or(Errno::ENOENT)?.is_volatile;
+        state.holes += u64::from(matches!(change, Change::Hole { .. }));
+        state.change(node.0, change);
+        self.counted(&mut state, !is_volatile)?;
+        attributes(&state, node.0)
     }
 
     /// Counts a request that was carried out; the power may go with it.
@@ -383,56 +506,81 @@ impl Files {
 
     fn look(&self, node: INodeNo) -> Result<FileAttr, Errno> {
         let state = self.powered()?;
-        if node == ROOT {
-            return Ok(attributes(node, None));
-        }
-        state.nodes.get(&node.0).map(|file| attributes(node, Some(file))).ok_or(Errno::ENOENT)
+        attributes(&state, node.0)
     }
 
-    fn create(&self, name: &OsStr) -> Result<FileAttr, Errno> {
+    fn create(&self, name: Name, is_directory: bool) -> Result<FileAttr, Errno> {
         let mut state = self.powered()?;
-        let number = state.nodes.keys().next_back().map_or(2, |last| last + 1);
-        let is_volatile = is_shared_memory(name);
-        state.nodes.insert(number, Node { is_volatile, ..Node::default() });
-        state.rename(name, Some(number));
-        self.counted(&mut state, !is_volatile)?;
-        Ok(attributes(INodeNo(number), state.nodes.get(&number)))
+        let counts = !is_shared_memory(&name.1);
+        let number = state.create(name, is_directory);
+        self.counted(&mut state, counts)?;
+        attributes(&state, number)
     }
 
-    fn find(&self, name: &OsStr) -> Result<FileAttr, Errno> {
+    fn find(&self, name: &Name) -> Result<FileAttr, Errno> {
         let state = self.powered()?;
-        let number = *state.names.get(name).ok_or(Errno::ENOENT)?;
-        Ok(attributes(INodeNo(number), state.nodes.get(&number)))
+        attributes(&state, state.find(name).ok_or(Errno::ENOENT)?)
     }
 
-    fn remove(&self, name: &OsStr) -> Result<(), Errno> {
+    fn remove(&self, name: Name) -> Result<(), Errno> {
         let mut state = self.powered()?;
-        state.names.get(name).ok_or(Errno::ENOENT)?;
-        state.rename(name, None);
-        self.counted(&mut state, !is_shared_memory(name))
+        let node = state.find(&name).ok_or(Errno::ENOENT)?;
+        if !state.is_empty(node) {
+            return Err(Errno::ENOTEMPTY);
+        }
+        let counts = !is_shared_memory(&name.1);
+        state.remove(name);
+        self.counted(&mut state, counts)
+    }
+
+    fn rename(&self, from: Name, to: Name, flags: RenameFlags) -> Result<(), Errno> {
+        let mut state = self.powered()?;
+        if flags.contains(RenameFlags::RENAME_EXCHANGE) {
+            return Err(Errno::EINVAL);
+        }
+        let node = state.find(&from).ok_or(Errno::ENOENT)?;
+        if let Some(replaced) = state.find(&to) {
+            if flags.contains(RenameFlags::RENAME_NOREPLACE) {
+                return Err(Errno::EEXIST);
+            }
+            if !state.is_empty(replaced) {
+                return Err(Errno::ENOTEMPTY);
+            }
+        }
+        state.rename(from, to, node);
+        self.counted(&mut state, true)
     }
 }
 
-fn attributes(node: INodeNo, file: Option<&Node>) -> FileAttr {
-    let size = file.map_or(0, |file| file.content.len() as u64);
+fn attributes(state: &State, number: u64) -> Result<FileAttr, Errno> {
+    let node = state.nodes.get(&number).ok_or(Errno::ENOENT)?;
+    let size = node.content.len() as u64;
     let began = SystemTime::UNIX_EPOCH;
-    FileAttr {
-        ino: node,
+    let (kind, perm, nlink) = match node.is_directory {
+        true => (FileType::Directory, 0o700, 2),
+        false => (FileType::RegularFile, 0o644, 1),
+    };
+    Ok(FileAttr {
+        ino: INodeNo(number),
         size,
         blocks: size.div_ceil(SECTOR),
         atime: began,
         mtime: began,
         ctime: began,
         crtime: began,
-        kind: if node == ROOT { FileType::Directory } else { FileType::RegularFile },
-        perm: if node == ROOT { 0o700 } else { 0o644 },
-        nlink: if node == ROOT { 2 } else { 1 },
+        kind,
+        perm,
+        nlink,
         uid: rustix::process::geteuid().as_raw(),
         gid: rustix::process::getegid().as_raw(),
         rdev: 0,
         blksize: 4096,
         flags: 0,
-    }
+    })
+}
+
+fn name(directory: INodeNo, name: &OsStr) -> Name {
+    (directory.0, name.to_owned())
 }
 
 fn answer(reply: ReplyEmpty, result: Result<(), Errno>) {
@@ -443,11 +591,54 @@ fn answer(reply: ReplyEmpty, result: Result<(), Errno>) {
 }
 
 impl Filesystem for Files {
-    fn lookup(&self, _: &Request, _: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        match self.find(name) {
+    fn lookup(&self, _: &Request, parent: INodeNo, last: &OsStr, reply: ReplyEntry) {
+        match self.find(&name(parent, last)) {
             Ok(attributes) => reply.entry(&BELIEVE, &attributes, Generation(0)),
             Err(error) => reply.error(error),
         }
+    }
+
+    fn mkdir(&self, _: &Request, parent: INodeNo, last: &OsStr, _: u32, _: u32, reply: ReplyEntry) {
+        match self.create(name(parent, last), true) {
+            Ok(attributes) => reply.entry(&BELIEVE, &attributes, Generation(0)),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn rmdir(&self, _: &Request, parent: INodeNo, last: &OsStr, reply: ReplyEmpty) {
+        answer(reply, self.remove(name(parent, last)));
+    }
+
+    fn rename(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        last: &OsStr,
+        new_parent: INodeNo,
+        new_last: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        answer(reply, self.rename(name(parent, last), name(new_parent, new_last), flags));
+    }
+
+    fn readdir(&self, _: &Request, node: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        let state = match self.powered() {
+            Ok(state) => state,
+            Err(error) => return reply.error(error),
+        };
+        let kind = |number: u64| match state.nodes.get(&number).is_some_and(|node| node.is_directory) {
+            true => FileType::Directory,
+            false => FileType::RegularFile,
+        };
+        let own = [".", ".."].map(|own| (OsString::from(own), node.0));
+        let names = state.entries(node.0).map(|(name, number)| (name.clone(), number));
+        for (next, (name, number)) in (1..).zip(own.into_iter().chain(names)).skip(offset as usize) {
+            if reply.add(INodeNo(number), next, kind(number), name) {
+                break;
+            }
+        }
+        reply.ok();
     }
 
     fn getattr(&self, _: &Request, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
@@ -483,12 +674,12 @@ impl Filesystem for Files {
         }
     }
 
-    fn unlink(&self, _: &Request, _: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        answer(reply, self.remove(name));
+    fn unlink(&self, _: &Request, parent: INodeNo, last: &OsStr, reply: ReplyEmpty) {
+        answer(reply, self.remove(name(parent, last)));
     }
 
-    fn create(&self, _: &Request, _: INodeNo, name: &OsStr, _: u32, _: u32, _: i32, reply: ReplyCreate) {
-        match self.create(name) {
+    fn create(&self, _: &Request, parent: INodeNo, last: &OsStr, _: u32, _: u32, _: i32, reply: ReplyCreate) {
+        match self.create(name(parent, last), false) {
             Ok(attributes) => {
                 reply.created(&BELIEVE, &attributes, Generation(0), FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE);
             }
@@ -548,11 +739,11 @@ impl Filesystem for Files {
     }
 
     fn fsync(&self, _: &Request, node: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        answer(reply, self.sync(|state| state.nodes.entry(node.0).or_default().sync()));
+        answer(reply, self.sync(|state| state.sync(node.0)));
     }
 
-    fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        answer(reply, self.sync(State::sync_names));
+    fn fsyncdir(&self, _: &Request, node: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        answer(reply, self.sync(|state| state.sync_names(node.0)));
     }
 
     fn access(&self, _: &Request, node: INodeNo, _: AccessFlags, reply: ReplyEmpty) {
