@@ -68,7 +68,7 @@ impl Drop for End<'_> {
 }
 
 #[test]
-#[ignore = "ten minutes: make test-full runs it"]
+#[ignore = "half an hour: make test-full runs it"]
 fn of_fifty_fits_of_equal_candidates_on_a_noisy_directory_two_at_most_announce_a_gain() {
     let place = place();
     let is_over = AtomicBool::new(false);
