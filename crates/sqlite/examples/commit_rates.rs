@@ -1,11 +1,13 @@
 //! Commits a second in a write-ahead log with `synchronous=FULL`, and the flushes that the drive gets for each: with
-//! SQLite's own syncs, which are `fsync` in the build that is linked here, and with those of the VFS. The two take
-//! turns.
+//! SQLite's own syncs and with those of the VFS, alternately.
 //!
 //! ```text
 //! flashwise attach samsung-960-evo --mount DIR --time real -- \
 //!     cargo run --release -p flashwise-sqlite --example commit_rates
 //! ```
+//!
+//! SQLite's own are `fdatasync`, as in Debian's. With `LIBSQLITE3_FLAGS=-DSQLITE_ENABLE_BATCH_ATOMIC_WRITE` before the
+//! command they are `fsync`, as in rusqlite, better-sqlite3, go-sqlite3 and sqlite-jdbc.
 //!
 //! The file system is that of the directory named, or `$FLASHWISE_MOUNT`; flushes are those of `$FLASHWISE_DEVICE`, by
 //! the kernel's count (`/proc/diskstats`).
