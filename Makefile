@@ -46,6 +46,7 @@ test-full: ## All of test, optimised and with eight times the random cases; benc
 		FLASHWISE_POWER_CUTS_OF_PROCESSES=$(or $(FLASHWISE_POWER_CUTS_OF_PROCESSES),2000) \
 		FLASHWISE_MOUNTED_POWER_CUTS=$(or $(FLASHWISE_MOUNTED_POWER_CUTS),1000) \
 		FLASHWISE_POSTGRES_POWER_CUTS=$(or $(FLASHWISE_POSTGRES_POWER_CUTS),1000) \
+		FLASHWISE_MARIADB_POWER_CUTS=$(or $(FLASHWISE_MARIADB_POWER_CUTS),100) \
 		FLASHWISE_TEST_LIMIT=$(or $(FLASHWISE_TEST_LIMIT),6h) CARGO='$(CARGO)' scripts/tests \
 		--workspace --locked --no-fail-fast --release -- --include-ignored
 

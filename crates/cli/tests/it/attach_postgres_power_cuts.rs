@@ -2,7 +2,8 @@
 //!
 //! Like `attach_power_cuts.rs`, with a server that recovers from its log after each cut. Three sessions commit
 //! transactions of inserts, an update and deletes, checkpoints come between, and the server's data checksums are on.
-//! After each cut every transaction that was acknowledged is there, none by half, and every row can be read.
+//! After each cut every transaction that was acknowledged is there, none by half, and every row can be read. So it is
+//! with the settings that `fit postgres --apply` makes for this drive.
 //!
 //! `FLASHWISE_POSTGRES_POWER_CUTS` asks for more than a few cuts.
 
@@ -40,6 +41,8 @@ const SETTINGS: [&str; 5] =
 enum Work {
     /// Transactions whose acknowledgements are counted.
     Alone,
+    /// The same, with the settings of `fit postgres --apply`.
+    Fitted,
     /// TPC-B and the workers of `flashwise_ace` beside them.
     WithTpcb,
 }
@@ -156,6 +159,25 @@ fn cut(
     Cut { had_requests: lost_requests > 0, written }
 }
 
+/// Makes the changes that are proposed for the drive, as a user does: by one command and a restart.
+fn apply_what_is_proposed(place: &Place, server: &mut Server) {
+    let connection = format!("host={} user=postgres dbname=postgres", server.sockets().display());
+    let fit = ["fit", "postgres", &connection, "--on", "sim:drive.toml", "--apply", "-o", "json"];
+    let document = place.run(&fit).expect(0).document();
+    let statements = document["applied"]["statements"].as_array().unwrap();
+    assert!(statements.len() > 3, "there is something to survive: {document:#}");
+    server.stop();
+    server.start();
+    let mut client = server.connect().unwrap();
+    let durable = "SELECT string_agg(name, ' ' ORDER BY name) FROM pg_settings WHERE setting = 'on' \
+                   AND name IN ('fsync', 'full_page_writes', 'synchronous_commit')";
+    let durable: String = client.query_one(durable, &[]).unwrap().get(0);
+    assert_eq!(durable, "fsync full_page_writes synchronous_commit");
+    let set = "SELECT count(*) FROM pg_settings WHERE sourcefile LIKE '%postgresql.auto.conf'";
+    let set: i64 = client.query_one(set, &[]).unwrap().get(0);
+    assert!(set > 3, "{set} of {} are in force: {statements:?}", statements.len());
+}
+
 /// A server on a drive with a file system of this kind, whose power is cut again and again.
 fn survives(programs: &Programs, settings: &[&str], work: Work, kind: &str, seed: u64) {
     let place = place();
@@ -167,6 +189,9 @@ fn survives(programs: &Programs, settings: &[&str], work: Work, kind: &str, seed
     let mut server = Server::create(&place, "server", programs.clone(), place.path("on/db"), settings);
     run("sync", &["--file-system", &place.path("on").display().to_string()]);
     server.start();
+    if work == Work::Fitted {
+        apply_what_is_proposed(&place, &mut server);
+    }
     let mut client = server.connect().unwrap();
     client.batch_execute(TABLES).unwrap();
     client.execute("INSERT INTO last SELECT generate_series(0, $1 - 1), 0", &[&SESSIONS]).unwrap();
@@ -187,7 +212,7 @@ fn survives(programs: &Programs, settings: &[&str], work: Work, kind: &str, seed
         "{kind}: {} cuts, {under_way} in the middle of requests; {transactions} transactions; {written} buffers by workers",
         cuts()
     );
-    assert!(written > 0 || work == Work::Alone, "the workers write");
+    assert!(written > 0 || work != Work::WithTpcb, "the workers write");
     assert!(transactions.cast_unsigned() > cuts(), "it was at work: {transactions}");
     check_structure(&server);
     server.stop();
@@ -205,6 +230,13 @@ fn postgresql_loses_no_transaction_that_it_acknowledged_to_a_power_cut() {
     for (kind, seed) in [("ext4", 1), ("xfs", 2)] {
         survives(&programs, &SETTINGS, Work::Alone, kind, seed);
     }
+}
+
+#[test]
+fn with_the_settings_that_fit_applies_power_cuts_lose_nothing_either() {
+    let Some(_turn) = turn(&["mkfs.ext4", "blockdev"]) else { return };
+    let Some(programs) = Programs::find() else { return };
+    survives(&programs, &SETTINGS, Work::Fitted, "ext4", 5);
 }
 
 #[test]

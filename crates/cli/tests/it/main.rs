@@ -9,6 +9,7 @@ mod attach;
 mod attach_atomic_writes;
 mod attach_control;
 mod attach_data;
+mod attach_mariadb_power_cuts;
 mod attach_memory;
 mod attach_mount;
 mod attach_postgres_power_cuts;

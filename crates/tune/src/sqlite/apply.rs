@@ -154,6 +154,9 @@ fn check_integrity(db: &Connection, path: &Path) -> Result<(), TuneError> {
 }
 
 #[cfg(test)]
+mod power_cuts;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use flashwise_block::ByteSize;

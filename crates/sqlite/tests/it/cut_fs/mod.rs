@@ -36,6 +36,8 @@ use fuser::{
     ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, Session, TimeOrNow, WriteFlags,
 };
 
+pub mod layouts;
+
 /// The kernel may believe what it was told: nobody changes anything but through it.
 const BELIEVE: Duration = Duration::from_secs(3600);
 const SECTOR: u64 = 512;
