@@ -111,6 +111,9 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::{Path, PathBuf};
+    use std::process::Command;
+
     use super::*;
 
     #[test]
@@ -174,28 +177,95 @@ mod tests {
 
     /// The system's own loads extensions of SQLite; some other builds cannot.
     const PYTHON: &str = "/usr/bin/python3";
+    /// Without our VFS and with it.
+    const BOTH: [Option<&str>; 2] = [None, Some(WITH_VFS)];
+    const WITH_VFS: &str = "file:app.db?vfs=flashwise&concurrent-write-back=8";
 
-    #[test]
-    fn what_python_is_given_opens_the_database_and_sets_the_connection() {
-        if !std::path::Path::new(PYTHON).exists() {
-            return println!("skipped: this machine has no {PYTHON}");
-        }
-        let place = tempfile::tempdir().unwrap();
+    /// Runs a program around what a language is given: opens a database with one row, prints the size of the
+    /// connection's page cache and the rows. `run` has the arguments behind the program's file.
+    fn opens_it(language: &str, uris: &[Option<&str>], program: &str, source: &str, run: impl Fn() -> Command) {
         let libraries = std::env::current_exe().unwrap().parent().unwrap().to_owned();
         let mut c = crate::sample::samsung();
         (c.file, c.at_open) = (Some("app.db".into()), vec!["PRAGMA cache_size = -8192".into()]);
-        for uri in [None, Some("file:app.db?vfs=flashwise&concurrent-write-back=8".to_owned())] {
-            c.uri = uri;
-            let open = &snippets(&c)[0].1;
-            let program = format!(
-                "import sqlite3\nsqlite3.connect('app.db').executescript('CREATE TABLE IF NOT EXISTS t (x)')\n{open}\n\
-                 print(db.execute('PRAGMA cache_size').fetchone()[0], db.execute('SELECT count(*) FROM t').fetchone()[0])"
-            );
-            let mut command = std::process::Command::new(PYTHON);
-            command.current_dir(place.path()).env("LD_LIBRARY_PATH", &libraries).args(["-c", &program]);
-            let output = command.output().unwrap();
+        for uri in uris {
+            c.uri = uri.map(str::to_owned);
+            let place = tempfile::tempdir().unwrap();
+            let make = "import sqlite3; sqlite3.connect('app.db').executescript('CREATE TABLE t AS SELECT 1')";
+            let made = Command::new(PYTHON).args(["-c", make]).current_dir(place.path()).status();
+            assert!(made.unwrap().success());
+            let given = &snippets(&c).into_iter().find(|(name, _)| *name == language).unwrap().1;
+            std::fs::write(place.path().join(program), source.replace("GIVEN", given)).unwrap();
+            let output =
+                run().arg(program).current_dir(place.path()).env("LD_LIBRARY_PATH", &libraries).output().unwrap();
             let said = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
-            assert_eq!(said, ["-8192 0\n", ""], "{program}");
+            assert_eq!(said, ["-8192 1\n", ""], "{given}");
         }
+    }
+
+    #[test]
+    fn what_python_is_given_opens_the_database_and_sets_the_connection() {
+        if !Path::new(PYTHON).exists() {
+            return println!("skipped: this machine has no {PYTHON}");
+        }
+        let source = "import sqlite3\nGIVEN\nprint(db.execute('PRAGMA cache_size').fetchone()[0], \
+                      db.execute('SELECT count(*) FROM t').fetchone()[0])";
+        opens_it("Python", &BOTH, "program.py", source, || Command::new(PYTHON));
+    }
+
+    /// What `scripts/extension-hosts` has set up; `None`, and a line that says so, where it did not.
+    fn set_up(name: &str) -> Option<PathBuf> {
+        let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+        let target = target.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"));
+        let found = target.join("extension-hosts").join(name).canonicalize().ok();
+        if found.is_none() {
+            println!("skipped: scripts/extension-hosts did not set up {name}");
+        }
+        found
+    }
+
+    #[test]
+    #[ignore = "its host takes minutes to build: make test-full does and runs it"]
+    fn what_node_is_given_opens_the_database_and_sets_the_connection() {
+        let Some(modules) = set_up("node/built").map(|built| built.with_file_name("node_modules")) else { return };
+        let source = "const sqlite3 = require('sqlite3');\n(async () => { GIVEN\ndb.get('SELECT cache_size, (SELECT \
+                      count(*) FROM t) AS n FROM pragma_cache_size', (_, row) => console.log(row.cache_size, row.n)) })()";
+        opens_it("Node", &[Some(WITH_VFS)], "program.js", source, || {
+            let mut node = Command::new("node");
+            node.env("NODE_PATH", &modules);
+            node
+        });
+    }
+
+    #[test]
+    #[ignore = "its host takes minutes to build: make test-full does and runs it"]
+    fn what_go_is_given_opens_the_database_and_sets_the_connection() {
+        let Some(hosts) = set_up("go-host").map(|host| host.with_file_name("")) else { return };
+        let source = "package main\nimport (\"database/sql\"; \"fmt\"; sqlite3 \"github.com/mattn/go-sqlite3\")\n\
+                      func main() {\nGIVEN\nif err != nil { panic(err) }\nvar cache, rows int\n\
+                      if err = db.QueryRow(\"PRAGMA cache_size\").Scan(&cache); err != nil { panic(err) }\n\
+                      if err = db.QueryRow(\"SELECT count(*) FROM t\").Scan(&rows); err != nil { panic(err) }\n\
+                      fmt.Println(cache, rows)\n}";
+        opens_it("Go", &BOTH, "program.go", source, || {
+            let mut go = Command::new("go");
+            go.args(["run", "-tags", "libsqlite3"]).env("GOCACHE", hosts.join("go-cache"));
+            go.envs([("GO111MODULE", "off"), ("GOFLAGS", ""), ("GOPATH", "/usr/share/gocode"), ("CGO_ENABLED", "1")]);
+            go
+        });
+    }
+
+    #[test]
+    #[ignore = "its host takes minutes to install: make test-full does and runs it"]
+    fn what_java_is_given_opens_the_database_and_sets_the_connection() {
+        let Some(driver) = set_up("jdbc.jar") else { return };
+        let source = "import java.sql.*;\nimport org.sqlite.SQLiteConfig;\nclass Program {\n\
+                      public static void main(String[] none) throws Exception {\nGIVEN;\n\
+                      System.out.println(read(db, \"PRAGMA cache_size\") + \" \" + read(db, \"SELECT count(*) FROM t\"));\n}\n\
+                      static int read(Connection db, String query) throws SQLException {\n\
+                      return db.createStatement().executeQuery(query).getInt(1);\n}\n}";
+        opens_it("JDBC", &BOTH, "Program.java", source, || {
+            let mut java = Command::new("java");
+            java.arg("-cp").arg(&driver);
+            java
+        });
     }
 }
