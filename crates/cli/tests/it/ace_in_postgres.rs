@@ -181,7 +181,7 @@ fn expect_regress(output: &Output, folder: &Path) {
 
 fn run_regress(place: &Place, server: &Server) {
     let extension = place.path("extension");
-    let mut regress = Command::new(pg_regress(&server.programs));
+    let mut regress = Command::new(of_pgxs(&server.programs, "regress/pg_regress"));
     regress.current_dir(&extension).args(["--inputdir=.", "--user=postgres", "--dbname=regression", "flashwise_ace"]);
     regress.arg(format!("--host={}", server.sockets().display()));
     regress.arg(format!("--bindir={}", server.programs.bin.display()));
@@ -422,14 +422,12 @@ fn on_a_standby_workers_write_what_replay_has_changed_and_go_on_when_it_is_promo
     primary.check_checksums();
 }
 
-/// PostgreSQL's own regression tests, with a pool that they overflow and four workers; `scripts/postgres-suite` gets
-/// them.
-#[test]
-#[ignore = "minutes: PostgreSQL's whole regression suite; make test-full runs it"]
-fn the_servers_own_regression_tests_pass_with_a_small_pool_and_four_workers() {
+/// Runs one of PostgreSQL's own suites by its program, with a pool that it overflows and four workers;
+/// `scripts/postgres-suite` gets them.
+fn passes(folder: &str, program: &str, schedule: &str, options: &[&str]) {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let target = target.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"));
-    let suite = target.join("postgres-suite/regress");
+    let suite = target.join("postgres-suite").join(folder);
     if !suite.exists() {
         eprintln!("PostgreSQL's own tests are absent; scripts/postgres-suite gets them as root: not tested");
         return;
@@ -439,24 +437,24 @@ fn the_servers_own_regression_tests_pass_with_a_small_pool_and_four_workers() {
     let mut server = server(&place, "server", programs, place.path("db"));
     server.start();
     // The server's user reads and writes there.
-    let copy = place.path("regress");
+    let copy = place.path("suite");
     expect_success(&Command::new("cp").arg("-r").args([&suite, &copy]).output().unwrap());
     let out = place.path("out");
     server.programs.own_directory(&out);
     server.programs.own_directory(&out.join("testtablespace"));
 
-    let mut regress = server.programs.command(&pg_regress(&server.programs).display().to_string());
-    regress.current_dir(&out).args(["--user=postgres", "--max-concurrent-tests=20", "--no-locale"]);
+    let mut regress = server.programs.command(&of_pgxs(&server.programs, program).display().to_string());
+    regress.current_dir(&out).args(["--user=postgres", "--no-locale"]).args(options);
     for (option, path) in [
         ("host", server.sockets()),
         ("bindir", &server.programs.bin),
         ("inputdir", &copy),
         ("dlpath", &copy),
         ("outputdir", &out),
-        ("schedule", &copy.join("parallel_schedule")),
     ] {
         regress.arg(format!("--{option}={}", path.display()));
     }
+    regress.arg(format!("--schedule={}", copy.join(schedule).display()));
     expect_regress(&regress.output().unwrap(), &out);
     let mut client = server.connect().unwrap();
     client.batch_execute("CREATE EXTENSION flashwise_ace").unwrap();
@@ -466,9 +464,21 @@ fn the_servers_own_regression_tests_pass_with_a_small_pool_and_four_workers() {
     server.check_checksums();
 }
 
-/// The program that runs regression tests.
-fn pg_regress(programs: &Programs) -> PathBuf {
+#[test]
+#[ignore = "minutes: PostgreSQL's whole regression suite; make test-full runs it"]
+fn the_servers_own_regression_tests_pass_with_a_small_pool_and_four_workers() {
+    passes("regress", "regress/pg_regress", "parallel_schedule", &["--max-concurrent-tests=20"]);
+}
+
+#[test]
+#[ignore = "minutes: PostgreSQL's whole isolation suite; make test-full runs it"]
+fn the_servers_own_isolation_tests_pass_with_a_small_pool_and_four_workers() {
+    passes("isolation", "isolation/pg_isolation_regress", "isolation_schedule", &["--dbname=isolation_regression"]);
+}
+
+/// A program of the server's tests.
+fn of_pgxs(programs: &Programs, name: &str) -> PathBuf {
     let asked = Command::new(programs.bin.join("pg_config")).arg("--pkglibdir").output().unwrap();
     let libraries = PathBuf::from(String::from_utf8(asked.stdout).unwrap().trim_end());
-    libraries.join("pgxs/src/test/regress/pg_regress")
+    libraries.join("pgxs/src/test").join(name)
 }
