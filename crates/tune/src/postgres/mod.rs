@@ -50,7 +50,7 @@ use flashwise_profile::DeviceProfile;
 use crate::servers::{
     Attached, DataDrive, Judged, Judgement, NamedDrive, ServerTuning, SettingProposal, Statements, learn_drive,
 };
-use crate::{POSTGRES_TUNING_SCHEMA, POSTGRES_TUNING_SCHEMA_VERSION, TuneError};
+use crate::{EvictionBound, POSTGRES_TUNING_SCHEMA, POSTGRES_TUNING_SCHEMA_VERSION, TuneError};
 use apply::{apply, statements};
 use defaults::defaults;
 use rules::{Facts, RULES, fill_factor};
@@ -125,7 +125,10 @@ pub fn tune_postgres(options: &PostgresOptions, progress: &mut dyn Progress) -> 
     };
     let own = measure.as_ref().map(|measure| measure.read_log(server.as_mut())).transpose()?.flatten();
     let facts = server.as_ref().map(|server| &server.facts);
-    let judged = judge(options, &profile, facts, &known);
+    let time = facts.and_then(|facts| Some((facts.backend_time?, facts.version)));
+    let use_of_drive = facts.and_then(|facts| Utilisation::of(&profile, &facts.activity));
+    let eviction = time.and_then(|(time, _)| eviction::bound(time, use_of_drive));
+    let judged = judge(options, &profile, facts, &known, eviction);
     let of = Judgement {
         schema: POSTGRES_TUNING_SCHEMA,
         schema_version: POSTGRES_TUNING_SCHEMA_VERSION,
@@ -135,10 +138,7 @@ pub fn tune_postgres(options: &PostgresOptions, progress: &mut dyn Progress) -> 
     };
     let mut notes = notes(options, facts, &judged.proposals);
     let together = profile.parameters.write_concurrency_8k.known();
-    let time = facts.and_then(|facts| Some((facts.backend_time?, facts.version)));
-    let use_of_drive = facts.and_then(|facts| Utilisation::of(&profile, &facts.activity));
     notes.extend(time.and_then(|(time, version)| eviction::advice(time, use_of_drive, together, version)));
-    let eviction = time.and_then(|(time, _)| eviction::bound(time, use_of_drive));
     let tuning = ServerTuning { eviction, ..judged.document(of, statements, notes) };
     let mut measure = measure
         .as_ref()
@@ -161,7 +161,13 @@ impl SettingProposal {
 
 const NEW_PAGES: &str = "new-pages";
 
-fn judge(options: &PostgresOptions, profile: &DeviceProfile, server: Option<&ServerFacts>, known: &Settings) -> Judged {
+fn judge(
+    options: &PostgresOptions,
+    profile: &DeviceProfile,
+    server: Option<&ServerFacts>,
+    known: &Settings,
+    eviction: Option<EvictionBound>,
+) -> Judged {
     let tables = server.map(|server| server.tables.as_slice()).unwrap_or_default();
     let settings = server.map_or(known, |server| &server.settings);
     let facts = Facts {
@@ -170,6 +176,7 @@ fn judge(options: &PostgresOptions, profile: &DeviceProfile, server: Option<&Ser
         activity: server.map(|server| &server.activity),
         sessions: options.sessions,
         depth: options.depth,
+        eviction,
     };
     let is_skipped = |name: &str| options.skip.iter().any(|skipped| skipped == name);
     let mut judged = Judged::default();

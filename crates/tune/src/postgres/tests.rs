@@ -120,7 +120,7 @@ fn the_old_value_of_what_was_altered_comes_back_with_undo() {
     let name = "random_page_cost";
     settings.0.get_mut(name).unwrap().is_altered = true;
     settings.0.get_mut("commit_delay").unwrap().source = "command line".to_owned();
-    let judged = judge(&options(bench.profile.clone()), &bench.profile, None, &settings);
+    let judged = judge(&options(bench.profile.clone()), &bench.profile, None, &settings, None);
     assert_eq!(judged.proposals[0].undo, "ALTER SYSTEM SET random_page_cost = 4;");
     let delay = judged.left_alone.iter().find(|left| left.name == "commit_delay").unwrap();
     assert_eq!(delay.verdict, "overridden");

@@ -1,4 +1,10 @@
-//! `bgwriter_lru_maxpages`: the most pages that the background writer writes per round.
+//! `bgwriter_delay`, `bgwriter_lru_maxpages`, `bgwriter_lru_multiplier`: how much the background writer writes before
+//! pages are evicted.
+//!
+//! Where backends spend so much time on writes of evicted pages that saving it would be seen (`eviction.rs`), all three
+//! change together: every page that is about to be evicted is written, in short rounds. That is what the study
+//! `ace-postgres` calls tuned, and what is to be tried before an extension. Otherwise only the limit of a round
+//! changes:
 //!
 //! ```text
 //!   wanted   present · (pages it wrote + pages that backends wrote) ÷ pages it wrote
@@ -16,9 +22,58 @@ use flashwise_block::Operation;
 
 use super::super::settings::{PAGE, Setting};
 use super::{Change, Facts, Ruling};
+use crate::EvictionBound;
 use crate::servers::figures::{certain, counted, saturated_iops};
 
-pub(super) fn judge(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
+/// A value of a background writer that writes every page that is about to be evicted.
+struct Tuned {
+    value: &'static str,
+    /// Whether a value has as much of it already.
+    is_so: fn(f64) -> bool,
+}
+
+/// The shortest that is allowed, ms.
+const ROUND: Tuned = Tuned { value: "10", is_so: |ms| ms <= 10.0 };
+/// As many as there are.
+const PAGES_OF_A_ROUND: Tuned = Tuned { value: "1000000", is_so: |pages| pages >= 1e6 };
+/// The greatest that is allowed: times as many as were needed in a round of late.
+const AHEAD: Tuned = Tuned { value: "10", is_so: |times| times >= 10.0 };
+
+pub(super) fn delay(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
+    of_eviction(facts, now, ROUND).unwrap_or_else(|| Err(UNCOUNTED.to_owned()))
+}
+
+pub(super) fn ahead(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
+    of_eviction(facts, now, AHEAD).unwrap_or_else(|| Err(UNCOUNTED.to_owned()))
+}
+
+pub(super) fn pages_of_a_round(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
+    let of_eviction =
+        facts.eviction.filter(|bound| bound.is_worth_it).and_then(|_| of_eviction(facts, now, PAGES_OF_A_ROUND));
+    of_eviction.unwrap_or_else(|| of_limited_rounds(facts, now))
+}
+
+const UNCOUNTED: &str = "how long backends wait for writes of evicted pages was not counted";
+
+/// One of the three settings together; `None` where no server has counted what they are for.
+fn of_eviction(facts: &Facts<'_>, now: &Setting, tuned: Tuned) -> Option<Result<Ruling, String>> {
+    let EvictionBound { write_share, ratio_at_most, is_worth_it, .. } = facts.eviction?;
+    let share = format!("backends spend {:.1} % of their time on writes of evicted pages", write_share * 100.0);
+    if !is_worth_it {
+        return Some(Ok(Ruling::Fits(share)));
+    }
+    if now.value.parse().is_ok_and(tuned.is_so) {
+        return Some(Ok(Ruling::Fits(format!("{share}, with this value already"))));
+    }
+    let most = ratio_at_most.map_or_else(String::new, |ratio| format!(" at most {:.0} %", (ratio - 1.0) * 100.0));
+    let evidence = vec![counted("time of statements spent on writes of pages", write_share * 100.0, "%")];
+    Some(Ok(Ruling::Change(Change {
+        expected_gain: format!("{}; with the other settings of the background writer", most.trim_start()),
+        ..Change::unmeasured(tuned.value, format!("{share}: it writes them before"), evidence)
+    })))
+}
+
+fn of_limited_rounds(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
     let activity = facts.activity.ok_or("without a server, the number of pages that backends write is unknown")?;
     let present = now.value.parse::<u64>().map_err(|_| format!("{} is not a number", now.value))?;
     if present == 0 {
@@ -80,6 +135,7 @@ mod tests {
     fn it_is_changed_only_where_the_server_counted_a_need() {
         let bench = Bench::new();
         let name = "bgwriter_lru_maxpages";
+        let judge = pages_of_a_round;
         assert!(untold(judge(&bench.facts(), bench.setting(name))).contains("without a server"));
         let idle = Activity { by_background_writer: 5, by_backends: 9, ..Activity::default() };
         let facts = Facts { activity: Some(&idle), ..bench.facts() };
@@ -90,5 +146,36 @@ mod tests {
         let change = changed(judge(&facts, bench.setting(name)));
         assert_eq!(change.value, "400");
         assert!(change.expected_gain.contains("75 %"), "{}", change.expected_gain);
+    }
+
+    #[test]
+    fn where_backends_wait_for_evictions_every_page_is_written_before_in_short_rounds() {
+        let bench = Bench::new();
+        let of = |write_share: f64, is_worth_it| EvictionBound {
+            write_share,
+            ratio_at_most: Some(1.0 / (1.0 - write_share)),
+            drive_busy: None,
+            is_direct: true,
+            is_worth_it,
+        };
+        let all = [
+            ("bgwriter_delay", delay as fn(&Facts<'_>, &Setting) -> Result<Ruling, String>, "10"),
+            ("bgwriter_lru_maxpages", pages_of_a_round, "1000000"),
+            ("bgwriter_lru_multiplier", ahead, "10"),
+        ];
+        let activity = Activity::default();
+        for (name, judge, value) in all {
+            let facts = |eviction| Facts { activity: Some(&activity), eviction, ..bench.facts() };
+            let change = changed(judge(&facts(Some(of(0.2, true))), bench.setting(name)));
+            assert_eq!(change.value, value, "{name}");
+            assert!(change.reason.contains("20.0 % of their time"), "{}", change.reason);
+            assert!(change.expected_gain.starts_with("at most 25 %"), "{}", change.expected_gain);
+            fits(judge(&facts(Some(of(0.005, false))), bench.setting(name)));
+            let mut tuned = Bench::new();
+            tuned.set(name, value);
+            let facts = Facts { eviction: Some(of(0.2, true)), activity: Some(&activity), ..tuned.facts() };
+            fits(judge(&facts, tuned.setting(name)));
+        }
+        assert!(untold(delay(&bench.facts(), bench.setting("bgwriter_delay"))).contains("not counted"));
     }
 }

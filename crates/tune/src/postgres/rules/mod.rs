@@ -29,6 +29,7 @@ use flashwise_profile::DeviceProfile;
 
 use super::server::Activity;
 use super::settings::{Setting, Settings};
+use crate::EvictionBound;
 use crate::servers::{Change, Ruling};
 
 /// The input of the rules.
@@ -41,6 +42,8 @@ pub(super) struct Facts<'a> {
     pub(super) sessions: u32,
     /// Reads in flight, if the user gave them.
     pub(super) depth: Option<u32>,
+    /// The most that writing pages before their eviction brings; `None` where no server has counted it.
+    pub(super) eviction: Option<EvictionBound>,
 }
 
 /// A setting with its rule; the error says why there is no decision.
@@ -50,7 +53,7 @@ pub(super) struct Rule {
 }
 
 /// Every rule, in the order in which proposals are listed.
-pub(super) const RULES: [Rule; 22] = [
+pub(super) const RULES: [Rule; 24] = [
     Rule { name: "random_page_cost", judge: random_page_cost::judge },
     Rule { name: "effective_io_concurrency", judge: io_concurrency::of_a_session },
     Rule { name: "maintenance_io_concurrency", judge: io_concurrency::of_maintenance },
@@ -62,7 +65,9 @@ pub(super) const RULES: [Rule; 22] = [
     Rule { name: "io_combine_limit", judge: io_combine_limit::judge },
     Rule { name: "io_max_combine_limit", judge: io_combine_limit::most },
     Rule { name: "debug_io_direct", judge: debug_io_direct::judge },
-    Rule { name: "bgwriter_lru_maxpages", judge: background_writer::judge },
+    Rule { name: "bgwriter_delay", judge: background_writer::delay },
+    Rule { name: "bgwriter_lru_maxpages", judge: background_writer::pages_of_a_round },
+    Rule { name: "bgwriter_lru_multiplier", judge: background_writer::ahead },
     Rule { name: "bgwriter_flush_after", judge: flush_after::of_background_writer },
     Rule { name: "checkpoint_flush_after", judge: flush_after::of_checkpoints },
     Rule { name: "checkpoint_completion_target", judge: checkpoint_pacing::judge },

@@ -25,7 +25,14 @@ impl Bench {
     }
 
     pub(in super::super) fn facts(&self) -> Facts<'_> {
-        Facts { profile: &self.profile, settings: &self.settings, activity: None, sessions: 1, depth: None }
+        Facts {
+            profile: &self.profile,
+            settings: &self.settings,
+            activity: None,
+            sessions: 1,
+            depth: None,
+            eviction: None,
+        }
     }
 
     pub(in super::super) fn setting(&self, name: &str) -> &Setting {
