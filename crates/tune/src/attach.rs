@@ -6,7 +6,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use flashwise_block::ByteSize;
 use flashwise_ssd::DeviceConfig;
+use serde::{Deserialize, Serialize};
 
 use crate::TuneError;
 
@@ -43,4 +45,38 @@ pub trait AttachedDrive {
 
     /// Whether this machine was too busy to answer in time.
     fn was_late(&self) -> bool;
+
+    /// What was written to it until now; `None` where it does not say.
+    fn written(&self) -> Option<Written>;
+}
+
+/// What was written to a drive, and what that cost its flash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    /// Bytes of the host's writes.
+    pub host_bytes: ByteSize,
+    /// Bytes that were programmed into flash for any reason.
+    pub flash_bytes: ByteSize,
+}
+
+impl Written {
+    /// What was written since then.
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        self.by_field(earlier, u64::saturating_sub)
+    }
+
+    pub(crate) fn plus(self, more: Self) -> Self {
+        self.by_field(more, u64::saturating_add)
+    }
+
+    /// The part of one of so many transactions; `None` of none.
+    pub(crate) fn of_each(self, transactions: u64) -> Option<Self> {
+        let each = |bytes: ByteSize| bytes.bytes().checked_div(transactions).map(ByteSize);
+        Some(Self { host_bytes: each(self.host_bytes)?, flash_bytes: each(self.flash_bytes)? })
+    }
+
+    fn by_field(self, other: Self, sum: fn(u64, u64) -> u64) -> Self {
+        let of = |one: ByteSize, other: ByteSize| ByteSize(sum(one.bytes(), other.bytes()));
+        Self { host_bytes: of(self.host_bytes, other.host_bytes), flash_bytes: of(self.flash_bytes, other.flash_bytes) }
+    }
 }

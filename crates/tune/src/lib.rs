@@ -33,7 +33,7 @@ mod target;
 mod tpcc;
 mod tuning;
 
-pub use attach::{AttachDrive, AttachedDrive, Attaching};
+pub use attach::{AttachDrive, AttachedDrive, Attaching, Written};
 pub use comparison::{
     Applied, COMPARISON_SCHEMA, COMPARISON_SCHEMA_VERSION, Candidate, ChangeKind, Comparison, Gain, Guarantees, Rate,
     Recommendation, RunMeasurement, SearchSummary, Seen, WeakerGuarantee, WorkloadDescription,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use flashwise_attach::FileSystem;
 use flashwise_ssd::DeviceConfig;
 use flashwise_studies::attached::{Attached, Attachment, Cores, answers_were_late};
-use flashwise_tune::{AttachDrive, AttachedDrive, TuneError};
+use flashwise_tune::{AttachDrive, AttachedDrive, TuneError, Written};
 
 /// Attaches a drive on half of the processors.
 #[derive(Debug)]
@@ -44,5 +44,10 @@ impl AttachedDrive for Mounted {
 
     fn was_late(&self) -> bool {
         self.drive.stat().is_ok_and(|stat| answers_were_late(&stat))
+    }
+
+    fn written(&self) -> Option<Written> {
+        let counters = self.drive.stat().ok()?.counters;
+        Some(Written { host_bytes: counters.host_bytes_written, flash_bytes: counters.flash?.bytes_programmed })
     }
 }

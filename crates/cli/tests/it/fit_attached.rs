@@ -81,6 +81,11 @@ fn settings_of_a_server_are_measured_on_the_attached_drive() {
     // A commit waits for a flush, which takes the drive 0.74 ms: on this machine's own disk these are not its rates.
     let per_s = |side: &str| measured[side]["per_s"].as_f64().unwrap();
     assert!((1.0..3_000.0).contains(&per_s("before")) && per_s("after") > 1.0, "{measured}");
+    // A commit writes a page of the log at least.
+    for side in ["before", "after"] {
+        let of = |bytes: &str| measured["attached"][side][bytes].as_u64().unwrap();
+        assert!(of("host_bytes") >= 4096 && of("flash_bytes") >= of("host_bytes") / 2, "{measured}");
+    }
     assert!(
         document["notes"].to_string().contains("attached to this machine, at its own speed"),
         "{}",

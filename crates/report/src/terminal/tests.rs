@@ -2,6 +2,7 @@
 
 use flashwise_attach::{DeviceStat, FaultState, LatencySpike, ReadOnlyCause};
 use flashwise_audit::Machine;
+use flashwise_block::ByteSize;
 use flashwise_learn::score::Score;
 use flashwise_profile::{Figure, HotLocation, Parameters};
 use flashwise_ssd::EndOfLife;
@@ -252,9 +253,29 @@ fn where_a_server_was_measured_is_its_directory_or_the_attached_drive() {
     let mut tuning = postgres_tuning();
     let shown = |tuning: &flashwise_tune::ServerTuning| render_postgres_tuning(tuning, plain(80));
     assert!(shown(&tuning).contains("PostgreSQL 15.18 in /mnt/nvme:"));
-    let place = flashwise_tune::AttachedPlace { file_system: "ext4".into(), slower: 10, was_late: false };
+    let place = flashwise_tune::AttachedPlace {
+        file_system: "ext4".into(),
+        slower: 10,
+        was_late: false,
+        before: None,
+        after: None,
+    };
     tuning.measured.as_mut().unwrap().attached = Some(place);
-    assert!(shown(&tuning).contains("PostgreSQL 15.18 on the attached drive (ext4, 10 times as slow):"));
+    let text = shown(&tuning);
+    assert!(text.contains("PostgreSQL 15.18 on the attached drive (ext4, 10 times as slow):"));
+    assert!(!text.contains("flash/transaction"), "the drive did not say: {text}");
+    let attached = tuning.measured.as_mut().unwrap().attached.as_mut().unwrap();
+    let written = |host: u64, flash: u64| {
+        Some(flashwise_tune::Written { host_bytes: ByteSize::kib(host), flash_bytes: ByteSize::kib(flash) })
+    };
+    (attached.before, attached.after) = (written(20, 60), written(20, 45));
+    let text = shown(&tuning);
+    let is_of_table = |line: &&str| ["settings ", "old ", "new "].iter().any(|name| line.starts_with(name));
+    let table: Vec<&str> = text.lines().filter(is_of_table).collect();
+    assert_eq!(table.len(), 3, "{text}");
+    assert!(table[0].contains("host/transaction") && table[0].contains("flash/transaction"), "{text}");
+    assert!(table[1].starts_with("old") && table[1].contains("20 KiB") && table[1].ends_with("60 KiB"), "{text}");
+    assert!(table[2].starts_with("new") && table[2].ends_with("45 KiB"), "{text}");
 }
 
 #[test]

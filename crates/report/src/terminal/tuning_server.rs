@@ -3,11 +3,12 @@
 use flashwise_block::grouped;
 use flashwise_tune::{
     AttachedPlace, CountedReason, LeftAlone, MeasuredSettings, Rate, ReplayedLog, ServerTuning, SettingProposal,
+    Written,
 };
 
 use super::layout::{Align, Ink, Screen, Text};
 use crate::text::headings;
-use crate::text::numbers::{change_interval, more_or, significant};
+use crate::text::numbers::{bytes, change_interval, more_or, significant};
 
 /// Reasons of a kind that are shown; the document has more.
 const REASONS_SHOWN: usize = 8;
@@ -97,17 +98,27 @@ fn before_and_after(screen: &mut Screen, measured: &MeasuredSettings) {
         measured.rounds
     ));
     screen.gap();
-    let row = |name: &str, rate: &Rate, ink| {
+    let written = measured.attached.as_ref().and_then(|place| place.before.zip(place.after));
+    let row = |name: &str, rate: &Rate, written: Option<Written>, ink| {
         let interval = format!("{}…{}", significant(rate.low), significant(rate.high));
-        vec![Text::plain(name), Text::new(significant(rate.per_s), ink), Text::plain(interval)]
+        let mut row = vec![Text::plain(name), Text::new(significant(rate.per_s), ink), Text::plain(interval)];
+        let each = written.into_iter().flat_map(|each| [each.host_bytes, each.flash_bytes]);
+        row.extend(each.map(|each| Text::plain(bytes(each.bytes()))));
+        row
     };
     let ink = match measured.verdict.as_str() {
         "pays" => Ink::Good,
         "costs" => Ink::Bad,
         _ => Ink::Plain,
     };
-    let rows = vec![row("old", &measured.before, Ink::Plain), row("new", &measured.after, ink)];
-    screen.table(&["settings", "transactions/s", "95 % interval"], &[Align::Left, Align::Right, Align::Right], rows);
+    let rows = vec![
+        row("old", &measured.before, written.map(|(before, _)| before), Ink::Plain),
+        row("new", &measured.after, written.map(|(_, after)| after), ink),
+    ];
+    let columns = ["settings", "transactions/s", "95 % interval", "host/transaction", "flash/transaction"];
+    let shown = if written.is_some() { columns.len() } else { 3 };
+    let aligned = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right];
+    screen.table(&columns[..shown], &aligned[..shown], rows);
     measured.log.iter().for_each(|log| replayed(screen, log));
 }
 

@@ -23,7 +23,7 @@ use super::statements::{SqlFile, Statement};
 use crate::TuneError;
 use crate::servers::logged::{LoggedWorkload, Replay};
 use crate::servers::{
-    AttachRequest, Attached, MeasuredSettings, PrivatePlace, Rounds, SettingProposal, Side, Terms, check_rounds,
+    AttachRequest, Attached, Done, MeasuredSettings, PrivatePlace, Rounds, SettingProposal, Side, Terms, check_rounds,
     check_space, compare,
 };
 
@@ -213,7 +213,7 @@ impl Rounds for OltpRounds<'_> {
     }
 
     /// The server's end is part of the time.
-    fn round(&mut self, side: &Side, round: u32, progress: &mut dyn Progress) -> Result<f64, TuneError> {
+    fn round(&mut self, side: &Side, round: u32, progress: &mut dyn Progress) -> Result<Done, TuneError> {
         let (server, options, script) = (&mut self.server, self.options, self.own.script.as_ref());
         server.drop_page_cache(side.name)?;
         server.start(side.name, &side.settings, progress)?;
@@ -221,14 +221,14 @@ impl Rounds for OltpRounds<'_> {
             let connect = |_| ReplayConnection::connect(server.options()?, self.own.database());
             let connections = (0..replay.connections()).map(connect).collect::<Result<Vec<_>, _>>()?;
             let started = Instant::now();
-            let done = replay.round(round, connections)?;
+            let transactions = replay.round(round, connections)?;
             server.stop(progress)?;
-            return Ok(done as f64 / started.elapsed().as_secs_f64());
+            return Ok(Done { transactions, time: started.elapsed() });
         }
         let connections = (0..options.clients).map(|_| server.connect()).collect::<Result<Vec<_>, _>>()?;
         let started = Instant::now();
         let end = started + options.round_time;
-        let done = thread::scope(|scope| {
+        let transactions = thread::scope(|scope| {
             let session = |(number, connection): (u64, Conn)| {
                 // The same choices for both sides of a pair.
                 let seed = options.seed.wrapping_add(u64::from(round)).wrapping_mul(1_000_003).wrapping_add(number);
@@ -244,7 +244,7 @@ impl Rounds for OltpRounds<'_> {
             ends.into_iter().sum::<Result<u64, TuneError>>()
         })?;
         server.stop(progress)?;
-        Ok(done as f64 / started.elapsed().as_secs_f64())
+        Ok(Done { transactions, time: started.elapsed() })
     }
 }
 

@@ -17,7 +17,7 @@ use super::server::Server;
 use crate::TuneError;
 use crate::servers::logged::{LoggedWorkload, Replay, Weighted};
 use crate::servers::{
-    AttachRequest, Attached, MeasuredSettings, PrivatePlace, Rounds, SettingProposal, Side, Terms, check_rounds,
+    AttachRequest, Attached, Done, MeasuredSettings, PrivatePlace, Rounds, SettingProposal, Side, Terms, check_rounds,
     check_space, compare,
 };
 
@@ -261,13 +261,13 @@ impl Rounds for PostgresRounds<'_> {
     }
 
     /// The checkpoint is part of the time.
-    fn round(&mut self, side: &Side, round: u32, progress: &mut dyn Progress) -> Result<f64, TuneError> {
+    fn round(&mut self, side: &Side, round: u32, progress: &mut dyn Progress) -> Result<Done, TuneError> {
         let server = &mut self.server;
         server.drop_page_cache(side.name)?;
         server.start(side.name, &side.settings, progress)?;
         let mut connection = Server::connect(&server.dsn())?;
         let started;
-        let done = match &mut self.replay {
+        let transactions = match &mut self.replay {
             Some(replay) => {
                 let dsn = server.dsn();
                 let connect = |_| ReplayClient::connect(&dsn);
@@ -284,7 +284,7 @@ impl Rounds for PostgresRounds<'_> {
         let time = started.elapsed();
         drop(connection);
         self.server.stop(progress)?;
-        Ok(done as f64 / time.as_secs_f64())
+        Ok(Done { transactions, time })
     }
 }
 

@@ -125,7 +125,7 @@ impl Server {
         let place = place(&config);
         let mut client = config.connect(NoTls).map_err(|e| failed(&place, &e))?;
         let is_here = config.get_hosts().iter().all(|host| matches!(host, postgres::config::Host::Unix(_)));
-        let facts = ServerFacts { is_here, ..read(&mut client, &place)? };
+        let facts = read(&mut client, place, is_here)?;
         Ok(Self { client, config, facts })
     }
 
@@ -162,8 +162,8 @@ impl Server {
     }
 }
 
-fn read(client: &mut Client, place: &str) -> Result<ServerFacts, TuneError> {
-    let fail = |e: postgres::Error| failed(place, &e);
+fn read(client: &mut Client, place: String, is_here: bool) -> Result<ServerFacts, TuneError> {
+    let fail = |e: postgres::Error| failed(&place, &e);
     let row = client.query_one(VERSION, &[]).map_err(fail)?;
     let (number, name, page): (i32, String, i32) = (row.get(0), row.get(1), row.get(2));
     let version = number.unsigned_abs() / 10_000;
@@ -176,7 +176,6 @@ fn read(client: &mut Client, place: &str) -> Result<ServerFacts, TuneError> {
     Ok(ServerFacts {
         // Debian and others append the package's version.
         program: format!("PostgreSQL {}", name.split(' ').next().unwrap_or_default()),
-        place: place.to_owned(),
         backend_time: match version {
             14.. => Some(read_backend_time(client, is_direct(&settings)).map_err(fail)?),
             _ => None,
@@ -186,7 +185,8 @@ fn read(client: &mut Client, place: &str) -> Result<ServerFacts, TuneError> {
         activity: read_activity(client, version).map_err(fail)?,
         tables: read_tables(client, version).map_err(fail)?,
         data_directory: client.query_opt(DATA_DIRECTORY, &[]).map_err(fail)?.map(|row| row.get::<_, String>(0).into()),
-        is_here: false,
+        is_here,
+        place,
     })
 }
 

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{AttachedPlace, NamedDrive};
-use crate::{AttachDrive, AttachedDrive, Host, Target, TuneError};
+use crate::{AttachDrive, AttachedDrive, Host, Target, TuneError, Written};
 
 /// The file system on the drive of a target that names none.
 const FILE_SYSTEM: &str = "ext4";
@@ -60,8 +60,14 @@ impl Attached {
         self.drive.directory()
     }
 
-    /// For the document, at the end.
-    pub(crate) fn place(&self) -> AttachedPlace {
-        AttachedPlace { file_system: self.file_system.to_owned(), slower: self.slower, was_late: self.drive.was_late() }
+    /// What was written to it until now.
+    pub(crate) fn written(&self) -> Option<Written> {
+        self.drive.written()
+    }
+
+    /// For the document, at the end, with what a transaction with the old and with the new settings wrote.
+    pub(crate) fn place(&self, [before, after]: [Option<Written>; 2]) -> AttachedPlace {
+        let (file_system, was_late) = (self.file_system.to_owned(), self.drive.was_late());
+        AttachedPlace { file_system, slower: self.slower, was_late, before, after }
     }
 }

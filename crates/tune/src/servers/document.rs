@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Gain, Rate};
+use crate::{Gain, Rate, Written};
 
 /// `schema` of the document of `fit postgres`.
 pub const POSTGRES_TUNING_SCHEMA: &str = "flashwise.tuning-postgres";
@@ -176,6 +176,12 @@ pub struct AttachedPlace {
     pub slower: u32,
     /// Whether this machine was too busy to answer in time.
     pub was_late: bool,
+    /// What a transaction with the old settings wrote, of all rounds, with the server's start and end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Written>,
+    /// And with the new ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Written>,
 }
 
 /// A server's log that was replayed.

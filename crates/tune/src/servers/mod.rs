@@ -39,7 +39,7 @@ pub(crate) use drive::{NamedDrive, ServerData, learn_drive};
 pub use guard::DirectoryGuard;
 pub(crate) use place::{PrivatePlace, folders_in_path};
 pub(crate) use process::forget_below;
-pub(crate) use rounds::{Rounds, Side, Terms, check_rounds, check_space, compare};
+pub(crate) use rounds::{Done, Rounds, Side, Terms, check_rounds, check_space, compare};
 pub(crate) use ruling::{Change, Ruling};
 pub(crate) use tune::{Judged, Judgement, Statements};
 pub(crate) use user::User;

@@ -9,12 +9,13 @@
 //! pair, so that drift is no gain.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use flashwise_block::{ByteSize, Progress};
 
 use super::{Attached, MeasuredSettings, PrivatePlace, SettingProposal, verdict};
 use crate::rates::{gain, rate};
-use crate::{Target, TuneError};
+use crate::{Target, TuneError, Written};
 
 /// Fewer rounds give no usable interval.
 const FEWEST_ROUNDS: u32 = 5;
@@ -25,6 +26,34 @@ pub(crate) struct Side {
     pub(crate) settings: Vec<(String, String)>,
     /// Transactions a second, round by round.
     rates: Vec<f64>,
+    /// Of all rounds.
+    transactions: u64,
+    /// By all rounds; `None` where the drive below does not say.
+    written: Option<Written>,
+}
+
+impl Side {
+    fn new(name: &'static str, settings: Vec<(String, String)>) -> Self {
+        Self { name, settings, rates: Vec::new(), transactions: 0, written: Some(Written::default()) }
+    }
+
+    /// Adds a round.
+    fn add(&mut self, done: Done, written: Option<Written>) {
+        self.rates.push(done.transactions as f64 / done.time.as_secs_f64());
+        self.transactions += done.transactions;
+        self.written = self.written.zip(written).map(|(all, more)| all.plus(more));
+    }
+
+    fn written_each(&self) -> Option<Written> {
+        self.written?.of_each(self.transactions)
+    }
+}
+
+/// What was done in a round.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Done {
+    pub(crate) transactions: u64,
+    pub(crate) time: Duration,
 }
 
 /// A private server that does rounds of work.
@@ -37,8 +66,8 @@ pub(crate) trait Rounds {
     /// Makes an instance with the work's tables, and a copy of it; gives the server's version.
     fn load(&mut self, instance: &str, copy: &str, progress: &mut dyn Progress) -> Result<String, TuneError>;
 
-    /// Transactions a second of one round with nothing cached.
-    fn round(&mut self, side: &Side, round: u32, progress: &mut dyn Progress) -> Result<f64, TuneError>;
+    /// One round with nothing cached.
+    fn round(&mut self, side: &Side, round: u32, progress: &mut dyn Progress) -> Result<Done, TuneError>;
 }
 
 /// Number of rounds, directory, the attached drive that it is on, and description of the workload.
@@ -61,18 +90,20 @@ pub(crate) fn compare<R: Rounds>(
 ) -> Result<MeasuredSettings, TuneError> {
     let side = |name, value: fn(&SettingProposal) -> &String| {
         let settings = proposals.iter().map(|p| (p.name.clone(), value(p).clone())).collect();
-        Side { name, settings, rates: Vec::new() }
+        Side::new(name, settings)
     };
     let mut sides = [side("before", |p| &p.old_value), side("after", |p| &p.new_value)];
     let program = server.load(sides[0].name, sides[1].name, progress)?;
+    let written = || terms.attached.and_then(Attached::written);
     for round in 0..terms.rounds {
         let order = if round.is_multiple_of(2) { [0, 1] } else { [1, 0] };
         for index in order {
             let side = &mut sides[index];
             let stage = format!("round {} of {}, {}", round + 1, terms.rounds, side.name);
             server.place().at(stage, f64::from(round) / f64::from(terms.rounds));
-            let rate = server.round(side, round, progress)?;
-            side.rates.push(rate);
+            let earlier = written();
+            let done = server.round(side, round, progress)?;
+            side.add(done, written().zip(earlier).map(|(now, earlier)| now.since(earlier)));
         }
     }
     let [before, after] = sides;
@@ -84,7 +115,7 @@ pub(crate) fn compare<R: Rounds>(
     Ok(MeasuredSettings {
         program,
         directory: directory_or_temporary(terms.directory).display().to_string(),
-        attached: terms.attached.map(Attached::place),
+        attached: terms.attached.map(|drive| drive.place([before.written_each(), after.written_each()])),
         workload: terms.workload,
         rounds: terms.rounds,
         settings: after.settings.iter().map(|(name, value)| format!("{name} = {value}")).collect(),

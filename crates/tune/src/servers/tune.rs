@@ -204,7 +204,13 @@ mod tests {
 
     #[test]
     fn rates_are_those_of_the_machine_the_attached_drive_or_a_slower_one() {
-        let place = |slower, was_late| AttachedPlace { file_system: "ext4".to_owned(), slower, was_late };
+        let place = |slower, was_late| AttachedPlace {
+            file_system: "ext4".to_owned(),
+            slower,
+            was_late,
+            before: None,
+            after: None,
+        };
         assert!(where_rates_apply(None).contains("only if the data was on it"));
         let own_speed = where_rates_apply(Some(&place(1, false)));
         assert!(own_speed.contains("at its own speed") && !own_speed.contains("too busy"), "{own_speed}");

@@ -497,18 +497,18 @@ fn technique(value: &str) -> Option<Change> {
 
 /// The change that our VFS is without a technique.
 fn extended_logs(value: &str) -> Change {
-    let by_sqlite = format!("{LOG_SYNC}=parent");
+    let by_sqlite = "parent";
     Change {
         knob: Knob::Technique(LOG_SYNC),
         kind: ChangeKind::Vfs,
         is_memory: false,
-        old_value: by_sqlite.clone(),
+        old_value: by_sqlite.to_owned(),
         new_value: value.to_owned(),
         reason:
             "a log that is written before it is used grows without a commit of the file system: one flush per commit"
                 .to_owned(),
         apply: format!("in the URI: &{value}"),
-        undo: format!("in the URI: &{by_sqlite}"),
+        undo: format!("in the URI: &{LOG_SYNC}={by_sqlite}"),
     }
 }
 
@@ -749,6 +749,11 @@ pub(super) mod tests {
         let journals = near.iter().filter(|settings| settings.vfs.log_syncs != LogSyncs::Parent);
         assert!(journals.into_iter().all(|settings| settings.journal == Journal::Log));
         let change = space.changes(with_technique).into_iter().find(|change| change.knob.name() == LOG_SYNC).unwrap();
+        assert_eq!(
+            [change.old_value, change.new_value],
+            ["parent", "log-sync=extend"],
+            "like a technique: off, its text"
+        );
         assert_eq!([change.apply, change.undo], ["extend", "parent"].map(|to| format!("in the URI: &log-sync={to}")));
     }
 

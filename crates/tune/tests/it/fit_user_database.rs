@@ -9,7 +9,7 @@ use flashwise_block::{ByteSize, Silent};
 use flashwise_sqlite::{Backend, Vfs, VfsOptions};
 use flashwise_ssd::DeviceConfig;
 use flashwise_tune::sqlite::{FitOptions, Statements, TimeBudget, UserWorkload, Workload, fit};
-use flashwise_tune::{AttachDrive, AttachedDrive, Attaching, Comparison, Host, ProgramTime, TuneError};
+use flashwise_tune::{AttachDrive, AttachedDrive, Attaching, Comparison, Host, ProgramTime, TuneError, Written};
 use rusqlite::{Connection, OpenFlags};
 use support::{contents, options};
 use tempfile::TempDir;
@@ -140,6 +140,10 @@ impl AttachedDrive for Somewhere {
 
     fn was_late(&self) -> bool {
         false
+    }
+
+    fn written(&self) -> Option<Written> {
+        None
     }
 }
 
