@@ -153,3 +153,33 @@ pub(crate) fn check_space(directory: Option<&Path>, instance_bytes: u64) -> Resu
     }
     Target::Directory(directory).check_space(ByteSize(instance_bytes.saturating_mul(2)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn done(transactions: u64) -> Done {
+        Done { transactions, time: Duration::from_secs(2) }
+    }
+
+    fn written(host: u64, flash: u64) -> Option<Written> {
+        Some(Written { host_bytes: ByteSize(host), flash_bytes: ByteSize(flash) })
+    }
+
+    #[test]
+    fn what_a_transaction_wrote_is_its_part_of_all_rounds() {
+        let mut side = Side::new("after", Vec::new());
+        assert_eq!(side.written_each(), None, "nothing was done");
+        side.add(done(10), written(1_000, 4_000));
+        side.add(done(30), written(1_000, 0));
+        assert_eq!((side.rates.as_slice(), side.written_each()), (&[5.0, 15.0][..], written(50, 100)));
+        side.add(done(10), None);
+        assert_eq!(side.written_each(), None, "one round is not known");
+    }
+
+    #[test]
+    fn a_counter_that_began_anew_counts_nothing() {
+        let [now, earlier] = [written(5, 9).unwrap(), written(7, 4).unwrap()];
+        assert_eq!(Some(now.since(earlier)), written(0, 5));
+    }
+}
