@@ -69,7 +69,8 @@ fn seen(c: &Comparison) -> Option<String> {
     let seen = c.seen.as_ref()?;
     let gain = seen.gains.iter().find(|gain| gain.from == "default" && gain.to == "best")?;
     let busy = if seen.was_late { "; the machine was too busy for the drive's times" } else { "" };
-    let place = format!("on the attached drive ({}, {} times as slow{busy})", seen.file_system, seen.slower);
+    let speed = if seen.slower == 1 { "at its own speed".to_owned() } else { format!("{} times as slow", seen.slower) };
+    let place = format!("on the attached drive ({}, {speed}{busy})", seen.file_system);
     let times = times(c, gain, "");
     Some(match seen.confirms() {
         true => format!("Seen {place}: {times}."),
@@ -539,6 +540,11 @@ mod tests {
         c.seen = Some(seen.clone());
         let sentence = "Seen on the attached drive (ext4, 20 times as slow): ×3.00 (99 % interval ×2.90…×3.10).";
         assert_eq!(headline(&c, usize::MAX, true)[1], sentence);
+        let own_speed = Seen { slower: 1, runs: 15, ..seen.clone() };
+        c.seen = Some(own_speed);
+        assert!(
+            headline(&c, usize::MAX, true)[1].starts_with("Seen on the attached drive (ext4, at its own speed): ×3")
+        );
         let mut lost = seen;
         (lost.gains[0].low, lost.was_late) = (0.99, true);
         c.seen = Some(lost);

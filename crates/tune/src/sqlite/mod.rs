@@ -40,7 +40,6 @@ pub use objective::Objective;
 pub use program::Program;
 pub use record::{Recorded, Recording, record};
 pub use run::Workload;
-pub use seen::SLOWER;
 pub use settings::DEFAULT_PAGE_CACHE;
 pub use tpcc::{TPCC_PAGE, TableTraffic, TpccRun, TpccTransaction, TpccWorkload, tpcc};
 pub use user::{DatabaseBefore, Statements, UserWorkload};
