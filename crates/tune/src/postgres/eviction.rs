@@ -37,6 +37,10 @@ pub(super) struct BackendTime {
     pub(super) is_direct: bool,
 }
 
+/// A background writer that writes every page that is about to be evicted, in short rounds.
+const BACKGROUND_WRITER: &str = "ALTER SYSTEM SET bgwriter_delay = '10ms'; ALTER SYSTEM SET bgwriter_lru_maxpages = \
+                                 1000000; ALTER SYSTEM SET bgwriter_lru_multiplier = 10; SELECT pg_reload_conf();";
+
 /// The most that it can bring; `None` where the server has not counted it.
 pub(super) fn bound(time: BackendTime, drive: Option<Utilisation>) -> Option<EvictionBound> {
     let write_share = (time.write_ms? / time.active_ms).min(1.0);
@@ -105,15 +109,18 @@ pub(super) fn advice(
     if !bound.is_worth_it {
         return Some(format!("{spent} Writing pages before they are evicted {most}: there is nothing to change."));
     }
-    let buffered = match time.is_direct {
-        true => "",
-        false => {
-            " The server writes to the kernel's page cache: only where that is short of memory do these writes wait for \
-             the drive."
+    let first = match time.is_direct {
+        true => {
+            "The background writer comes first: its settings are proposed, and --measure measures them on a private \
+             server."
+                .to_owned()
         }
+        false => format!(
+            "The server writes to the kernel's page cache: only where that is short of memory do these writes wait for \
+             the drive. There, try the background writer first, and ALTER SYSTEM RESET if it brings nothing: \
+             {BACKGROUND_WRITER}"
+        ),
     };
-    let first = "Try the background writer first: the settings bgwriter_delay, bgwriter_lru_maxpages and \
-                 bgwriter_lru_multiplier together, which --measure measures on a private server.";
     let extension = match (version, together) {
         (..15, _) => String::new(),
         (_, None) => " If backends still write, the extension flashwise_ace writes several pages at once.".to_owned(),
@@ -122,7 +129,7 @@ pub(super) fn advice(
              as many at once as the drive serves together."
         ),
     };
-    Some(format!("{spent} Writing pages before they are evicted {most}.{buffered} {first}{extension}"))
+    Some(format!("{spent} Writing pages before they are evicted {most}. {first}{extension}"))
 }
 
 /// Two digits below 10 %, whole numbers above.
@@ -174,7 +181,7 @@ mod tests {
         let text = advised(48_000.0, Some(4), 18);
         assert!(text.starts_with("Backends spent 20 % of the time of their statements"), "{text}");
         assert!(text.contains("brings at most 25 %.") && text.contains("of 240 s since"), "{text}");
-        let background_writer = text.find("bgwriter_lru_maxpages").unwrap();
+        let background_writer = text.find("The background writer comes first").unwrap();
         assert!(background_writer < text.find("flashwise_ace.workers = 4").unwrap(), "it is tried first: {text}");
         assert!(!advised(48_000.0, Some(4), 14).contains("flashwise_ace"), "the extension is for 15 and later");
         assert!(advised(48_000.0, None, 15).contains("several pages at once"));
@@ -185,7 +192,7 @@ mod tests {
         let text = advised(2_300.0, Some(4), 18);
         assert!(text.contains("at most 1.0 %: there is nothing to change."), "{text}");
         assert!(!text.contains("background writer"), "{text}");
-        assert!(advised(2_500.0, Some(4), 18).contains("background writer first"));
+        assert!(advised(2_500.0, Some(4), 18).contains("background writer comes first"));
     }
 
     #[test]
@@ -205,7 +212,9 @@ mod tests {
         let buffered = BackendTime { active_ms: 100.0, write_ms: Some(50.0), is_direct: false };
         let text = advice(buffered, None, None, 18).unwrap();
         assert!(
-            text.contains("brings at most 100 %.") && text.contains("only where that is short of memory"),
+            text.contains(
+                "brings at most 100 %. The server writes to the kernel's page cache: only where that is short"
+            ) && text.contains("ALTER SYSTEM SET bgwriter_lru_maxpages"),
             "{text}"
         );
     }

@@ -1,10 +1,10 @@
 //! `bgwriter_delay`, `bgwriter_lru_maxpages`, `bgwriter_lru_multiplier`: how much the background writer writes before
 //! pages are evicted.
 //!
-//! Where backends spend so much time on writes of evicted pages that saving it would be seen (`eviction.rs`), all three
-//! change together: every page that is about to be evicted is written, in short rounds. That is what the study
-//! `ace-postgres` calls tuned, and what is to be tried before an extension. Otherwise only the limit of a round
-//! changes:
+//! Where pages bypass the kernel's page cache, and backends spend so much time on writes of evicted ones that saving
+//! it would be seen (`eviction.rs`), all three change together: every page that is about to be evicted is written, in
+//! short rounds. That is what the study `ace-postgres` calls tuned, and what is to be tried before an extension.
+//! Otherwise only the limit of a round changes:
 //!
 //! ```text
 //!   wanted   present · (pages it wrote + pages that backends wrote) ÷ pages it wrote
@@ -48,8 +48,8 @@ pub(super) fn ahead(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> 
 }
 
 pub(super) fn pages_of_a_round(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
-    let of_eviction =
-        facts.eviction.filter(|bound| bound.is_worth_it).and_then(|_| of_eviction(facts, now, PAGES_OF_A_ROUND));
+    let is_of_eviction = |bound: &EvictionBound| bound.is_worth_it && bound.is_direct;
+    let of_eviction = facts.eviction.filter(is_of_eviction).and_then(|_| of_eviction(facts, now, PAGES_OF_A_ROUND));
     of_eviction.unwrap_or_else(|| of_limited_rounds(facts, now))
 }
 
@@ -57,18 +57,23 @@ const UNCOUNTED: &str = "how long backends wait for writes of evicted pages was 
 
 /// One of the three settings together; `None` where no server has counted what they are for.
 fn of_eviction(facts: &Facts<'_>, now: &Setting, tuned: Tuned) -> Option<Result<Ruling, String>> {
-    let EvictionBound { write_share, ratio_at_most, is_worth_it, .. } = facts.eviction?;
+    let EvictionBound { write_share, ratio_at_most, is_direct, is_worth_it, .. } = facts.eviction?;
     let share = format!("backends spend {:.1} % of their time on writes of evicted pages", write_share * 100.0);
     if !is_worth_it {
         return Some(Ok(Ruling::Fits(share)));
     }
+    if !is_direct {
+        let waits = "they wait for the drive only where the kernel's page cache is short of memory";
+        return Some(Ok(Ruling::Fits(format!("{share}; {waits}"))));
+    }
     if now.value.parse().is_ok_and(tuned.is_so) {
         return Some(Ok(Ruling::Fits(format!("{share}, with this value already"))));
     }
-    let most = ratio_at_most.map_or_else(String::new, |ratio| format!(" at most {:.0} %", (ratio - 1.0) * 100.0));
+    let most = |ratio: f64| format!("at most {:.0} %", (ratio - 1.0) * 100.0);
+    let most = ratio_at_most.map_or_else(|| "no upper bound by these counters".to_owned(), most);
     let evidence = vec![counted("time of statements spent on writes of pages", write_share * 100.0, "%")];
     Some(Ok(Ruling::Change(Change {
-        expected_gain: format!("{}; with the other settings of the background writer", most.trim_start()),
+        expected_gain: format!("{most}, of all settings of the background writer together"),
         ..Change::unmeasured(tuned.value, format!("{share}: it writes them before"), evidence)
     })))
 }
@@ -171,6 +176,8 @@ mod tests {
             assert!(change.reason.contains("20.0 % of their time"), "{}", change.reason);
             assert!(change.expected_gain.starts_with("at most 25 %"), "{}", change.expected_gain);
             fits(judge(&facts(Some(of(0.005, false))), bench.setting(name)));
+            let buffered = EvictionBound { is_direct: false, ..of(0.2, true) };
+            fits(judge(&facts(Some(buffered)), bench.setting(name)));
             let mut tuned = Bench::new();
             tuned.set(name, value);
             let facts = Facts { eviction: Some(of(0.2, true)), activity: Some(&activity), ..tuned.facts() };
