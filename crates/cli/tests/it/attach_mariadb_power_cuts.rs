@@ -131,7 +131,7 @@ fn connect(socket: &Path) -> Option<Conn> {
     Conn::new(address).ok()
 }
 
-/// Commits one transaction after the other until the power fails or it is told an error; what was acknowledged last is
+/// Commits one transaction after the other until the power fails or an error comes; what was acknowledged last is
 /// in `acknowledged`.
 fn write(socket: &Path, session: i32, acknowledged: &AtomicI64, power: &Power, seed: u64) -> Result<(), mysql::Error> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);

@@ -52,7 +52,7 @@ fn cuts() -> u64 {
     std::env::var("FLASHWISE_POSTGRES_POWER_CUTS").ok().map_or(3, |text| text.parse::<u64>().unwrap().div_ceil(2))
 }
 
-/// Commits one transaction after the other until the power fails or it is told an error; what was acknowledged last is
+/// Commits one transaction after the other until the power fails or an error comes; what was acknowledged last is
 /// in `acknowledged`.
 fn write(
     address: &postgres::Config,

@@ -57,7 +57,7 @@ fn vfs_for(journal: &str, seed: u64) -> &'static str {
     }
 }
 
-/// Commits one transaction after the other until the power fails or it is told an error; what was acknowledged last is
+/// Commits one transaction after the other until the power fails or an error comes; what was acknowledged last is
 /// in `acknowledged`.
 fn write(database: &Path, journal: &str, acknowledged: &AtomicI64, power: &Power, seed: u64) -> rusqlite::Result<()> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);

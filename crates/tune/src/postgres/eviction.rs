@@ -18,6 +18,7 @@
 //! Source: PostgreSQL documentation, "The Cumulative Statistics System"; T. I. Papon, M. Athanassoulis: *ACEing the
 //! Bufferpool Management Paradigm for Modern Storage Devices*. ICDE 2023.
 
+use super::rules::background_writer;
 use super::utilisation::Utilisation;
 use crate::EvictionBound;
 use crate::servers::WORTH_IT;
@@ -36,10 +37,6 @@ pub(super) struct BackendTime {
     /// Whether pages are written past the kernel's page cache.
     pub(super) is_direct: bool,
 }
-
-/// A background writer that writes every page that is about to be evicted, in short rounds.
-const BACKGROUND_WRITER: &str = "ALTER SYSTEM SET bgwriter_delay = '10ms'; ALTER SYSTEM SET bgwriter_lru_maxpages = \
-                                 1000000; ALTER SYSTEM SET bgwriter_lru_multiplier = 10; SELECT pg_reload_conf();";
 
 /// The most that it can bring; `None` where the server has not counted it.
 pub(super) fn bound(time: BackendTime, drive: Option<Utilisation>) -> Option<EvictionBound> {
@@ -118,7 +115,8 @@ pub(super) fn advice(
         false => format!(
             "The server writes to the kernel's page cache: only where that is short of memory do these writes wait for \
              the drive. There, try the background writer first, and ALTER SYSTEM RESET if it brings nothing: \
-             {BACKGROUND_WRITER}"
+             {}",
+            background_writer::by_hand()
         ),
     };
     let extension = match (version, together) {

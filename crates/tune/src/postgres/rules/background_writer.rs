@@ -27,17 +27,24 @@ use crate::servers::figures::{certain, counted, saturated_iops};
 
 /// A value of a background writer that writes every page that is about to be evicted.
 struct Tuned {
+    name: &'static str,
     value: &'static str,
     /// Whether a value has as much of it already.
     is_so: fn(f64) -> bool,
 }
 
 /// The shortest that is allowed, ms.
-const ROUND: Tuned = Tuned { value: "10", is_so: |ms| ms <= 10.0 };
+const ROUND: Tuned = Tuned { name: "bgwriter_delay", value: "10", is_so: |ms| ms <= 10.0 };
 /// As many as there are.
-const PAGES_OF_A_ROUND: Tuned = Tuned { value: "1000000", is_so: |pages| pages >= 1e6 };
-/// The greatest that is allowed: times as many as were needed in a round of late.
-const AHEAD: Tuned = Tuned { value: "10", is_so: |times| times >= 10.0 };
+const PAGES_OF_A_ROUND: Tuned = Tuned { name: "bgwriter_lru_maxpages", value: "1000000", is_so: |pages| pages >= 1e6 };
+/// The greatest that is allowed: times as many as the last rounds needed.
+const AHEAD: Tuned = Tuned { name: "bgwriter_lru_multiplier", value: "10", is_so: |times| times >= 10.0 };
+
+/// The statements that set all three.
+pub(in super::super) fn by_hand() -> String {
+    let set = |Tuned { name, value, .. }: Tuned| format!("ALTER SYSTEM SET {name} = {value}; ");
+    [ROUND, PAGES_OF_A_ROUND, AHEAD].map(set).concat() + "SELECT pg_reload_conf();"
+}
 
 pub(super) fn delay(facts: &Facts<'_>, now: &Setting) -> Result<Ruling, String> {
     of_eviction(facts, now, ROUND).unwrap_or_else(|| Err(UNCOUNTED.to_owned()))

@@ -9,7 +9,7 @@
 //! 2. Its line in the table of `defaults.rs`, which a test compares with a server.
 //! 3. A row in `docs/guide/tune.md`.
 
-mod background_writer;
+pub(super) mod background_writer;
 mod checkpoint_interval;
 mod checkpoint_pacing;
 mod commit_delay;
