@@ -153,6 +153,7 @@ mod write_transactions;
 
 pub use convert::{ExportSummary, FileInfo, ImportSummary, check_target, export, import, info};
 pub use error::SqliteError;
+pub use ffi::return_freed_memory;
 pub use layout::Layout;
 pub use log_layout::LogLayout;
 pub use mounted::FileSystem;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use flashwise_block::temporary::TemporaryFolder;
 use flashwise_block::{BlockError, ByteSize, DeviceCounters, Nanos};
-use flashwise_sqlite::{Backend, Vfs, VfsOptions};
+use flashwise_sqlite::{Backend, Vfs, VfsOptions, return_freed_memory};
 use rusqlite::{Connection, OpenFlags, Statement};
 
 use super::program::Program;
@@ -113,7 +113,8 @@ impl Session {
     }
 
     /// Starts with nothing of the database in the page cache, simulated or the system's own. From then on that serves
-    /// what it holds, as it does for any client.
+    /// what it holds, as it does for any client. In a directory, SQLite's own cache is of memory that it has to get
+    /// first, like that of a client's process.
     ///
     /// Closing the file would release SQLite's own locks on it (POSIX locks belong to the process), so it stays open
     /// until the session ends.
@@ -126,6 +127,7 @@ impl Session {
             // Only advice: where it is not taken, the first reads are served from memory.
             let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
             self.kept_open = Some(file);
+            return_freed_memory();
         }
         Ok(self.vfs.drop_caches()?)
     }
