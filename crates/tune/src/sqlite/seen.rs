@@ -16,7 +16,7 @@
 //! It is done on request, and unasked where the target can be attached and the search leaves the time: what it takes is
 //! known beforehand from the simulated runs.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flashwise_block::{BlockError, ByteSize, Progress};
 
@@ -25,21 +25,23 @@ use super::fit::FitOptions;
 use super::objective::Objective;
 use super::run::{Run, run};
 use super::settings::Settings;
-use crate::search::{Interval, confident};
+use crate::search::{Interval, WORTH_IT, confident};
 use crate::{AttachDrive, Attaching, Gain, Host, RunMeasurement, Seen, Target, TuneError};
 
-/// How much slower the drive is attached, and runs of each configuration.
+/// How much slower the drive is attached, and runs of each configuration: at least, and where they scatter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pace {
     slower: u32,
     runs: usize,
+    runs_most: usize,
 }
 
 /// Requests of an attached drive take 40 to 270 µs longer than the drive itself: at ten times the time of a read of
-/// 80 µs that is 5 to 30 %, at twenty times 3 to 17 %. An interval of two pairs is six times as wide as they scatter.
-const SLOWED: Pace = Pace { slower: 20, runs: 3 };
+/// 80 µs that is 5 to 30 %, at twenty times 3 to 17 %. An interval of two pairs is six times as wide as they scatter,
+/// one of three too wide for a gain of 1.5 where runs scatter by a twentieth, one of twelve where they do by a third.
+const SLOWED: Pace = Pace { slower: 20, runs: 3, runs_most: 12 };
 /// Runs of 0.3 s scatter by a tenth (`scripts/fit-against-grid`), so that the median of fifteen is within 4 %.
-const OWN_SPEED: Pace = Pace { slower: 1, runs: 15 };
+const OWN_SPEED: Pace = Pace { slower: 1, runs: 15, runs_most: 15 };
 /// The part of a default run that SQLite computes from which on the drive keeps its own speed. 54 MiB of analytics
 /// with scans, 83 % computing, gain ×1.19 in the simulation and ×1.22 by the clock at the drive's own speed, and seem
 /// to lose a tenth by the sum on one twenty times as slow. By that sum a shop, 2 % computing, is seen within 7 % of its
@@ -83,20 +85,20 @@ pub(super) fn see_if_wanted(
     bench: &mut SqliteBench<'_>,
     arms: [(Settings, &Run); ARMS],
 ) -> Result<SeenOrNot, TuneError> {
-    let see = |attach: &dyn AttachDrive, bench: &mut SqliteBench<'_>| {
-        self::see(attach, &bench.full, arms, options.seed, &mut *bench.progress)
+    let see = |attach: &dyn AttachDrive, bench: &mut SqliteBench<'_>, time: Option<Duration>| {
+        self::see(attach, &bench.full, arms, options.seed, time, &mut *bench.progress)
     };
     let attach = match &options.attach {
         Attaching::Never => return Ok((None, None)),
-        Attaching::Always(attach) => return Ok((Some(see(attach.as_ref(), bench)?), None)),
+        Attaching::Always(attach) => return Ok((Some(see(attach.as_ref(), bench, None)?), None)),
         Attaching::IfItCan(attach) => attach.as_ref(),
     };
     let needed = expected(arms.map(|(_, run)| run));
-    let is_time = bench.budget.left().is_some_and(|left| needed <= left);
-    if !is_time || check(&options.target, &options.objectives).is_err() {
+    let left = bench.budget.left();
+    if left.is_none_or(|left| left < needed) || check(&options.target, &options.objectives).is_err() {
         return Ok((None, None));
     }
-    match see(attach, bench) {
+    match see(attach, bench, left) {
         Ok(seen) => Ok((Some(seen), None)),
         Err(stopped) if stopped.is_interrupt() => Err(stopped),
         // The search is done, and what it found stands.
@@ -106,7 +108,7 @@ pub(super) fn see_if_wanted(
 
 /// How long it takes to measure configurations that take this in simulated runs.
 fn expected(simulated: [&Run; ARMS]) -> Duration {
-    let Pace { slower, runs } = Pace::of_run(simulated[0]);
+    let Pace { slower, runs, .. } = Pace::of_run(simulated[0]);
     let each = simulated.map(|run| {
         let RunMeasurement { cpu_time_ns, database_bytes, .. } = run.measurement;
         seconds_attached(run.time_ns() / 1e9, cpu_time_ns as f64 / 1e9, database_bytes, slower)
@@ -123,6 +125,17 @@ impl Pace {
     fn of(computing_ns: f64, all_ns: f64) -> Self {
         if computing_ns > MOSTLY_COMPUTING * all_ns { OWN_SPEED } else { SLOWED }
     }
+
+    /// Whether another run of each is made, after these gains of the best over the default, as logarithms: until a gain
+    /// of the promised size could not be missed. How far runs scatter says nothing of where they come to, so that a
+    /// gain becomes no more likely to be seen where there is none (Stein, as in the confirmation).
+    fn goes_on(self, gains: &[f64], promised: f64, has_time: bool) -> bool {
+        let is_wide = || {
+            let Interval { ratio, low, .. } = confident(gains, 1);
+            (ratio / low).ln() >= promised.max(WORTH_IT.ln())
+        };
+        gains.len() < self.runs || (gains.len() < self.runs_most && has_time && is_wide())
+    }
 }
 
 /// Seconds that a run and the copy of its database before it take there.
@@ -131,27 +144,35 @@ fn seconds_attached(drive_s: f64, processor_s: f64, database_bytes: u64, slower:
 }
 
 /// Measures the default, the checklist and the best configuration on the attached drive of a place's target; with each
-/// its simulated run.
-pub(super) fn see(
+/// its simulated run. Runs that scatter are repeated as far as there is time, any if none is given.
+fn see(
     attach: &dyn AttachDrive,
     full: &Place,
     arms: [(Settings, &Run); ARMS],
     seed: u64,
+    time: Option<Duration>,
     progress: &mut dyn Progress,
 ) -> Result<Seen, TuneError> {
     let Target::Simulated { config: drive, host: Host::Linux { kernel, .. }, .. } = &full.target else {
         return Err(TuneError::Options("--attached: the target is no drive with a file system".to_owned()));
     };
     let file_system = kernel.file_system.name();
+    let began = Instant::now();
+    let has_time = || time.is_none_or(|time| began.elapsed() < time);
     progress.advance("attaching the drive", 0.0)?;
     let pace = Pace::of_run(arms[0].1);
     let attached = attach.attach(drive, pace.slower, file_system)?;
     write_earlier(&attached.directory())?;
     let target = Target::Directory(attached.directory());
     let stock = arms[0].0;
+    let promised = (arms[0].1.time_ns() / arms[2].1.time_ns()).ln();
     // Logarithms of seconds, by run and arm.
-    let mut logs = Vec::with_capacity(pace.runs);
-    for n in 0..pace.runs {
+    let mut logs: Vec<[f64; ARMS]> = Vec::with_capacity(pace.runs);
+    let pairs = |logs: &[[f64; ARMS]], from: usize, to: usize| -> Vec<f64> {
+        logs.iter().map(|of_run| of_run[from] - of_run[to]).collect()
+    };
+    while pace.goes_on(&pairs(&logs, 0, 2), promised, has_time()) {
+        let n = logs.len();
         let mut of_run = [0.0; ARMS];
         for turn in 0..ARMS {
             // Each configuration is first, second and third once.
@@ -164,10 +185,7 @@ pub(super) fn see(
         }
         logs.push(of_run);
     }
-    let of = |from: usize, to: usize| {
-        let pairs: Vec<f64> = logs.iter().map(|of_run| of_run[from] - of_run[to]).collect();
-        confident(&pairs, 1)
-    };
+    let of = |from: usize, to: usize| confident(&pairs(&logs, from, to), 1);
     let gain = |from: &str, to: &str, Interval { ratio, low, high }: Interval| Gain {
         metric: Objective::Throughput.metric().to_owned(),
         from: from.to_owned(),
@@ -179,7 +197,7 @@ pub(super) fn see(
     Ok(Seen {
         file_system: file_system.to_owned(),
         slower: pace.slower,
-        runs: pace.runs,
+        runs: logs.len(),
         gains: vec![
             gain("default", "best", of(0, 2)),
             gain("default", "checklist", of(0, 1)),
@@ -222,8 +240,8 @@ struct Shown<'a> {
 
 impl Progress for Shown<'_> {
     fn advance(&mut self, _stage: &str, _fraction: f64) -> Result<(), BlockError> {
-        let Pace { slower, runs } = self.pace;
-        let all = ARMS * runs;
+        let Pace { slower, runs, .. } = self.pace;
+        let all = (ARMS * runs).max((self.done / ARMS + 1) * ARMS);
         let slow = if slower == 1 { String::new() } else { format!(", {slower} times as slow") };
         let stage = format!("on the attached drive{slow}, run {} of {all}", self.done + 1);
         self.progress.advance(&stage, self.done as f64 / all as f64)
@@ -237,6 +255,22 @@ mod tests {
     #[test]
     fn what_mostly_computes_is_seen_on_a_drive_at_its_own_speed() {
         assert_eq!([Pace::of(2e8, 2.4e8), Pace::of(3e6, 1.4e8)], [OWN_SPEED, SLOWED]);
+    }
+
+    #[test]
+    fn runs_that_scatter_are_repeated_until_a_gain_of_the_promised_size_cannot_be_missed() {
+        let goes_on = |gains: &[f64], promised: f64| SLOWED.goes_on(gains, promised.ln(), true);
+        assert!(goes_on(&[0.7, 0.7], 2.0), "three at least");
+        // Student's t is 9.925 for three, and 4.604 for five: they may scatter by 0.12 and by 0.34.
+        let [near, far] = [[0.6, 0.7, 0.8], [0.5, 0.7, 0.9]];
+        assert!(!goes_on(&near, 2.0) && goes_on(&far, 2.0) && goes_on(&near, 1.5));
+        assert!(!goes_on(&[0.5, 0.6, 0.7, 0.8, 0.9], 2.0));
+        for gains in [&near[..], &far] {
+            let elsewhere: Vec<f64> = gains.iter().map(|gain| gain - 0.7).collect();
+            assert_eq!(goes_on(gains, 2.0), goes_on(&elsewhere, 2.0), "their scatter alone decides");
+        }
+        assert!(!SLOWED.goes_on(&far, 2_f64.ln(), false), "as far as there is time");
+        assert!(!goes_on(&[0.0, 9.0].repeat(6), 2.0), "twelve at most");
     }
 
     #[test]
