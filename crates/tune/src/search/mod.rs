@@ -45,6 +45,7 @@ use crate::TuneError;
 
 pub(crate) use confirm::{Confirmation, HARDLY_ANY_LEFT, is_usable};
 pub(crate) use race::Part;
+use statistics::runs_for;
 pub(crate) use statistics::{Interval, confidence, confident, likely, log_gain};
 
 /// A difference below this is not worth a change, be it a gain or a loss: 1 %.

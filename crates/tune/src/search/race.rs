@@ -2,7 +2,7 @@
 
 use super::{
     Bench, Costs, Interval, PRUNE_SEEDS, PRUNE_UNTIL, RACE_SEEDS, RACE_UNTIL, Search, Simpler, Stage, Tried, WORTH_IT,
-    likely, log_gain, loses_nowhere, ranked,
+    likely, log_gain, loses_nowhere, ranked, runs_for,
 };
 use crate::TuneError;
 
@@ -23,6 +23,11 @@ const PRUNE_RUNS: usize = 3;
 /// gave a technique that gained 12 % in the end an interval of 0.95 to 1.30, so that it was left out; with twelve an
 /// interval is a third as wide.
 const PRUNE_RUNS_MAX: usize = 12;
+/// At most as many where a run repeated differs, and twelve leave it open, too. Where runs differ by a tenth, what a
+/// change brings is known to 2.4 % with so many, about half of what a technique has to bring.
+const PRUNE_RUNS_MAX_NOISY: usize = 60;
+/// How well it has to be known then what a change brings, as a logarithm.
+const RESOLUTION: f64 = 0.024;
 
 /// The winner of a race, and the configurations that none beats.
 type Raced<C> = (C, Vec<Tried<C>>);
@@ -54,6 +59,12 @@ impl Part {
     fn is_open(&self) -> bool {
         let price = self.price.max(WORTH_IT);
         self.is_measured() && !self.is_kept && self.gains.iter().any(|gain| gain.high >= price)
+    }
+
+    /// Whether its interval leaves open whether it brings its price.
+    fn is_around_its_price(&self) -> bool {
+        let price = self.price.max(WORTH_IT);
+        self.is_measured() && self.gains.iter().any(|gain| gain.low < price && gain.high >= price)
     }
 
     /// Whether it makes one objective worse and none better.
@@ -189,7 +200,13 @@ impl<B: Bench> Search<'_, B> {
         let (mut best, mut dropped) = (winner, Vec::<Part>::new());
         let mut earlier = Vec::<Part>::new();
         let mut measured = Measured { of: Vec::new() };
+        let is_noisy = !self.bench.is_repeatable(Stage::Prune);
         loop {
+            if is_noisy {
+                // Runs of minutes ago are of another machine: by the time that a busy disk had become faster, a
+                // technique that gained 15 % beside runs of its own time seemed to lose 3 %.
+                measured = Measured { of: Vec::new() };
+            }
             let changes = self.bench.simpler(&best);
             if changes.is_empty() {
                 return Ok((best, dropped));
@@ -197,14 +214,17 @@ impl<B: Bench> Search<'_, B> {
             let all: Vec<_> =
                 std::iter::once(best.clone()).chain(changes.iter().map(|change| change.without.clone())).collect();
             self.bench.report(Stage::Prune, None);
-            self.is_cut_short |= !self.measure_for_pruning(&all, PRUNE_RUNS, &mut measured)?;
+            let all_of_it = (PRUNE_RUNS, PRUNE_UNTIL);
+            self.is_cut_short |= !self.measure_for_pruning(&all, all_of_it, &mut measured)?;
             self.measure_what_is_open(&best, &changes, &mut measured)?;
             // Where time ended, what a change brought beside one that was left out since is the best that is known.
-            let known = |part: Part| match earlier.iter().find(|known| known.names == part.names) {
-                Some(known) if !part.is_measured() => known.clone(),
-                _ => part,
+            let of = |change: &Simpler<B::Configuration>| {
+                let pairs = measured.logs(change, &best).len();
+                let is_known_better = pairs == 0 || (is_noisy && pairs < PRUNE_RUNS);
+                let known = earlier.iter().find(|known| is_known_better && known.names == change.names);
+                known.cloned().unwrap_or_else(|| measured.part(change, &best))
             };
-            let parts: Vec<Part> = changes.iter().map(|change| known(measured.part(change, &best))).collect();
+            let parts: Vec<Part> = changes.iter().map(of).collect();
             // A change that costs hides what the others bring.
             let costs = parts.iter().position(|part| part.names.len() == 1 && !part.is_kept && part.costs());
             match costs.or_else(|| parts.iter().position(|part| !part.is_kept)) {
@@ -237,29 +257,55 @@ impl<B: Bench> Search<'_, B> {
         Ok(changes.iter().map(|change| Part { is_kept: true, ..measured.part(change, best) }).collect())
     }
 
-    /// Runs the best again beside itself without each change of which it is open whether it brings its price. All of
-    /// these runs are made before they are looked at, so that no lucky one of them ends them.
+    /// Runs the best again beside itself without each change of which it is open whether it brings its price; where
+    /// runs differ by themselves, three pairs decide nothing. All of these runs are made before they are looked at, so
+    /// that no lucky one of them ends them.
     fn measure_what_is_open(
         &mut self,
         best: &B::Configuration,
         changes: &[Simpler<B::Configuration>],
         measured: &mut Measured<B::Configuration>,
     ) -> Result<(), TuneError> {
-        let open = changes.iter().filter(|change| measured.part(change, best).is_open());
+        let is_noisy = !self.bench.is_repeatable(Stage::Prune);
+        let open = changes.iter().filter(|change| is_noisy || measured.part(change, best).is_open());
         let without: Vec<_> = open.map(|change| change.without.clone()).collect();
         if without.is_empty() {
             return Ok(());
         }
         let all: Vec<_> = std::iter::once(best.clone()).chain(without).collect();
         // Without all of these runs a search is as complete as it needs to be.
-        self.measure_for_pruning(&all, PRUNE_RUNS_MAX, measured).map(drop)
+        if self.measure_for_pruning(&all, (PRUNE_RUNS_MAX, PRUNE_UNTIL), measured)? && is_noisy {
+            self.measure_what_stays_open(best, changes, measured)?;
+        }
+        Ok(())
     }
 
-    /// Runs configurations under the same seeds, as many as time allows; gives whether that was all of them.
+    /// The same once more where runs differ by themselves, for each change whose price lies within its interval, be it
+    /// kept for now or not. How far the pairs scatter sets the number of further ones, which says nothing of where they
+    /// come to (Stein, as in the confirmation). They take their share of the time alone: each change may be left out, and
+    /// the others are then measured anew.
+    fn measure_what_stays_open(
+        &mut self,
+        best: &B::Configuration,
+        changes: &[Simpler<B::Configuration>],
+        measured: &mut Measured<B::Configuration>,
+    ) -> Result<(), TuneError> {
+        let open = changes.iter().filter(|change| measured.part(change, best).is_around_its_price());
+        let (without, pairs): (Vec<_>, Vec<_>) =
+            open.map(|change| (change.without.clone(), measured.pairs_that_decide(change, best))).unzip();
+        let Some(pairs) = pairs.into_iter().max() else { return Ok(()) };
+        let all: Vec<_> = std::iter::once(best.clone()).chain(without).collect();
+        let spent = self.bench.spent();
+        let share = (PRUNE_UNTIL - spent).max(0.0) / changes.len() as f64;
+        self.measure_for_pruning(&all, (pairs, spent + share), measured).map(drop)
+    }
+
+    /// Runs configurations under the same seeds, as many as there have to be and time allows until a share of the budget
+    /// is used; gives whether that was all of them.
     fn measure_for_pruning(
         &mut self,
         all: &[B::Configuration],
-        runs: usize,
+        (runs, until): (usize, f64),
         measured: &mut Measured<B::Configuration>,
     ) -> Result<bool, TuneError> {
         for n in 0..runs {
@@ -267,7 +313,7 @@ impl<B: Bench> Search<'_, B> {
             if new.is_empty() {
                 continue;
             }
-            if new.len() > self.runs_left(PRUNE_UNTIL, Stage::Prune) {
+            if new.len() > self.runs_left(until, Stage::Prune) {
                 return Ok(false);
             }
             let seed = self.seed.wrapping_add(PRUNE_SEEDS).wrapping_add(n as u64);
@@ -302,10 +348,22 @@ impl<C: PartialEq> Measured<C> {
         }
     }
 
+    /// What a change of the best configuration brought under each seed, as logarithms.
+    fn logs(&self, change: &Simpler<C>, best: &C) -> Vec<Costs> {
+        let pairs = self.costs(&change.without).iter().zip(self.costs(best));
+        pairs.map(|(without, with)| log_gain(*without, *with)).collect()
+    }
+
+    /// How many pairs of runs show what a change brings, by how far those that were made scatter.
+    fn pairs_that_decide(&self, change: &Simpler<C>, best: &C) -> usize {
+        let logs = self.logs(change, best);
+        let needed = |n: usize| runs_for(&logs.iter().map(|log| log[n]).collect::<Vec<_>>(), RESOLUTION);
+        needed(0).max(needed(1)).min(PRUNE_RUNS_MAX_NOISY)
+    }
+
     /// What a change of the best configuration brings.
     fn part(&self, change: &Simpler<C>, best: &C) -> Part {
-        let pairs = self.costs(&change.without).iter().zip(self.costs(best));
-        let logs: Vec<Costs> = pairs.map(|(without, with)| log_gain(*without, *with)).collect();
+        let logs = self.logs(change, best);
         let (names, price) = (change.names.clone(), change.price);
         if logs.is_empty() {
             // What costs its user little stays with the winner of the race; what costs more has to be seen to gain.

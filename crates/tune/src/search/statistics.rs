@@ -60,14 +60,32 @@ pub(crate) fn likely(logs: &[f64]) -> Interval {
     interval(logs, &T_80)
 }
 
+/// How many values there have to be for the 80 % interval of their mean to reach no further than `half` to either side,
+/// by the scatter of these, of which there are two at least (C. Stein, A Two-Sample Test for a Linear Hypothesis Whose
+/// Power Is Independent of the Variance, 1945).
+pub(super) fn runs_for(logs: &[f64], half: f64) -> usize {
+    let (_, variance) = mean_and_variance(logs);
+    (quantile(&T_80, logs.len()).powi(2) * variance / half.powi(2)).ceil() as usize
+}
+
+fn mean_and_variance(logs: &[f64]) -> (f64, f64) {
+    let count = logs.len() as f64;
+    let mean = logs.iter().sum::<f64>() / count;
+    (mean, logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (count - 1.0))
+}
+
+/// For a mean of so many values.
+fn quantile(quantiles: &[f64; 20], count: usize) -> f64 {
+    quantiles[(count - 2).min(quantiles.len() - 1)]
+}
+
 fn interval(logs: &[f64], quantiles: &[f64; 20]) -> Interval {
     let count = logs.len();
-    let mean = logs.iter().sum::<f64>() / count as f64;
+    let (mean, variance) = mean_and_variance(logs);
     if count < 2 {
         return Interval::unknown(mean.exp());
     }
-    let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (count - 1) as f64;
-    let half = quantiles[(count - 2).min(quantiles.len() - 1)] * (variance / count as f64).sqrt();
+    let half = quantile(quantiles, count) * (variance / count as f64).sqrt();
     Interval { ratio: mean.exp(), low: (mean - half).exp(), high: (mean + half).exp() }
 }
 
@@ -88,5 +106,14 @@ mod tests {
         let wider = confident(&logs, 2);
         assert!((wider.low.ln() - (0.2 - 5.598 * 0.1 / 5_f64.sqrt())).abs() < 1e-9, "{wider:?}");
         assert_eq!(confident(&[0.0], 1).high, f64::INFINITY, "one run has no interval");
+    }
+
+    #[test]
+    fn the_number_of_runs_follows_from_their_scatter_and_not_from_where_they_are() {
+        // Standard deviation 0.1, five values: (1.533 · 0.1 / 0.02)² = 58.75.
+        let logs = [0.1, 0.1, 0.2, 0.3, 0.3];
+        assert_eq!(runs_for(&logs, 0.02), 59);
+        assert_eq!(runs_for(&logs.map(|log| log - 7.0), 0.02), 59);
+        assert_eq!(runs_for(&[0.5, 0.5], 0.02), 0, "equal");
     }
 }

@@ -247,6 +247,44 @@ fn what_brings_its_price_on_a_noisy_machine_is_kept_where_time_is_left_to_see_it
     assert!(of > 30 && kept * 10 >= of * 9, "{kept} of {of}");
 }
 
+/// Of 60 searches on a machine whose runs differ so much, and that gets slower by so much with each, those whose winner
+/// has a technique that gains so much, and how many of them keep it at a price of 5 %.
+fn keep_a_technique(noise: f64, drift: f64, cost: fn(Point) -> Costs) -> (usize, usize) {
+    let kept_by = |seed: u64| {
+        let random = Pcg64Mcg::seed_from_u64(seed);
+        let mut bench = MadeUp { noise, drift, random, price: 1.05, budget: 2_000, ..MadeUp::new(cost) };
+        let found = search(&mut bench, start(), seed).unwrap();
+        assert!(bench.runs <= bench.budget, "{} runs", bench.runs);
+        (found.winner[3] == 1).then_some(found.parts.iter().any(|part| part.is_of("3") && part.is_kept))
+    };
+    let kept: Vec<bool> = (0..60).filter_map(kept_by).collect();
+    (kept.len(), kept.into_iter().filter(|kept| *kept).count())
+}
+
+fn a_technique_of_9_percent([.., journal, technique]: Point) -> Costs {
+    same([1.0, 0.5][journal] * [1.0, 1.0 / 1.09, 1.0][technique])
+}
+
+fn a_technique_of_2_percent([.., journal, technique]: Point) -> Costs {
+    same([1.0, 0.5][journal] * [1.0, 1.0 / 1.02, 1.0][technique])
+}
+
+#[test]
+fn whether_a_change_brings_its_price_is_measured_as_often_as_a_noisy_machine_takes() {
+    let (of, kept) = keep_a_technique(0.1, 0.0, a_technique_of_9_percent);
+    assert!(of > 30 && kept * 10 >= of * 9, "{kept} of {of} that gain 9 %");
+    let (of, kept) = keep_a_technique(0.1, 0.0, a_technique_of_2_percent);
+    assert!(of > 20 && kept * 10 <= of, "{kept} of {of} that gain 2 %");
+}
+
+#[test]
+fn a_machine_that_gets_faster_or_slower_hides_no_gain_and_makes_none() {
+    let (of, kept) = keep_a_technique(0.04, -0.001, a_technique_of_9_percent);
+    assert!(of > 30 && kept * 10 >= of * 9, "{kept} of {of} that gain 9 % while it gets faster");
+    let (of, kept) = keep_a_technique(0.04, 0.001, a_technique_of_2_percent);
+    assert!(of > 20 && kept * 10 <= of, "{kept} of {of} that gain 2 % while it gets slower");
+}
+
 /// Settings of which each brings 12 % beside the others, and long pages up to 15 %, the third most.
 fn one_of_many([page, cache, journal, technique]: Point) -> Costs {
     let by_page = [1.0, 0.95, 0.85, 0.9, 1.05][page];
