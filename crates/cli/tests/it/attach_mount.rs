@@ -455,7 +455,8 @@ fn a_log_of_stock_sqlite_makes_three_times_the_updates_on_an_emmc_at_least_with_
     let place = place();
     place.write("updates.py", UPDATES);
     let job = "exec python3 updates.py > rates";
-    // An update takes the drive 3 ms with a log: so slow that it counts little what a machine busy with other tests adds.
+    // With a log an update takes the drive 3 ms: so slow that it counts little what a machine busy with other tests
+    // adds.
     let slow = ["--mount", "on", "--time-scale", "4", "--", "sh", "-c", job];
     place.run(&[&["attach", "emmc-phone-2012"], &slow[..]].concat()).expect(0);
     let numbers = |line: &str| -> Vec<f64> { line.split(' ').map(|number| number.parse().unwrap()).collect() };

@@ -282,8 +282,8 @@ impl<B: Bench> Search<'_, B> {
 
     /// The same once more where runs differ by themselves, for each change whose price lies within its interval, be it
     /// kept for now or not. How far the pairs scatter sets the number of further ones, which says nothing of where they
-    /// come to (Stein, as in the confirmation). They take their share of the time alone: each change may be left out, and
-    /// the others are then measured anew.
+    /// come to (Stein, as in the confirmation). They take their share of the time alone: each change may be left out,
+    /// and the others are then measured anew.
     fn measure_what_stays_open(
         &mut self,
         best: &B::Configuration,
@@ -300,8 +300,8 @@ impl<B: Bench> Search<'_, B> {
         self.measure_for_pruning(&all, (pairs, spent + share), measured).map(drop)
     }
 
-    /// Runs configurations under the same seeds, as many as there have to be and time allows until a share of the budget
-    /// is used; gives whether that was all of them.
+    /// Runs configurations under the same seeds, as many as there have to be and time allows until a share of the
+    /// budget is used; gives whether that was all of them.
     fn measure_for_pruning(
         &mut self,
         all: &[B::Configuration],
