@@ -14,7 +14,8 @@ pub fn return_freed_memory() {
     }
 }
 
-#[cfg(all(test, target_os = "linux", target_env = "gnu"))]
+#[cfg(test)]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod tests {
     use nix::sys::resource::{UsageWho, getrusage};
 
