@@ -281,9 +281,9 @@ impl<B: Bench> Search<'_, B> {
     }
 
     /// The same once more where runs differ by themselves, for each change whose price lies within its interval, be it
-    /// kept for now or not. How far the pairs scatter sets the number of further ones, which says nothing of where they
-    /// come to (Stein, as in the confirmation). They take their share of the time alone: each change may be left out,
-    /// and the others are then measured anew.
+    /// that its pairs so far bring the price or not. Their scatter alone sets how many there have to be, and not their
+    /// mean, so that none is favoured (Stein, as in the confirmation). They take their share of the time alone: each
+    /// change may be left out, and the others are then measured anew.
     fn measure_what_stays_open(
         &mut self,
         best: &B::Configuration,
